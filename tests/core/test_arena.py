@@ -1,0 +1,103 @@
+"""The arena: alignment, growth, marks, and reuse only of memory to which nobody refers."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from varmat.core.arena import FIRST_BLOCK, Arena
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 3, 4), (0,), (4, 0)])
+def test_taken_arrays_are_aligned_contiguous_and_parallel(shape):
+    arena = Arena()
+    arena.take((3,))
+    values, adjoints = arena.take(shape)
+    for array in (values, adjoints):
+        assert array.shape == shape
+        assert array.dtype == np.float64
+        assert array.flags.c_contiguous
+        assert address(array) % 64 == 0
+    block = arena._used[-1]
+    assert address(values) - address(block.values) == address(adjoints) - address(block.adjoints)
+
+
+def test_taken_arrays_do_not_overlap():
+    arena = Arena()
+    arrays = [array for n in (5, 8, 9, 1) for array in arena.take((n,))]
+    for i, a in enumerate(arrays):
+        a[:] = i
+    assert all(np.all(a == i) for i, a in enumerate(arrays))
+
+
+def test_blocks_grow_geometrically_and_a_large_request_gets_what_it_needs():
+    arena = Arena()
+    for _ in range(4):
+        arena.take((FIRST_BLOCK,))
+    capacities = [block.capacity for block in arena._used]
+    assert all(later >= 2 * earlier for earlier, later in pairwise(capacities))
+    arena.take((100 * FIRST_BLOCK,))
+    assert arena._used[-1].capacity >= 100 * FIRST_BLOCK
+
+
+def test_memory_is_used_again_after_release():
+    arena = Arena()
+    mark = arena.mark()
+    first = address(arena.take((1000,))[0])
+    arena.release(mark)
+    assert address(arena.take((1000,))[0]) == first
+
+
+def test_a_held_array_keeps_its_block_out_of_use():
+    arena = Arena()
+    mark = arena.mark()
+    values, _ = arena.take((1000,))
+    values[:] = 7.0
+    part = values[10:20].reshape(2, 5).T  # a view of a view of a view
+    del values
+    arena.release(mark)
+    for _ in range(10):
+        inner = arena.mark()
+        arena.take((1000,))[0][:] = -1.0
+        arena.release(inner)
+    assert np.all(part == 7.0)
+
+
+def test_marks_nest_and_an_outer_scope_goes_on_where_it_was():
+    arena = Arena()
+    outer = arena.mark()
+    a, _ = arena.take((100,))
+    a[:] = 1.0
+    for _ in range(3):
+        inner = arena.mark()
+        b, _ = arena.take((50_000,))
+        b[:] = 2.0
+        del b
+        arena.release(inner)
+    c, _ = arena.take((100,))
+    c[:] = 3.0
+    assert address(c) == address(a) + 8 * 104  # rounded up to a cache line
+    assert np.all(a == 1.0)
+    del a, c
+    arena.release(outer)
+    assert arena._used == []
+
+
+def test_scopes_do_not_take_more_blocks_each_time():
+    arena = Arena()
+    for _ in range(50):
+        mark = arena.mark()
+        arena.take((FIRST_BLOCK // 2,))
+        arena.release(mark)
+    assert len(arena._free) == 1
+
+
+def test_bytes_taken_counts_values_and_adjoints():
+    arena = Arena()
+    arena.take((8,))
+    arena.take((9,))
+    assert arena.bytes_taken == 2 * 8 * (8 + 16)

@@ -1,0 +1,502 @@
+"""Reading and assigning parts of variables: NumPy's semantics, and exact derivatives.
+
+The oracle for programs that only move elements is NumPy itself: the Jacobian is the program applied to unit vectors.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import varmat as vm
+from varmat.core.arena import LARGE
+from varmat.testing import expect_ad, expect_ad_matvar
+
+sys.path.append(str(Path(__file__).parents[1] / "functions"))
+from movement import expect_moves
+
+SHAPES = hnp.array_shapes(max_dims=3, max_side=4)
+MATRIX = np.arange(1.0, 13.0).reshape(3, 4)
+VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
+
+
+def values_of(shape: tuple[int, ...]) -> np.ndarray:
+    return np.arange(1.0, np.prod(shape, dtype=int) + 1).reshape(shape)
+
+
+@st.composite
+def shape_and_index(draw: Any) -> tuple[tuple[int, ...], Any]:
+    """A shape, and a basic or fancy index for it."""
+    shape = draw(SHAPES)
+    size = shape[0]
+    places = st.lists(st.integers(-size, size - 1), min_size=0, max_size=4).map(lambda i: np.array(i, dtype=int))
+    mixed = st.tuples(places, hnp.basic_indices(shape[1:], allow_ellipsis=False)).map(
+        lambda i: (i[0], *(i[1] if isinstance(i[1], tuple) else (i[1],)))
+    )
+    kinds = [
+        hnp.basic_indices(shape, allow_newaxis=True),
+        hnp.integer_array_indices(shape),
+        hnp.arrays(bool, shape),
+        hnp.arrays(bool, size),
+        places,
+        places.map(list).filter(len),
+    ]
+    return shape, draw(st.one_of(*kinds, mixed) if len(shape) > 1 else st.one_of(*kinds))
+
+
+@given(shape_and_index())
+@settings(max_examples=150, deadline=None)
+def test_reading(case: Any) -> None:
+    shape, index = case
+    expect_moves(lambda x: x[index], values_of(shape))
+
+
+READS: dict[str, Any] = {
+    "element": np.s_[1, 2],
+    "negative element": np.s_[-1, -1],
+    "row": np.s_[1],
+    "column": np.s_[:, -1],
+    "steps": np.s_[::-2, ::3],
+    "nothing": np.s_[2:1],
+    "new axes": np.s_[None, 1:, ..., None],
+    "ellipsis and element": np.s_[..., 1],
+    "all": np.s_[...],
+    "empty tuple": (),
+    "numpy integer": np.int64(2),
+    "list": [2, 0, 0],
+    "duplicates": np.array([[1, 1], [2, 1]]),
+    "negative duplicates": (np.array([-1, -1, 2]), slice(None)),
+    "mask": MATRIX > 5,
+    "mask of rows": np.array([True, False, True]),
+    "list mask": [False, True, True],
+    "mask and integer": (np.array([True, False, True]), 1),
+    "slice and places": (slice(None, None, -1), [3, 3, 0]),
+    "separated places": ([0, 2], slice(None), None, [1, 1]),
+    "broadcast places": ([[0], [2]], [1, 3, 3]),
+    "true": True,
+    "false": False,
+}
+
+
+@pytest.mark.parametrize("index", READS.values(), ids=READS)
+def test_reads_of_a_matrix(index: Any) -> None:
+    if isinstance(index, tuple) and sum(isinstance(i, list) for i in index) == 2 and len(index) == 4:
+        expect_moves(lambda x: np.reshape(x, (3, 2, 2))[index], MATRIX)
+        return
+    expect_moves(lambda x: x[index], MATRIX)
+    expect_ad(lambda x: x[index] * x[index], MATRIX)
+    expect_ad_matvar(lambda x: x[index], MATRIX)
+
+
+def test_basic_reads_record_nothing() -> None:
+    with vm.nested() as tape:
+        x = vm.var(MATRIX)
+        for index in (np.s_[1], np.s_[:, 1], np.s_[::-1, 1:2], np.s_[None], np.s_[...], np.s_[1, ..., None], np.int32(1)):
+            assert np.shares_memory(x[index]._val, x._val)
+        assert len(tape) == 0
+        assert type(x[1, 1]) is vm.Var
+        assert type(x[[1, 1]]) is vm.VarMat
+        assert len(tape) == 2
+
+
+@pytest.mark.parametrize("index", [3, -4, np.s_[0, 4], np.s_[0, 0, 0], [5], np.ones(4, dtype=bool), 1.0, "a"])
+def test_indices_that_do_not_fit(index: Any) -> None:
+    with vm.nested() as tape:
+        x = vm.var(MATRIX)
+        with pytest.raises(IndexError):
+            x[index]
+        with pytest.raises(IndexError):
+            x[index] = 1.0
+        assert len(tape) == 0
+        np.testing.assert_array_equal(x.val, MATRIX)
+
+
+@st.composite
+def assignment(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """A shape and a program of assignments: where, and a function of the variable that gives what."""
+    shape, steps = None, []
+    for _ in range(draw(st.integers(1, 3))):
+        while True:
+            s, index = draw(shape_and_index())
+            if shape is None or s == shape:
+                break
+            s = shape
+            index = draw(st.one_of(hnp.basic_indices(shape), hnp.arrays(bool, shape)))
+            break
+        shape = s
+        part = np.shape(np.zeros(shape)[index])
+        source = draw(st.sampled_from(["whole", "row", "scalar", "data", "number"]))
+        steps.append((index, part, source))
+    return shape, steps
+
+
+def source_of(x: Any, part: tuple[int, ...], source: str) -> Any:
+    """Something of the shape of a part, or that broadcasts to it."""
+    if source == "number":
+        return 7.0
+    if source == "scalar":
+        return np.ravel(x)[0] * 2.0
+    shape = part if source != "row" else part[-1:]
+    if source == "data":
+        return -values_of(shape)
+    return np.resize(np.ravel(x)[::-1], shape)
+
+
+@given(assignment())
+@settings(max_examples=150, deadline=None)
+def test_assigning(case: Any) -> None:
+    shape, steps = case
+
+    def program(x: Any) -> Any:
+        y = np.copy(x)
+        z = np.copy(x)
+        for index, part, source in steps:
+            y[index] = source_of(x, part, source)
+            z = z + y
+        return z
+
+    expect_moves(program, values_of(shape))
+
+
+def shift(x: Any) -> Any:
+    y = np.copy(x)
+    y[1:] = y[:-1]
+    return y
+
+
+def reverse_in_place(x: Any) -> Any:
+    y = np.copy(x)
+    y[...] = y[::-1]
+    return y
+
+
+def duplicates(x: Any) -> Any:
+    y = np.copy(x)
+    y[[0, 1, 0, 0]] = y[[1, 2, 2, 3]]
+    return y
+
+
+def through_views(x: Any) -> Any:
+    y = np.copy(x)
+    part = np.reshape(y[::-1], (2, 2)).T[1:]
+    part[0, 1] = x[0]
+    part[:, :1] = 2.5
+    return y
+
+
+def in_place_operators(x: Any) -> Any:
+    y = np.copy(x)
+    part = y[1:]
+    part += x[:-1]
+    y[:2] *= 2.0
+    y -= 1.0
+    part /= 2.0
+    return y
+
+
+def swap(x: Any) -> Any:
+    y = np.copy(x)
+    y[0], y[1] = y[1], y[0]
+    return y
+
+
+def after_use(x: Any) -> Any:
+    y = np.copy(x)
+    first = y[1:] + y[:-1]
+    y[1] = 10.0 * x[3]
+    second = y[1:] + y[:-1]
+    y[:] = 0.0
+    return np.concatenate([first, second, y])
+
+
+PROGRAMS = (shift, reverse_in_place, duplicates, in_place_operators, swap, after_use)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs(program: Any) -> None:
+    expect_moves(program, VECTOR)
+    expect_ad(lambda x: program(x) * program(x), VECTOR)
+    expect_ad_matvar(program, VECTOR)
+
+
+def test_assigning_through_views_of_views() -> None:
+    expect_ad(lambda x: through_views(x) * x, VECTOR)
+    expect_ad_matvar(through_views, VECTOR)
+    with vm.nested():
+        np.testing.assert_array_equal(through_views(vm.var(VECTOR)).val, through_views(VECTOR))
+
+
+def recursion(a: Any, e: Any) -> Any:
+    """An autoregression filled in step by step."""
+    x = e + 0.0 * a
+    for t in range(1, len(e)):
+        x[t] = a * x[t - 1] + e[t]
+    return x
+
+
+def powers(x: Any) -> Any:
+    """Values that are used, overwritten with what was made of them, and used again."""
+    y = np.copy(x)
+    for _ in range(3):
+        y[1:] = y[1:] * y[:-1]
+        y[0] = np.sin(y[0])
+    return y
+
+
+def elimination(a: Any) -> Any:
+    """The pivots of Gaussian elimination in place."""
+    u = np.copy(a)
+    for k in range(len(a)):
+        u[k + 1 :] -= np.reshape(u[k + 1 :, k] / u[k, k], (-1, 1)) * u[k]
+    return np.diagonal(u) * 1.0
+
+
+def test_programs_with_products() -> None:
+    expect_ad(recursion, 0.7, VECTOR)
+    expect_ad_matvar(recursion, 0.7, VECTOR)
+    expect_ad(powers, VECTOR)
+    expect_ad_matvar(powers, VECTOR)
+    expect_ad(elimination, np.diag([4.0, 5.0, 6.0]) + 1.0)
+    expect_ad_matvar(elimination, np.diag([4.0, 5.0, 6.0]) + 1.0)
+
+
+def test_recursion_against_the_closed_form() -> None:
+    """d x[n] / d e[t] = a^(n - t)."""
+    a, n = 0.7, 30
+    with vm.nested():
+        e, coefficient = vm.var(np.ones(n)), vm.var(a)
+        x = recursion(coefficient, e)
+        x[-1].grad()
+        np.testing.assert_allclose(e.adj, a ** np.arange(n)[::-1], rtol=1e-13)
+        k = np.arange(n)
+        np.testing.assert_allclose(coefficient.adj, np.sum(k[1:] * a ** (k[1:] - 1.0)), rtol=1e-13)
+        np.testing.assert_allclose(x.val, (1 - a ** (k + 1)) / (1 - a), rtol=1e-14)
+
+
+def test_values_after_the_reverse_pass_are_the_assigned_ones() -> None:
+    x = vm.var(VECTOR)
+    y = np.copy(x)
+    before = np.sum(y * y)
+    y[1:3] = x[0] * np.array([1.0, 2.0])
+    y[0] = 4.0
+    total = before + np.sum(y * y)
+    assigned = [4.0, 3.0, 6.0, 5.0]
+    for _ in range(3):
+        total.grad()
+        np.testing.assert_array_equal(y.val, assigned)
+        np.testing.assert_array_equal(x.adj, 2 * VECTOR + [2 * 3.0 + 4 * 6.0, 0.0, 0.0, 2 * 5.0])
+    # Recording goes on after a reverse pass.
+    y[3] = x[1] * 3.0
+    np.sum(y).grad()
+    np.testing.assert_array_equal(x.adj, [3.0, 3.0, 0.0, 0.0])
+
+
+def test_values_after_a_failed_reverse_pass_are_the_assigned_ones() -> None:
+    with vm.nested():
+        x = vm.var(VECTOR)
+
+        def fail() -> None:
+            raise RuntimeError("in the callback")
+
+        vm.reverse_pass_callback(fail)
+        y = np.copy(x)
+        y[0] = 9.0
+        with pytest.raises(RuntimeError, match="in the callback"):
+            np.sum(y).grad()
+        np.testing.assert_array_equal(y.val, [9.0, -1.0, 2.0, 5.0])
+
+
+def test_assigning_into_a_leaf() -> None:
+    """The adjoint of a leaf is with respect to the values it was made with."""
+    with vm.nested():
+        x = vm.var(VECTOR)
+        total = np.sum(x * x)
+        x[1:3] = 1.0
+        (total + np.sum(x * x * x)).grad()
+        np.testing.assert_array_equal(x.adj, 2 * VECTOR + 3 * VECTOR**2 * [1, 0, 0, 1])
+        np.testing.assert_array_equal(x.val, [3.0, 1.0, 1.0, 5.0])
+
+
+@pytest.mark.parametrize("n", [5, LARGE + 5])
+@pytest.mark.parametrize("view", [False, True])
+def test_assigning_inside_a_functional_leaves_the_callers_array_alone(n: int, view: bool) -> None:
+    x = np.arange(1.0, n + 1)
+    original = x.copy()
+
+    def f(theta: Any) -> Any:
+        early = theta[1:]
+        first = np.sum(theta * theta)
+        part = theta[:3] if view else theta
+        part[0] = 5.0
+        part[1:2] = theta[2:3] * 2.0
+        return first + np.sum(theta * 3.0) + np.sum(early * early)
+
+    g = vm.gradient(f, x)
+    expected = 2 * original + 3.0 + 2 * original
+    expected[0], expected[1] = 2 * original[0], 2 * original[1]
+    expected[2] += 2.0 * (3.0 + 2.0 * (2.0 * original[2]))
+    np.testing.assert_array_equal(g, expected)
+    np.testing.assert_array_equal(x, original)
+
+
+def test_iteration_and_membership() -> None:
+    with vm.nested():
+        x = vm.var(MATRIX)
+        rows = list(x)
+        assert len(rows) == len(x) == 3
+        rows[1][0] = 100.0
+        assert x[1, 0].val == 100.0
+        assert 100.0 in x
+        assert 99.0 not in x
+        total = sum(v * v for v in rows[0])
+        total.grad()
+        np.testing.assert_array_equal(x.adj, 2 * MATRIX * [[1], [0], [0]])
+
+
+def test_infinite_and_nan_overwritten_elements_have_no_influence() -> None:
+    with vm.nested():
+        x = vm.var([np.nan, np.inf, 2.0])
+        y = x * x
+        y[:2] = 1.0
+        np.sum(y).grad()
+        assert x.adj[2] == 4.0
+        z = np.copy(x)
+        z[x.val > 1e300] = 0.0
+        z[np.isnan(x.val)] = x[2]
+        np.sum(z).grad()
+        np.testing.assert_array_equal(x.adj, [0.0, 0.0, 2.0])
+
+
+@pytest.mark.parametrize("k", [None, 2])
+def test_duals_assign_in_every_direction(k: int | None) -> None:
+    tangents = np.ones(4) if k is None else np.stack([np.ones(4), np.arange(4.0)])
+    x = vm.Dual(VECTOR, tangents)
+    y = np.copy(x)
+    y[1:3] = x[:2] * 2.0
+    y[0] = 7.0
+    expected = tangents.copy()
+    expected[..., 1:3] = 2 * tangents[..., :2]
+    expected[..., 0] = 0.0
+    np.testing.assert_array_equal(y.val, [7.0, 6.0, -2.0, 5.0])
+    np.testing.assert_array_equal(y.tan, expected)
+    # NumPy's semantics of views.
+    part = y[1:]
+    part[0] = 0.0
+    np.testing.assert_array_equal(y.val, [7.0, 0.0, -2.0, 5.0])
+    np.testing.assert_array_equal(y.tan[..., 1], 0.0 * expected[..., 1])
+
+
+@pytest.mark.parametrize("f", [lambda x: x + 1.0, lambda x: 2.0 + x, np.copy, lambda x: np.reshape(x.T, -1)])
+@pytest.mark.parametrize("k", [None, 2])
+def test_the_result_of_an_operation_on_duals_is_its_own(f: Any, k: int | None) -> None:
+    tangents = np.ones((2, 2)) if k is None else np.ones((k, 2, 2))
+    for wrap in (lambda t: t, vm.var):
+        with vm.nested():
+            x = vm.Dual(values_of((2, 2)), wrap(tangents))
+            y = f(x)
+            y[...] = 5.0
+            np.testing.assert_array_equal(vm.value(x.val), values_of((2, 2)))
+            np.testing.assert_array_equal(vm.value(x.tan), tangents)
+
+
+def test_transposed_adjoints_meet_views() -> None:
+    """An adjoint has the layout of the values, whatever the layout of the contributions, so that views of it are views."""
+
+    @vm.operation()
+    def turned(a: Any) -> Any:
+        return np.array(a.T, order="C")
+
+    @turned.reverse
+    def turned_reverse(g: Any, r: Any, a: Any) -> Any:
+        return g.T
+
+    for n in (3, 100):
+        with vm.nested():
+            x = vm.var(np.ones((n, n)))
+            y = x + 0.0
+            flat = np.sum(np.reshape(y, -1) * 3.0)
+            (flat + np.sum(turned(y) * np.ones((n, n))) + np.sum(turned(y) * np.ones((n, n)))).grad()
+            np.testing.assert_array_equal(x.adj, np.full((n, n), 5.0))
+
+
+ERRORS: dict[str, tuple[Any, Any, type[Exception], str]] = {
+    "shape": (
+        np.s_[:2],
+        np.ones(3),
+        vm.ShapeError,
+        r"^setitem: the assigned value has shape \(3,\), but the part .* has shape \(2,\)",
+    ),
+    "axes": (np.s_[:2], np.ones((1, 2)), vm.ShapeError, r"^setitem: the assigned value has shape \(1, 2\), but the part"),
+    "into an element": (
+        0,
+        np.ones(1),
+        vm.ShapeError,
+        r"^setitem: the assigned value has shape \(1,\), but the part .* has shape \(\)",
+    ),
+    "complex": (0, 1j, TypeError, "the assigned value has dtype complex128, but must be real numbers"),
+    "text": (0, "a", TypeError, "the assigned value has dtype <U1, but must be real numbers"),
+    "dual": (0, vm.Dual(1.0, 1.0), TypeError, "^a Dual cannot be assigned into a VarMat"),
+    "nothing": (0, None, TypeError, "the assigned value has dtype object"),
+}
+
+
+@pytest.mark.parametrize(("index", "source", "error", "text"), ERRORS.values(), ids=ERRORS)
+def test_refused_assignments_change_nothing(index: Any, source: Any, error: type[Exception], text: str) -> None:
+    with vm.nested() as tape:
+        x = vm.var(VECTOR)
+        with pytest.raises(error, match=text):
+            x[index] = source
+        np.testing.assert_array_equal(x.val, VECTOR)
+        assert len(tape) == 0
+        assert len(tape.assignments) == 0
+
+
+def test_a_matvar_is_not_converted_by_assignment() -> None:
+    """There are no implicit conversions between varmat and matvar."""
+    with vm.nested():
+        x = vm.var(VECTOR)
+        with pytest.raises(TypeError):
+            x[:] = vm.matvar(VECTOR)
+        np.testing.assert_array_equal(x.val, VECTOR)
+
+
+def test_scopes_and_stale_variables() -> None:
+    outer = vm.var(VECTOR)
+    with vm.nested():
+        inner = vm.var(1.0)
+        with pytest.raises(
+            vm.TapeError, match=r"^a variable of an outer scope cannot be assigned to in a nested scope; copy it first"
+        ):
+            outer[0] = inner
+        with pytest.raises(vm.TapeError, match=r"outer scope"):
+            outer[1:] = 0.0
+        mine = outer.copy()
+        mine[0] = inner * 3.0
+        np.sum(mine).grad()
+        assert inner.adj == 3.0
+    np.testing.assert_array_equal(outer.val, VECTOR)
+    with pytest.raises(vm.TapeError, match="stale"):
+        outer[0] = inner
+    with pytest.raises(vm.TapeError, match="stale"):
+        mine[0] = 1.0
+    with pytest.raises(vm.TapeError, match="stale"):
+        mine[[0]]
+    np.testing.assert_array_equal(outer.val, VECTOR)
+
+
+def test_a_variable_does_not_go_into_plain_data() -> None:
+    data = np.zeros(3)
+    with vm.nested(), pytest.raises(TypeError, match="its derivative would be lost"):
+        data[0] = vm.var(1.0)
+    with vm.nested(), pytest.raises(TypeError, match="its derivative would be lost"):
+        data[:] = vm.var(np.ones(3))
+    with vm.nested(), pytest.raises(TypeError, match="its derivative would be lost"):
+        data += vm.var(np.ones(3))
+    np.testing.assert_array_equal(data, np.zeros(3))

@@ -1,0 +1,313 @@
+"""The tape: scopes, stale variables, threads, callbacks, repeated reverse passes, memory."""
+
+import gc
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import psutil
+import pytest
+
+import varmat as vm
+from varmat.core.arena import LARGE
+from varmat.core.tape import current_tape
+
+SIZES = [3, LARGE + 5]
+
+
+@pytest.fixture(autouse=True)
+def fresh_tape():
+    yield
+    vm.recover_memory()
+    assert len(current_tape()) == 0
+
+
+def state():
+    tape = current_tape()
+    return len(tape), len(tape.leaves), len(tape.kept), len(tape.assignments), len(tape.arena._used), tape.arena._offset
+
+
+def test_entries_are_data():
+    x = vm.var([1.0, 2.0])
+    y = x * 3.0
+    rule, result, a, b = current_tape()[-1]
+    assert rule.name == "multiply"
+    assert (result, a, b) == (y, x, 3.0) or (result is y and a is x and b == 3.0)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_nested_scope_differentiates_only_itself_and_recovers(n):
+    x = vm.var(np.ones(n))
+    y = np.sum(x * 2.0)
+    before = state()
+    with vm.nested():
+        z = vm.var(np.full(n, 3.0))
+        np.sum(z * z * x).grad()
+        assert np.all(z.adj == 6.0)
+    assert state()[:4] == before[:4]
+    y.grad()
+    assert np.all(x.adj == 2.0)
+
+
+def fail_in_a_scope(made, x):
+    with vm.nested():
+        made.append(vm.var(7.0))
+        assert (made[0] * x)._tape is current_tape()
+        raise KeyError("out")
+
+
+def test_three_scopes_deep_with_an_exception_out_of_the_innermost():
+    x = vm.var(2.0)
+    with vm.nested():
+        y = vm.var(3.0)
+        with vm.nested():
+            z = vm.var(5.0)
+            made = []
+            with pytest.raises(KeyError, match="out"):
+                fail_in_a_scope(made, z * y * x)
+            (w,) = made
+            (z * y * x).grad()
+            assert (z.adj, y.adj, x.adj) == (6.0, 10.0, 15.0)
+        (y * y).grad()
+        assert y.adj == 6.0
+    (x * x).grad()
+    assert x.adj == 4.0
+    for stale in (y, z, w):
+        with pytest.raises(vm.TapeError, match="stale"):
+            stale * x
+
+
+def test_an_outer_scope_closes_those_left_open_inside():
+    from varmat.core.tape import close_scope, open_scope
+
+    base = current_tape()
+    outer, inner = open_scope(), open_scope()
+    v = vm.var(1.0)
+    close_scope(outer)
+    assert current_tape() is base
+    with pytest.raises(vm.TapeError, match="stale"):
+        v + 1.0
+    for scope in (inner, outer):
+        with pytest.raises(vm.TapeError, match="closed before"):
+            close_scope(scope)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x + 1.0,
+        lambda x: 1.0 - x,
+        lambda x: x * np.ones(3),
+        lambda x: np.ones(3) * x,
+        lambda x: np.exp(x),
+        lambda x: np.sum(x),
+        lambda x: x[0],
+        lambda x: x[[0, 1]],
+        lambda x: x[1:] + 1.0,
+        lambda x: x.__setitem__(0, 1.0),
+        lambda x: vm.to_matvar(x),
+        lambda x: x.reshape(3, 1) + 1.0,
+    ],
+)
+def test_stale_variables_raise(use):
+    with vm.nested():
+        x = vm.var([1.0, 2.0, 3.0])
+    before = state()
+    with pytest.raises(vm.TapeError, match="this variable is stale: its tape has been recovered"):
+        use(x)
+    assert state() == before
+
+
+def test_stale_scalars_raise_on_grad():
+    with vm.nested():
+        y = vm.var(1.0) * 2.0
+    with pytest.raises(vm.TapeError, match="stale"):
+        y.grad()
+
+
+def test_a_stale_view_is_stale():
+    x = vm.var([1.0, 2.0, 3.0])
+    view = x[1:]
+    vm.recover_memory()
+    with pytest.raises(vm.TapeError, match="stale"):
+        view * 2.0
+
+
+def test_recover_memory_is_refused_in_a_nested_scope():
+    with vm.nested(), pytest.raises(vm.TapeError, match="recover_memory: a nested scope is open"):
+        vm.recover_memory()
+
+
+def test_variables_of_two_threads_do_not_meet():
+    x = vm.var([1.0, 2.0])
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(lambda: vm.var([1.0, 2.0])).result()
+    for use in (lambda: x * other, lambda: other * x, lambda: np.matmul(x, other), lambda: np.concatenate([x, other])):
+        before = state()
+        with pytest.raises(vm.TapeError, match="variables of two threads meet in one operation"):
+            use()
+        assert state() == before
+
+
+def test_grad_of_an_array_is_refused():
+    x = vm.var([1.0, 2.0])
+    with pytest.raises(vm.ShapeError, match=r"grad: only a scalar has a gradient, this variable has shape \(2,\); sum it"):
+        (x * x).grad()
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_every_reverse_pass_starts_from_zero(n):
+    x = vm.var(np.full(n, 2.0))
+    view = x[1:]
+    y = x * x
+    s, t = np.sum(y), np.sum(view * 3.0)
+    for _ in range(2):
+        s.grad()
+        assert np.all(x.adj == 4.0)
+        t.grad()
+        assert x.adj[0] == 0.0
+        assert np.all(x.adj[1:] == 3.0)
+        assert np.all(view.adj == 3.0)
+        assert np.all(y.adj == 0.0)
+
+
+def test_grad_returns_copies_of_the_adjoints_asked_for():
+    x, c = vm.var([1.0, 2.0]), vm.var(3.0)
+    gx, gc_ = np.sum(x * c).grad([x, c])
+    assert gx.tolist() == [3.0, 3.0]
+    assert gc_ == 3.0
+    x.adj[:] = 0.0
+    assert gx.tolist() == [3.0, 3.0]
+
+
+def test_set_zero_all_adjoints():
+    x = vm.var([1.0, 2.0])
+    np.sum(x * x).grad()
+    vm.set_zero_all_adjoints()
+    assert x.adj.tolist() == [0.0, 0.0]
+
+
+def test_reading_an_adjoint_before_any_contribution_gives_zeros():
+    assert vm.var(1.0).adj == 0.0
+    assert vm.var([[1.0, 2.0]]).adj.tolist() == [[0.0, 0.0]]
+    assert vm.var([1.0, 2.0])[1:].adj.tolist() == [0.0]
+
+
+def test_what_is_not_used_is_not_differentiated():
+    x = vm.var([0.0, 1.0])
+    with np.errstate(divide="ignore"):
+        np.log(x)  # its derivative at zero is infinite, and nobody asks for it
+    np.sum(x * 2.0).grad()
+    assert x.adj.tolist() == [2.0, 2.0]
+
+
+def test_callbacks():
+    x, y = vm.var([1.0, 2.0]), vm.var(3.0)
+
+    def product_adjoint(z):
+        x.adj += y.val * z.adj
+        y.adj += x.val @ z.adj
+
+    z = vm.make_callback_var(x.val * y.val, product_adjoint)
+    np.sum(z * z).grad()
+    assert x.adj.tolist() == [18.0, 36.0]
+    assert y.adj == 30.0
+    ran = []
+    vm.reverse_pass_callback(lambda: ran.append(1))
+    np.sum(x).grad()
+    assert ran == [1]
+    assert x.adj.tolist() == [1.0, 1.0]
+
+
+def test_an_exception_in_a_callback_leaves_assigned_values_in_place():
+    x = vm.var([1.0, 2.0])
+    y = x * 1.0
+
+    def fail():
+        raise RuntimeError("in the reverse pass")
+
+    vm.reverse_pass_callback(fail)
+    y[0] = 5.0
+    with pytest.raises(RuntimeError, match="in the reverse pass"):
+        np.sum(y).grad()
+    assert y.val.tolist() == [5.0, 2.0]
+
+
+def test_keep_alive_keeps_until_recovery():
+    class Thing:
+        alive = 0
+
+        def __init__(self):
+            Thing.alive += 1
+
+        def __del__(self):
+            Thing.alive -= 1
+
+    with vm.nested():
+        vm.keep_alive(Thing())
+        gc.collect()
+        assert Thing.alive == 1
+    assert Thing.alive == 0
+
+
+MODELS = [
+    lambda x: np.sum(np.exp(x) * x),
+    lambda x: np.sum(x[1:] * x[:-1]) / np.sum(x * x),
+    lambda x: np.sum(np.sin(x) ** 2 + x[0]),
+    lambda x: np.log(np.sum(np.exp(x - 1.0))) * x[2],
+]
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_eight_threads_give_the_serial_answers(n):
+    points = [np.linspace(0.1, 1.0 + i, n) for i in range(8)]
+    jobs = [(MODELS[i % 4], points[i]) for i in range(8)]
+    serial = [vm.value_and_grad(f)(x) for f, x in jobs]
+    barrier = threading.Barrier(8)
+
+    def work(i):
+        f, x = jobs[i]
+        barrier.wait()
+        results = [vm.value_and_grad(f)(x) for _ in range(30)]
+        tape = current_tape()
+        return results, len(tape), len(tape.arena._used), tape.arena._offset
+
+    with ThreadPoolExecutor(8) as pool:
+        for i, (results, *rest) in enumerate(pool.map(work, range(8))):
+            assert rest == [0, 0, 0]
+            for value, gradient in results:
+                assert value == serial[i][0]
+                np.testing.assert_array_equal(gradient, serial[i][1])
+
+
+def test_ten_thousand_gradients_leave_memory_flat():
+    process = psutil.Process(os.getpid())
+    small, large = np.linspace(0.1, 1.0, 10), np.linspace(0.1, 1.0, LARGE + 1)
+
+    def some(count, x):
+        f = vm.value_and_grad(MODELS[1])
+        for _ in range(count):
+            f(x)
+
+    some(10_000, small)
+    some(300, large)
+    gc.collect()
+    before = process.memory_info().rss
+    some(10_000, small)
+    some(300, large)
+    gc.collect()
+    assert process.memory_info().rss - before < 2**20
+    assert state()[:4] == (0, 0, 0, 0)
+
+
+def test_a_long_tape():
+    n = 1_000_000
+    x = vm.var(1.0)
+    y = x
+    for _ in range(n // 2):
+        y = y * 1.000001 + x
+    assert len(current_tape()) == n
+    y.grad()
+    expected = 1.000001 ** (n // 2) + ((1.000001 ** (n // 2)) - 1) / 0.000001
+    assert x.adj == pytest.approx(expected, rel=1e-9)

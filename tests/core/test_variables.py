@@ -1,0 +1,163 @@
+"""Variables: making them, what they refuse, and the promise that arrays taken from them never change."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import varmat as vm
+from varmat.core.arena import LARGE
+from varmat.core.tape import current_tape
+
+
+@pytest.fixture(autouse=True)
+def fresh_tape():
+    yield
+    vm.recover_memory()
+
+
+@pytest.mark.parametrize("x", [1, 1.5, True, np.float32(0.5), np.int64(3), np.array(2.0)])
+def test_scalars_become_var(x):
+    v = vm.var(x)
+    assert type(v) is vm.Var
+    assert type(v.val) is float
+    assert v.val == float(x)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        *([1, 2], (1.0, 2.0), np.ones((2, 3), np.float32), np.ones((2, 3), order="F")),
+        *(np.arange(6)[::-2], np.empty((0, 3)), np.ones((1, 1))),
+    ],
+)
+def test_arrays_become_varmat(x):
+    v = vm.var(x)
+    assert isinstance(v, vm.VarMat)
+    assert v._val.dtype == np.float64
+    assert v._val.flags.c_contiguous
+    np.testing.assert_array_equal(v.val, x)
+
+
+@pytest.mark.parametrize("make", [vm.var, vm.matvar])
+@pytest.mark.parametrize("x", [1j, [1.0, 2j], ["a"], [None], np.array([1, 2j])])
+def test_what_is_not_real_is_refused(make, x):
+    with pytest.raises(TypeError, match="must be real numbers"):
+        make(x)
+
+
+def test_var_of_a_variable_is_refused():
+    with pytest.raises(TypeError, match=r"var: the argument is a variable already; varmat\.value"):
+        vm.var(vm.var(1.0))
+
+
+@pytest.mark.parametrize("n", [3, LARGE + 1])
+def test_var_copies(n):
+    x = np.ones(n)
+    v = vm.var(x)
+    x[:] = 5.0
+    assert np.all(v.val == 1.0)
+
+
+def test_value():
+    x = vm.var([1.0, 2.0])
+    y = vm.value({"a": [x, 1.0], "b": (vm.var(3.0), "text")})
+    assert y["a"][0].tolist() == [1.0, 2.0]
+    assert y["b"] == (3.0, "text")
+    copy = vm.value(x)
+    copy[:] = 9.0
+    assert x.val.tolist() == [1.0, 2.0]
+    assert vm.value(vm.Dual(1.0, 2.0)) == 1.0
+    assert vm.value(vm.matvar([1.0])).tolist() == [1.0]
+
+
+def test_val_cannot_be_written_to():
+    x = vm.var([1.0, 2.0])
+    with pytest.raises(ValueError, match="read-only"):
+        x.val[0] = 3.0
+
+
+def test_adj_can_be_written_to():
+    x = vm.var([1.0, 2.0, 3.0])
+    x.adj += 1.0
+    x.adj[0] = 5.0
+    x[1:].adj += 1.0
+    assert x.adj.tolist() == [5.0, 2.0, 2.0]
+    x.adj = 0.5
+    assert x.adj.tolist() == [0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("n", [4, LARGE + 4])
+def test_views_share_values_and_adjoints_and_record_nothing(n):
+    x = vm.var(np.arange(2.0 * n).reshape(2, n))
+    views = [x[0], x[:, 1:], x.T, x.reshape(-1), x[::-1, ::2].T[1:], x.ravel()[3:].reshape(-1, 1)]
+    views += [x[None], x[..., 0:2], np.squeeze(x[0:1])]
+    assert len(current_tape()) == 0
+    for view in views:
+        assert np.shares_memory(view._val, x._val)
+    views[0].adj += 1.0
+    views[2].adj += 1.0
+    assert np.all(x.adj[0] == 2.0)
+    assert np.all(x.adj[1] == 1.0)
+
+
+@pytest.mark.parametrize("n", [4, LARGE + 4])
+def test_contributions_through_views_add_up(n):
+    x = vm.var(np.ones((2, n)))
+    s = np.sum(x[0] * 2.0) + np.sum(x.T[1:] * 3.0) + np.sum(x) + np.sum(x[0][1:][1:] * x[1, 2:])
+    s.grad()
+    expected = np.ones((2, n))
+    expected[0] += 2.0
+    expected[:, 1:] += 3.0
+    expected[:, 2:] += 1.0
+    np.testing.assert_array_equal(x.adj, expected)
+
+
+# The promise: an array that the user has taken never changes because of what is recorded, swept or recovered later.
+
+ACTIONS = {
+    "record": lambda x: np.exp(x * 0.5) + x,
+    "overwrite": lambda x: x.__setitem__(slice(None), -3.0),
+    "overwrite part": lambda x: x[1:].__setitem__(0, x[0]),
+    "add in place": lambda x: x.__iadd__(1.0),
+    "sweep": lambda x: np.sum(x * x).grad(),
+    "sweep through a view": lambda x: np.sum(x[1:] * x[:-1]).grad(),
+    "sweep twice": lambda x: [y.grad() for y in [np.sum(x)] * 2],
+    "zero": lambda x: vm.set_zero_all_adjoints(),
+    "gradient": lambda x: vm.gradient(lambda z: np.sum(np.sin(z) * z), np.full(x.size, 0.3)),
+    "recover": lambda x: vm.recover_memory(),
+    "nested": lambda x: nested_sweep(x.size),
+}
+
+
+def nested_sweep(n):
+    with vm.nested():
+        z = vm.var(np.full(n, 4.0))
+        np.sum(z * z + np.cos(z)).grad()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(sorted(ACTIONS)), min_size=1, max_size=12), st.sampled_from([5, LARGE + 3]))
+def test_arrays_that_were_taken_never_change(actions, n):
+    vm.recover_memory()
+    taken = []
+
+    def take(array):
+        taken.append((array, np.array(array)))
+
+    x = vm.var(np.linspace(0.1, 1.0, n))
+    for action in actions:
+        np.sum(x * np.sin(x)).grad()
+        y = x * 2.0
+        for array in (x.val, x.adj, x[1:].val, x[1:].adj, x.adj[::2], y.val, vm.value(x)):
+            take(array)
+        take(vm.gradient(lambda z: np.sum(z * z), x.val))
+        result = ACTIONS[action](x)
+        if isinstance(result, np.ndarray):
+            take(result)
+        if action == "recover":
+            x = vm.var(np.linspace(0.1, 1.0, n))
+    vm.recover_memory()
+    nested_sweep(n)
+    for array, copy in taken:
+        np.testing.assert_array_equal(array, copy)

@@ -1,0 +1,268 @@
+"""The normal density and the mechanism of densities."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import math
+import pickle
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.core.errors import positive
+from varmat.core.operation import OPERATIONS
+from varmat.densities import normal_lpdf, std_normal_lpdf
+from varmat.densities.density import density, not_nan
+from varmat.testing import expect_ad, expect_ad_matvar, expect_value
+
+DATA = json.loads((Path(__file__).parents[1] / "data" / "normal.json").read_text())
+FUNCTIONS = {"normal_lpdf": normal_lpdf, "std_normal_lpdf": std_normal_lpdf}
+Y, MU, SIGMA = np.array([0.3, -2.0, 4.0]), np.array([0.1, -1.0, 3.0]), np.array([1.5, 0.7, 2.5])
+
+
+def value_of(x):
+    return float(x) if isinstance(x, (str, int, float)) else np.array([float(item) for item in x])
+
+
+@pytest.mark.parametrize("entry", [e for e in DATA["entries"] if "throws" not in e], ids=lambda e: e["id"])
+def test_agrees_with_stan(entry):
+    assert DATA["source"] == "Stan Math 4.9.0"
+    f, propto = FUNCTIONS[entry["function"]], entry.get("propto", False)
+    args = [value_of(a["value"]) for a in entry["args"]]
+    variable = tuple(i for i, a in enumerate(entry["args"]) if a["is_var"])
+    value, gradients = vm.value_and_grad(lambda *a: f(*a, propto=propto), argnums=variable)(*args)
+    np.testing.assert_allclose(value, float(entry["value"]), rtol=1e-14)
+    for i, gradient in zip(variable, gradients, strict=True):
+        np.testing.assert_allclose(gradient, value_of(entry["args"][i]["grad"]), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("entry", [e for e in DATA["entries"] if "throws" in e], ids=lambda e: e["id"])
+def test_refuses_as_stan_does(entry):
+    function, rest = entry["message"].split(" is ", 1)
+    rule = rest.split(", but ", 1)[1]
+    with pytest.raises(vm.DomainError, match=rf"^{function} is .*, but {rule}$"):
+        FUNCTIONS[entry["function"]](*(value_of(a["value"]) for a in entry["args"]))
+
+
+@pytest.mark.parametrize(("f", "reference", "points"), [
+    (
+        normal_lpdf, "-((x - y) / z)**2 / 2 - log(z) - log(2 * pi) / 2",
+        [(0.3, 0.1, 1.5), (-40.0, 3.0, 0.01), (1e-9, -1e-9, 1e3), (1e8, 1e-8, 1e5), (7.0, 6.5, 1e-6)],
+    ),
+    (std_normal_lpdf, "-x**2 / 2 - log(2 * pi) / 2", [0.5, -3.0, 1e-12, 40.0, 1e10]),
+], ids=["normal", "std_normal"])
+def test_agrees_with_fifty_digits(f, reference, points):
+    expect_value(f, reference, points, rtol=1e-14)
+
+
+def test_hessian_agrees_with_fifty_digits():
+    point = [0.3, 0.1, 1.5]
+
+    def exact(y, mu, sigma):
+        return -(((y - mu) / sigma) ** 2) / 2 - mpmath.log(sigma) - mpmath.log(2 * mpmath.pi) / 2
+
+    with mpmath.workdps(60):
+        orders = [[tuple((i == k) + (j == k) for k in range(3)) for j in range(3)] for i in range(3)]
+        truth = [[float(mpmath.diff(exact, tuple(point), order)) for order in row] for row in orders]
+    np.testing.assert_allclose(vm.hessian(lambda x: normal_lpdf(x[0], x[1], x[2]), np.array(point)), truth, rtol=1e-13)
+
+
+COLUMN = np.array([[0.5], [-1.5]])
+BROADCAST = {
+    "scalars": (0.3, 0.1, 1.5),
+    "vectors": (Y, MU, SIGMA),
+    **{
+        "".join("vs"[not v] for v in vector): tuple(a if v else float(a[0]) for a, v in zip((Y, MU, SIGMA), vector, strict=True))
+        for vector in list(itertools.product((True, False), repeat=3))[1:-1]
+    },
+    "outer": (Y, COLUMN, 1.5),
+    "outer, scales": (COLUMN, MU, np.exp(COLUMN)),
+    "size one": (Y, np.array([0.5]), np.array([[2.0]])),
+    "strided": (np.arange(6.0)[::-2], MU, np.array(SIGMA)[::-1]),
+    "stack": (np.arange(12.0).reshape(2, 3, 2), COLUMN.ravel(), 3.0),
+    "empty": (np.empty(0), 0.5, np.array([2.0])),
+    "empty, all": (np.empty((0, 3)), MU, SIGMA),
+}
+
+
+@pytest.mark.parametrize("args", BROADCAST.values(), ids=BROADCAST)
+@pytest.mark.parametrize("propto", [False, True], ids=["full", "propto"])
+def test_all_routes_agree(args, propto):
+    if propto:  # what is dropped depends on which arguments are variables, so the value alone cannot be compared
+        full = vm.value_and_grad(normal_lpdf, (0, 1, 2))(*args)
+        some = vm.value_and_grad(lambda *a: normal_lpdf(*a, propto=True), (0, 1, 2))(*args)
+        size = math.prod(np.broadcast_shapes(*map(np.shape, args)))
+        assert some[0] == pytest.approx(full[0] + size * 0.5 * math.log(2 * math.pi), rel=1e-13)
+        for a, b in zip(full[1], some[1], strict=True):
+            np.testing.assert_array_equal(a, b)
+    else:
+        expect_ad(normal_lpdf, *args)
+        expect_ad_matvar(normal_lpdf, *args)
+        expected = np.sum(-0.5 * ((args[0] - args[1]) / args[2]) ** 2 - np.log(args[2]) - 0.5 * math.log(2 * math.pi))
+        assert normal_lpdf(*args) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("y", [0.5, Y, COLUMN, Y[::-2], np.empty(0)], ids=["scalar", "vector", "matrix", "strided", "empty"])
+def test_std_normal_all_routes_agree(y):
+    expect_ad(std_normal_lpdf, y)
+    expect_ad_matvar(std_normal_lpdf, y)
+    assert std_normal_lpdf(y) == pytest.approx(normal_lpdf(y, 0.0, 1.0), rel=1e-15)
+
+
+@pytest.mark.parametrize("variable", list(itertools.product((True, False), repeat=3)), ids=str)
+def test_propto_keeps_what_depends_on_variables(variable):
+    args = (Y, MU, SIGMA)
+    chosen = tuple(i for i in range(3) if variable[i])
+    z = (Y - MU) / SIGMA
+    expected = (-0.5 * np.sum(z * z) if chosen else 0.0) - (np.sum(np.log(SIGMA)) if variable[2] else 0.0)
+    value, gradients = vm.value_and_grad(lambda *a: normal_lpdf(*a, propto=True), chosen)(*args)
+    assert value == pytest.approx(expected, rel=1e-14)
+    for i, gradient in zip(chosen, gradients, strict=True):
+        np.testing.assert_allclose(gradient, (-z / SIGMA, z / SIGMA, (z * z - 1) / SIGMA)[i], rtol=1e-14)
+    if chosen:
+        tangents = tuple(np.ones(3) if v else None for v in variable)
+        primals, directions = zip(*((args[i], tangents[i]) for i in chosen), strict=True)
+
+        def some(*given):
+            full = list(args)
+            for i, x in zip(chosen, given, strict=True):
+                full[i] = x
+            return normal_lpdf(*full, propto=True)
+
+        forward = vm.jvp(some, primals, directions)
+        assert forward[0] == pytest.approx(expected, rel=1e-14)
+        assert forward[1] == pytest.approx(sum(np.sum(g) for g in gradients), rel=1e-12)
+
+
+def test_propto_takes_names_and_matvars():
+    value, g = vm.value_and_grad(lambda mu: normal_lpdf(y=0.5, mu=mu, sigma=2.0, propto=True))(0.1)
+    assert (value, g) == pytest.approx((-0.5 * 0.2**2, 0.1), rel=1e-14)
+    with vm.nested():
+        mu = vm.matvar(MU)
+        y = normal_lpdf(Y, mu, 1.5, propto=True)
+        y.grad()
+        np.testing.assert_allclose(mu.adj, (Y - MU) / 2.25, rtol=1e-14)
+    assert normal_lpdf(Y, MU, SIGMA, propto=True) == 0.0
+
+
+def test_types():
+    assert type(normal_lpdf(1, 0, 2)) is float
+    assert type(normal_lpdf([1, 2], np.float32(0.0), np.array(2.0))) is float
+    assert normal_lpdf([1, 2], np.float32(0.0), np.array(2.0)) == pytest.approx(normal_lpdf(np.array([1.0, 2.0]), 0.0, 2.0))
+    with vm.nested():
+        assert type(normal_lpdf(vm.var(Y), 0, np.array(2.0))) is vm.Var
+        sigma = vm.var(2.0)
+        normal_lpdf(np.array(1.0), 3, sigma).grad()
+        assert sigma.adj == 0.0
+    value = normal_lpdf(np.empty(0), 0.0, 1.0)
+    assert value == 0.0
+    assert math.copysign(1.0, value) == 1.0
+
+
+DATA_OR_VARIABLE = [pytest.param(lambda x: x, id="data"), pytest.param(vm.var, id="variable")]
+BAD_ARGUMENTS = [
+    ((0.5, 0.0, -1.0), "Scale parameter is -1.0, but must be positive!"),
+    ((0.5, 0.0, math.nan), "Scale parameter is nan, but must be positive!"),
+    ((Y, MU, np.array([1.0, 2.0, -1.0])), "Scale parameter[2] is -1.0, but must be positive!"),
+    ((Y, MU, np.array([1.0, 0.0, -1.0])), "Scale parameter[1] is 0.0, but must be positive!"),
+    ((Y, MU, np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -2.0]])), "Scale parameter[1, 2] is -2.0, but must be positive!"),
+    ((Y, MU, np.array([1.0, math.nan, 1.0])), "Scale parameter[1] is nan, but must be positive!"),
+    ((np.array([1.0, math.nan]), 0.0, 1.0), "Random variable[1] is nan, but must be not nan!"),
+    ((math.nan, 0.0, 1.0), "Random variable is nan, but must be not nan!"),
+    ((Y, np.array([0.0, math.inf, 0.0]), SIGMA), "Location parameter[1] is inf, but must be finite!"),
+    ((Y, -math.inf, SIGMA), "Location parameter is -inf, but must be finite!"),
+    ((np.array([math.inf]), np.array([math.inf]), 1.0), "Location parameter[0] is inf, but must be finite!"),
+    ((np.empty(0), math.nan, 1.0), "Location parameter is nan, but must be finite!"),
+    ((np.empty(0), 0.0, -1.0), "Scale parameter is -1.0, but must be positive!"),
+]
+
+
+@pytest.mark.parametrize("make", DATA_OR_VARIABLE)
+@pytest.mark.parametrize("propto", [False, True])
+@pytest.mark.parametrize(("args", "message"), BAD_ARGUMENTS, ids=[m for _, m in BAD_ARGUMENTS])
+def test_arguments_outside_their_domain(args, message, propto, make):
+    with vm.nested() as tape:
+        args = tuple(map(make, args))
+        with pytest.raises(vm.DomainError) as caught:
+            normal_lpdf(*args, propto=propto)
+        assert str(caught.value) == f"normal_lpdf: {message}"
+        assert caught.value.is_recoverable
+        assert not tape
+
+
+def test_shapes_that_do_not_broadcast():
+    with pytest.raises(vm.ShapeError, match=r"^normal_lpdf: Location parameter has shape \(2,\), but must be of a shape that "):
+        normal_lpdf(np.zeros(3), np.zeros(2), 1.0)
+    with pytest.raises(vm.ShapeError, match=r"^normal_lpdf: Scale parameter has shape \(0,\), but .* broadcasts with \(3,\)!$"):
+        normal_lpdf(Y, MU, np.empty(0))
+
+
+@pytest.mark.parametrize("call", [
+    lambda: normal_lpdf(Y, MU), lambda: normal_lpdf(Y, MU, SIGMA, 1.0), lambda: normal_lpdf(Y, MU, scale=1.0),
+    lambda: normal_lpdf(Y, MU, scale=1.0, propto=True), lambda: normal_lpdf(Y, MU, 1j), lambda: normal_lpdf(Y, "a", 1.0),
+])
+def test_calls_that_are_refused(call):
+    with pytest.raises(TypeError):
+        call()
+
+
+@pytest.mark.parametrize(("args", "value", "gradients"), [
+    ((math.inf, 0.0, 1.0), -math.inf, (-math.inf, math.inf, math.inf)),
+    ((np.array([0.0, -math.inf]), 0.0, 1.0), -math.inf, (np.array([0.0, math.inf]), -math.inf, math.inf)),
+    ((0.5, 0.0, math.inf), -math.inf, (0.0, 0.0, 0.0)),
+    ((1e200, 0.0, np.array([1.0])), -math.inf, (-1e200, 1e200, np.array([math.inf]))),
+    ((1e200, 0.0, 1e-200), -math.inf, (-math.inf, math.inf, math.inf)),
+])
+def test_limits(args, value, gradients):
+    result = vm.value_and_grad(normal_lpdf, (0, 1, 2))(*args)
+    assert result[0] == value
+    for g, expected in zip(result[1], gradients, strict=True):
+        np.testing.assert_array_equal(g, expected)
+
+
+def test_large():
+    rng = np.random.default_rng(1)
+    y, mu, sigma = rng.normal(size=20_000), rng.normal(size=20_000), rng.uniform(0.5, 2.0, size=20_000)
+    value, (gy, gmu, gsigma) = vm.value_and_grad(normal_lpdf, (0, 1, 2))(y, mu, sigma)
+    z = (y - mu) / sigma
+    assert value == pytest.approx(math.fsum(-0.5 * z * z - np.log(sigma) - 0.5 * math.log(2 * math.pi)), rel=1e-13)
+    for got, expected in ((gy, -z / sigma), (gmu, z / sigma), (gsigma, (z * z - 1) / sigma)):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-15)
+        assert not any(np.shares_memory(got, x) for x in (y, mu, sigma))
+    g = vm.gradient(lambda s: normal_lpdf(y, mu, s), 1.5)
+    assert g == pytest.approx(math.fsum((((y - mu) / 1.5) ** 2 - 1) / 1.5), rel=1e-12)
+
+
+def test_signature_names_and_documentation():
+    assert str(inspect.signature(normal_lpdf)) == "(y, mu, sigma, *, propto=False)"
+    assert repr(normal_lpdf) == "<varmat density normal_lpdf(y, mu, sigma, *, propto=False)>"
+    assert normal_lpdf.__doc__.startswith("Log density of the normal")
+    assert vm.normal_lpdf is normal_lpdf
+    assert pickle.loads(pickle.dumps(normal_lpdf)) is normal_lpdf
+
+
+def test_a_density_of_ones_own():
+    """A factor that lacks an axis counts as often as the axis is long; without `value_shows_domain` everything is checked first."""
+
+    @density(y=("Random variable", not_nan), beta=("Scale parameter", positive))
+    def own_exponential_lpdf(y, beta, size, keep):
+        """Log density of the exponential distribution with a given scale."""
+        assert np.all(np.asarray(beta) > 0)
+        return (-np.sum(np.broadcast_to(y / beta, np.broadcast_shapes(np.shape(y), np.shape(beta)))) if keep else 0.0) - (
+            size * np.log(beta) if not np.ndim(beta) else np.sum(np.log(beta)) * (size // np.size(beta))
+        ) * ("beta" in keep)
+
+    @own_exponential_lpdf.partials
+    def partials(y, beta):
+        return (lambda: [(-1.0 / beta,)]), (lambda: [(y, 1.0 / (beta * beta)), (-1.0 / beta,)])
+
+    for args in ((Y, 2.0), (Y, SIGMA), (2.0, SIGMA), (COLUMN, SIGMA), (Y, COLUMN + 2), (COLUMN, 3.0), (0.5, 2.0)):
+        expect_ad(own_exponential_lpdf, *args)
+    with pytest.raises(vm.DomainError, match=r"^own_exponential_lpdf: Scale parameter\[0\] is -1.0, but must be positive!$"):
+        own_exponential_lpdf(1.0, np.array([-1.0]))
+    del OPERATIONS["own_exponential_lpdf"]

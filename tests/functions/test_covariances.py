@@ -1,0 +1,149 @@
+"""Covariance functions: against 50-digit arithmetic and Stan Math, at coincident points, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from matrices import gradients, stan_entries, stan_error, worst_error
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+LINE = np.array([0.1, 0.7, 1.9, -0.4])
+OTHER_LINE = np.array([0.4, 2.2])
+PLANE = np.array([[0.1, 0.3], [0.7, -0.4], [1.9, 0.8]])
+OTHER_PLANE = np.array([[0.4, -0.2], [2.2, 1.0]])
+SCALES = np.array([0.8, 1.7])
+
+
+def periodic(r: Any, scale: Any, period: Any) -> Any:
+    return mp.exp(-2 * mp.sin(mp.pi * r / period) ** 2 / scale**2)
+
+
+# name -> the correlation at a distance in units of the length scale
+STATIONARY: dict[str, Any] = {
+    "gp_exp_quad_cov": lambda r: mp.exp(-r * r / 2),
+    "gp_exponential_cov": lambda r: mp.exp(-r),
+    "gp_matern32_cov": lambda r: (1 + mp.sqrt(3) * r) * mp.exp(-mp.sqrt(3) * r),
+    "gp_matern52_cov": lambda r: (1 + mp.sqrt(5) * r + 5 * r * r / 3) * mp.exp(-mp.sqrt(5) * r),
+}
+
+
+def rows(x: Any) -> list[list[Any]]:
+    return [[x[i, k] for k in range(x.cols)] for i in range(x.rows)]
+
+
+def distance(u: Any, v: Any, scale: Any) -> Any:
+    scales = [scale[k] for k in range(len(u))] if isinstance(scale, mp.matrix) else [scale] * len(u)
+    return mp.sqrt(mp.fsum(((p - q) / s) ** 2 for p, q, s in zip(u, v, scales, strict=True)))
+
+
+def covariances(correlation: Any) -> Any:
+    def exact(x1: Any, x2: Any, sigma: Any, scale: Any) -> Any:
+        return [sigma**2 * correlation(distance(u, v, scale)) for u in rows(x1) for v in rows(x2)]
+
+    return exact
+
+
+def periodic_covariances(x1: Any, x2: Any, sigma: Any, scale: Any, period: Any) -> Any:
+    return [sigma**2 * periodic(distance(u, v, 1), scale, period) for u in rows(x1) for v in rows(x2)]
+
+
+@pytest.mark.parametrize("name", STATIONARY)
+@pytest.mark.parametrize(("x1", "x2", "scale"), [(LINE, OTHER_LINE, 0.8), (PLANE, OTHER_PLANE, 0.8), (PLANE, OTHER_PLANE, SCALES)])
+def test_stationary_against_50_digits(name: str, x1: Any, x2: Any, scale: Any) -> None:
+    assert worst_error(getattr(vm, name), covariances(STATIONARY[name]), [x1, x2, 1.3, scale]) < 2e-14
+
+
+def test_others_against_50_digits() -> None:
+    assert worst_error(vm.gp_periodic_cov, periodic_covariances, [PLANE, OTHER_PLANE, 1.3, 0.8, 2.3]) < 1e-14
+    dots = lambda x1, x2, sigma: x1 * x2.T + sigma**2 * mp.ones(x1.rows, x2.rows)  # noqa: E731 - one expression
+    assert worst_error(vm.gp_dot_prod_cov, dots, [PLANE, OTHER_PLANE, 1.3]) < 1e-14
+
+
+@pytest.mark.parametrize("entry", stan_entries("covariances"), ids=lambda e: e["id"])
+def test_against_stan(entry: Any) -> None:
+    assert stan_error(getattr(vm, entry["function"]), entry) < 1e-14
+
+
+CASES: list[tuple[str, list[Any]]] = [
+    *((name, args) for name in STATIONARY for args in ([LINE, 1.3, 0.8], [PLANE, OTHER_PLANE, 1.3, SCALES])),
+    ("gp_exp_quad_cov", [PLANE[::-1, ::-1], 1.3, SCALES]),
+    ("gp_exp_quad_cov", [np.array([0.5]), 1.3, 0.8]),
+    ("gp_exp_quad_cov", [np.empty(0), 1.3, 0.8]),
+    ("gp_exp_quad_cov", [LINE, np.empty(0), 1.3, 0.8]),
+    ("gp_exp_quad_cov", [np.empty((3, 0)), 1.3, 0.8]),
+    ("gp_periodic_cov", [LINE, 1.3, 0.8, 2.3]),
+    ("gp_periodic_cov", [PLANE, OTHER_PLANE, 1.3, 0.8, 2.3]),
+    ("gp_dot_prod_cov", [LINE, 1.3]),
+    ("gp_dot_prod_cov", [PLANE, OTHER_PLANE, 1.3]),
+]
+
+
+@pytest.mark.parametrize(("name", "args"), CASES)
+def test_all_routes(name: str, args: Any) -> None:
+    expect_ad(getattr(vm, name), *args)
+    expect_ad_matvar(getattr(vm, name), *args)
+
+
+@pytest.mark.parametrize("name", ["gp_exp_quad_cov", "gp_matern32_cov", "gp_matern52_cov"])
+def test_coincident_points(name: str) -> None:
+    expect_ad(getattr(vm, name), np.array([1.0, 1.0, 2.0]), np.array([1.0, 3.0]), 1.3, 0.8)
+
+
+@pytest.mark.parametrize("name", ["gp_exponential_cov", "gp_periodic_cov"])
+def test_coincident_points_at_a_kink(name: str) -> None:
+    parameters = [1.3, 0.8, 2.3][: 3 if name == "gp_periodic_cov" else 2]
+    _, (x, *_) = gradients(getattr(vm, name), [np.array([1.0, 1.0]), *parameters])
+    np.testing.assert_array_equal(x, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", STATIONARY)
+def test_the_matrix_is_exactly_symmetric_and_close_points_lose_no_digits(name: str) -> None:
+    x = 1e6 + np.cos(np.arange(20.0)).reshape(10, 2)
+    k = getattr(vm, name)(x, 1.3, SCALES)
+    np.testing.assert_array_equal(k, k.T)
+    np.testing.assert_array_equal(np.diagonal(k), 1.3 * 1.3)
+    assert worst_error(getattr(vm, name), covariances(STATIONARY[name]), [x[:3], x[3:5], 1.3, SCALES]) < 1e-13
+
+
+def test_far_points_underflow_quietly() -> None:
+    (k,), (x, sigma, scale) = gradients(vm.gp_exp_quad_cov, [np.array([0.0, 1e6]), 1.3, 0.8], [np.array([[0.0, 1.0], [1.0, 0.0]])])
+    np.testing.assert_array_equal(k, [[1.3 * 1.3, 0.0], [0.0, 1.3 * 1.3]])
+    np.testing.assert_array_equal([*x, sigma, scale], 0.0)
+
+
+def test_one_entry_and_only_what_is_variable() -> None:
+    with vm.nested() as tape:
+        sigma = vm.var(1.3)
+        k = vm.gp_exp_quad_cov(PLANE, sigma, SCALES)
+        assert len(tape) == 1
+        np.sum(k).grad()
+        assert sigma.adj == pytest.approx(2.0 * np.sum(k.val) / 1.3, rel=1e-14)
+
+
+REFUSALS: list[tuple[str, list[Any], type[Exception], str]] = [
+    ("gp_exp_quad_cov", [LINE, -1.0, 0.8], vm.DomainError, "gp_exp_quad_cov: sigma is -1.0, but must be positive finite!"),
+    ("gp_matern32_cov", [LINE, 1.0, 0.0], vm.DomainError, "gp_matern32_cov: length_scale is 0.0, but must be positive finite!"),
+    ("gp_matern52_cov", [PLANE, 1.0, [1.0, -2.0]], vm.DomainError, r"gp_matern52_cov: length_scale\[1\] is -2.0, but must be"),
+    ("gp_exponential_cov", [[1.0, np.nan], 1.0, 1.0], vm.DomainError, r"gp_exponential_cov: x\[1\] is nan, but must be finite!"),
+    ("gp_exp_quad_cov", [LINE, [np.inf], 1.0, 1.0], vm.DomainError, r"gp_exp_quad_cov: x2\[0\] is inf, but must be finite!"),
+    ("gp_exp_quad_cov", [LINE, PLANE, 1.0, 1.0], vm.ShapeError, r"gp_exp_quad_cov: x2 has shape \(3, 2\), but must have points of"),
+    ("gp_exp_quad_cov", [1.0, 1.0, 1.0], vm.ShapeError, r"gp_exp_quad_cov: x has shape \(\), but must have one row"),
+    ("gp_exp_quad_cov", [PLANE, [1.0], 1.0], vm.ShapeError, r"gp_exp_quad_cov: sigma has shape \(1,\), but must be a scalar!"),
+    ("gp_exp_quad_cov", [PLANE, 1.0, [1.0]], vm.ShapeError, r"gp_exp_quad_cov: length_scale has shape \(1,\), but must be"),
+    ("gp_exp_quad_cov", [LINE, 1.0], TypeError, r"gp_exp_quad_cov: 2 arguments are given, but must be \(x, sigma, length_scale"),
+    ("gp_periodic_cov", [LINE, 1.0, 1.0, 0.0], vm.DomainError, "gp_periodic_cov: period is 0.0, but must be positive finite!"),
+    ("gp_periodic_cov", [LINE, 1.0, [1.0], 1.0], vm.ShapeError, "gp_periodic_cov: length_scale has shape"),
+    ("gp_dot_prod_cov", [LINE, -1.0], vm.DomainError, "gp_dot_prod_cov: sigma is -1.0, but must be nonnegative!"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "error", "message"), REFUSALS)
+def test_refusals(name: str, args: Any, error: type[Exception], message: str) -> None:
+    for arguments in (args, [vm.var(x) for x in args]):
+        with pytest.raises(error, match=message):
+            getattr(vm, name)(*arguments)

@@ -1,0 +1,368 @@
+"""Every row of the elementwise table against 50-digit arithmetic and against itself along all routes."""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import math
+import operator
+from functools import cache
+from itertools import product
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.core import rules
+from varmat.core.arena import LARGE
+from varmat.core.elementwise import ROWS
+from varmat.core.rules import OPERANDS
+from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.testing import expect_ad, expect_ad_matvar
+
+NAMES = sorted(ROWS)
+FREE = {name: [i for i in range(ROWS[name].arity) if i not in CONSTANT_OPERANDS.get(name, {})] for name in NAMES}
+EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 1e300, 800.0, -800.0, math.inf, -math.inf, math.nan)
+
+# SciPy does not return from beyond.
+LIMITS = {"hyp1f1": 1e5}
+
+DIGITS = 50
+# More where a value is so close to a constant in the tail that 50 digits do not show the derivative; fewer where mpmath is slow.
+DIGITS_OF = {"erf": 250, "tanh": 150, "log_ndtr": 150, "arctan": 250, "owens_t": 25, "y1": 30}
+# Largest relative error of values and first derivatives, and of second derivatives.
+FIRST, SECOND = 1e-12, 1e-11
+
+
+def bound(name: str, point: tuple[float, ...]) -> Any:
+    """The row as a function of its free operands, the constant ones taken from the point."""
+
+    def function(*free: Any) -> Any:
+        operands: list[Any] = list(point)
+        for i, x in zip(FREE[name], free, strict=True):
+            operands[i] = x
+        return ROWS[name](*operands)
+
+    function.__name__ = name
+    return function
+
+
+def free_part(name: str, point: tuple[float, ...]) -> list[float]:
+    return [float(point[i]) for i in FREE[name]]
+
+
+@cache
+def oracle(name: str, point: tuple[float, ...]) -> tuple[float, list[float], list[list[float]]]:
+    """Value, first and second partial derivatives with respect to the free operands, from mpmath."""
+    code = compile(ROWS[name].reference or "", f"<reference of {name}>", "eval")
+
+    def function(*xs: Any) -> Any:
+        return mpmath.re(eval(code, {**vars(mpmath), **dict(zip(OPERANDS, xs, strict=False))}))
+
+    def partial(*axes: int) -> float:
+        # In units of the operands, for mpmath takes steps of absolute size.
+        scale = [abs(x) or mpmath.mpf(1) for x in xs]
+        along = lambda *ts: function(*(x + t * c for x, t, c in zip(xs, ts, scale, strict=True)))  # noqa: E731 - used once
+        orders = tuple(axes.count(i) for i in range(len(xs)))
+        slope = mpmath.diff(along, (0,) * len(xs), orders)
+        return float(slope / mpmath.fprod(scale[i] for i in axes))
+
+    with mpmath.workdps(DIGITS_OF.get(name, DIGITS)):
+        xs = [mpmath.mpf(x) for x in point]
+        second = [[partial(i, j) for j in FREE[name]] for i in FREE[name]]
+        return float(function(*xs)), [partial(i) for i in FREE[name]], second
+
+
+def error(a: Any, b: Any, floor: Any = 0.0) -> float:
+    """Largest relative difference; near 1e-300 a float64 has lost its digits to underflow."""
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    with np.errstate(all="ignore"):
+        relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-288))
+    return float(np.max(np.where(np.isnan(relative), np.inf, relative), initial=0.0))
+
+
+def reverse(function: Any, *args: Any) -> tuple[Any, list[Any]]:
+    """Value, and derivatives of the sum of the elements."""
+    with vm.nested(), np.errstate(all="ignore"):
+        xs = [vm.var(x) for x in args]
+        result = function(*xs)
+        np.sum(result).grad()
+        return vm.value(result), [np.array(x.adj) for x in xs]
+
+
+def hessian(function: Any, *args: float) -> list[list[float]]:
+    """Forward over reverse, a column per operand."""
+    columns = []
+    for i in range(len(args)):
+        with vm.nested(), np.errstate(all="ignore"):
+            xs = [vm.var(x) for x in args]
+            tangent = function(*(vm.Dual(x, float(i == j)) for j, x in enumerate(xs))).tan
+            if not hasattr(tangent, "grad"):
+                columns.append([0.0] * len(args))
+                continue
+            tangent.grad()
+            columns.append([x.adj for x in xs])
+    return columns
+
+
+def worst(name: str) -> tuple[float, float]:
+    """The worst relative errors over the points: of values and first derivatives, and of second derivatives."""
+    first, second = [0.0], [0.0]
+    for point in ROWS[name].points:
+        function, free = bound(name, point), free_part(name, point)
+        value, gradient, curvature = oracle(name, point)
+        for args in (free, [np.array([x]) for x in free]):
+            got, partials = reverse(function, *args)
+            first += [error(got, value), *map(error, partials, gradient)]
+        # A second derivative that is nearly zero (of expit at 0) is compared on the scale of the first ones.
+        floor = np.abs(gradient)[:, None] / np.maximum(1.0, np.abs(free))
+        second.append(error(hessian(function, *free), curvature, np.maximum(floor, floor.T)))
+    return max(first), max(second)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_row_agrees_with_fifty_digits(name: str) -> None:
+    first, second = worst(name)
+    assert first <= FIRST
+    assert second <= SECOND
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_row_is_complete(name: str) -> None:
+    row = ROWS[name]
+    assert row.reference
+    assert row.points
+    assert all(len(point) == row.arity for point in row.points)
+    runner = doctest.DocTestRunner(verbose=False)
+    results = runner.run(doctest.DocTestParser().get_doctest(row.__doc__ or "", {}, name, None, None))
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_row_agrees_along_all_routes(name: str) -> None:
+    # A moderate point: that the tails are right is shown above, and finite differences do not reach there.
+    point = next(p for p in ROWS[name].points if all(x == 0 or 1e-3 <= abs(x) <= 100 for x in p))
+    function, free = bound(name, point), free_part(name, point)
+    for args in (free, [np.array([x, x * 1.001]) for x in free]):
+        expect_ad(function, *args)
+        expect_ad_matvar(function, *args)
+
+
+def strided(x: Any) -> Any:
+    """Every other element of an array with each element twice: not contiguous, so that it leaves the path by blocks."""
+    return np.repeat(x, 2)[::2]
+
+
+def weighed(function: Any, views: list[Any], w: Any) -> Any:
+    return lambda *xs: w * function(*(view(x) for view, x in zip(views, xs, strict=True)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_large_arrays_agree_with_small_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "BLOCK", 5000)  # several blocks, the last one shorter
+    n = 2 * LARGE + 5
+    function = bound(name, ROWS[name].points[0])
+    arrays = [x * np.linspace(1.0, 1.01, n) for x in free_part(name, ROWS[name].points[0])]
+    weights = np.linspace(-1.0, 2.0, n)
+    for kinds in product((np.copy, strided, np.ndarray.item), repeat=len(arrays)):
+        args = [kind(x, 0) if kind is np.ndarray.item else kind(x) for kind, x in zip(kinds, arrays, strict=True)]
+        views = [strided if kind is strided else np.positive for kind in kinds]
+        if not any(np.ndim(x) for x in args):
+            continue
+        weigh = functools.partial(weighed, function, views)
+        value, partials = reverse(weigh(weights), *args)
+        parts = [
+            reverse(weigh(weights[k : k + LARGE]), *(x[k : k + LARGE] if np.ndim(x) else x for x in args))
+            for k in range(0, n, LARGE)
+        ]
+        np.testing.assert_allclose(value, np.concatenate([part[0] for part in parts]), rtol=1e-13)
+        for i, partial in enumerate(partials):
+            pieces = [part[1][i] for part in parts]
+            expected = np.concatenate(pieces) if partial.ndim else np.sum(pieces)
+            np.testing.assert_allclose(partial, expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scalars_arrays_and_plain_numbers_agree_at_the_edges(name: str) -> None:
+    row, free = ROWS[name], FREE[name]
+    edges = [x for x in (EDGES if len(free) < 3 else EDGES[::4]) if x < LIMITS.get(name, math.inf) or name not in LIMITS]
+    points = [dict(zip(free, values, strict=True)) for values in product(edges, repeat=len(free))]
+    columns = [np.array([point[i] for point in points]) for i in free]
+    function = bound(name, row.points[0])
+    value, partials = reverse(function, *columns)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(value, function(*columns))
+    for k in range(len(points)):
+        scalar, slopes = reverse(function, *(float(column[k]) for column in columns))
+        where = str([column[k] for column in columns])
+        np.testing.assert_allclose(scalar, value[k], rtol=1e-12, atol=1e-300, err_msg=where)
+        for slope, partial in zip(slopes, partials, strict=True):
+            np.testing.assert_allclose(slope, partial[k], rtol=1e-9, atol=1e-290, err_msg=where)
+
+
+# Function, point, derivatives there: what is promised at kinks, ties and poles.
+INF, NAN = math.inf, math.nan
+CONVENTIONS: list[tuple[Any, tuple[float, ...], tuple[float, ...]]] = [
+    (np.absolute, (0.0,), (0.0,)),
+    (np.fabs, (0.0,), (0.0,)),
+    (np.sign, (0.0,), (0.0,)),
+    (np.floor, (2.0,), (0.0,)),
+    (np.rint, (2.5,), (0.0,)),
+    (np.sinc, (0.0,), (0.0,)),
+    (np.sqrt, (0.0,), (INF,)),
+    (np.cbrt, (0.0,), (INF,)),
+    (np.log, (0.0,), (INF,)),
+    (np.maximum, (1.0, 1.0), (1.0, 0.0)),
+    (np.minimum, (1.0, 1.0), (1.0, 0.0)),
+    (np.fmax, (1.0, 1.0), (1.0, 0.0)),
+    (np.fmin, (1.0, 1.0), (1.0, 0.0)),
+    (np.fmax, (NAN, 1.0), (0.0, 1.0)),
+    (np.fmax, (1.0, NAN), (1.0, 0.0)),
+    (np.fmin, (NAN, 1.0), (0.0, 1.0)),
+    (np.maximum, (INF, 1.0), (1.0, 0.0)),
+    (np.power, (0.0, 0.0), (0.0, 0.0)),
+    (np.power, (0.0, 1.0), (1.0, 0.0)),
+    (np.power, (0.0, 2.0), (0.0, 0.0)),
+    (np.power, (0.0, 0.5), (INF, 0.0)),
+    (np.power, (-2.0, 3.0), (12.0, NAN)),
+    (np.divide, (1.0, 0.0), (INF, -INF)),
+    (np.hypot, (0.0, 0.0), (0.0, 0.0)),
+    (np.hypot, (0.0, 2.0), (0.0, 1.0)),
+    (np.copysign, (0.0, -2.0), (0.0, 0.0)),
+    (np.heaviside, (0.0, 0.5), (0.0, 1.0)),
+    (np.logaddexp, (-INF, -INF), (0.0, 0.0)),
+    (np.logaddexp, (-INF, 1.0), (0.0, 1.0)),
+    (np.logaddexp, (INF, 1.0), (1.0, 0.0)),
+    (np.logaddexp2, (-INF, -INF), (0.0, 0.0)),
+    (vm.xlogy, (0.0, 0.0), (-INF, 0.0)),
+    (vm.xlog1py, (0.0, -1.0), (-INF, 0.0)),
+    (vm.entr, (0.0,), (INF,)),
+    (vm.fdim, (1.0, 1.0), (0.0, 0.0)),
+    (vm.step, (0.0,), (0.0,)),
+    (vm.i0e, (0.0,), (0.0,)),
+    (vm.log1m_exp, (0.0,), (-INF,)),
+    (vm.log_diff_exp, (1.0, 1.0), (INF, -INF)),
+    (vm.expit, (-INF,), (0.0,)),
+    (vm.log1p_exp, (INF,), (1.0,)),
+]
+
+
+@pytest.mark.parametrize(("function", "point", "expected"), CONVENTIONS)
+def test_convention(function: Any, point: tuple[float, ...], expected: tuple[float, ...]) -> None:
+    for args in (point, [np.array([x]) for x in point]):
+        partials = reverse(function, *args)[1]
+        np.testing.assert_array_equal(np.ravel(partials), expected)
+    with np.errstate(all="ignore"):
+        for i, slope in enumerate(expected):
+            np.testing.assert_array_equal(function(*(vm.Dual(x, 1.0) if i == j else x for j, x in enumerate(point))).tan, slope)
+
+
+def test_second_derivatives_of_power_where_the_exponent_is_zero() -> None:
+    np.testing.assert_allclose(hessian(np.power, 2.0, 0.0), [[0.0, 0.5], [0.5, np.log(2.0) ** 2]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["log", "sqrt", "exp", "divide", "reciprocal", "power", "gammaln", "gamma", "sin", "arccosh"])
+def test_scalars_follow_ieee_arithmetic_in_silence(name: str) -> None:
+    # Warnings are errors here.
+    row = ROWS[name]
+    for x in EDGES:
+        with np.errstate(all="ignore"):
+            plain = row.ufunc(*[np.float64(x)] * row.arity)
+        with vm.nested():
+            np.testing.assert_allclose(row(*[vm.var(x)] * row.arity).val, plain, rtol=1e-14)
+
+
+# Operator -> function; every one also in place (operator.iadd, ...).
+OPERATORS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "pow": np.power,
+    "mod": np.remainder,
+    "floordiv": np.floor_divide,
+}
+OTHERS = [2, 0.5, np.float64(1.5), np.array([1.5, 0.3]), np.array([[1.5], [0.3]]), np.array([2, 3]), [2.0, 3.0]]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("x", [1.7, np.array([1.7, 2.2])], ids=["scalar", "array"])
+def test_operator_is_the_function(name: str, x: Any) -> None:
+    symbol, function = getattr(operator, name), OPERATORS[name]
+    for other in [*OTHERS, x]:
+        for ours, theirs in (
+            (lambda t, o=other: symbol(t, o), lambda t, o=other: function(t, o)),
+            (lambda t, o=other: symbol(o, t), lambda t, o=other: function(o, t)),
+        ):
+            a, b = reverse(ours, x), reverse(theirs, x)
+            np.testing.assert_allclose(a[0], theirs(x), rtol=1e-15)
+            np.testing.assert_array_equal(a[0], b[0])
+            np.testing.assert_array_equal(a[1][0], b[1][0])
+    value, partials = reverse(symbol, x, np.array([1.5, 0.3]))
+    np.testing.assert_array_equal(value, function(x, np.array([1.5, 0.3])))
+    for partial, expected in zip(partials, reverse(function, x, np.array([1.5, 0.3]))[1], strict=True):
+        np.testing.assert_array_equal(partial, expected)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operator_in_place(name: str) -> None:
+    symbol, function, x = getattr(operator, f"i{name}"), OPERATORS[name], np.array([1.7, 2.2])
+
+    def in_place(t: Any, other: Any) -> Any:
+        copy = t * 1.0
+        copy[:] = symbol(copy, other)
+        return symbol(copy, other)
+
+    for other in (2, 0.5, np.array([1.5, 0.3])):
+        twice = lambda t, o: function(function(t, o), o)  # noqa: E731 - what it is compared with
+        for a, b in zip(reverse(in_place, x, other)[1], reverse(twice, x, other)[1], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_unary_operators() -> None:
+    for x in (-1.7, np.array([-1.7, 2.2])):
+        for symbol, function in ((operator.neg, np.negative), (operator.pos, np.positive), (abs, np.absolute)):
+            a, b = reverse(symbol, x), reverse(function, x)
+            np.testing.assert_array_equal(a[0], b[0])
+            np.testing.assert_array_equal(a[1][0], b[1][0])
+
+
+@pytest.mark.parametrize("function", [np.power, np.hypot, np.logaddexp, vm.xlogy, vm.fma])
+def test_shapes(function: Any) -> None:
+    arity = ROWS[function.__name__].arity
+    shapes = [((0,), ()), ((3, 0), (1, 1)), ((2, 1, 3), (4, 1)), ((1,), (2, 3)), ((), (2,)), ((2, 3), (2, 3))]
+    for first, second in shapes:
+        args = [0.5 + np.arange(math.prod(shape)).reshape(shape) for shape in (first, second, second)[:arity]]
+        expect_ad(function, *args)
+        expect_ad_matvar(function, *args)
+    rows = np.arange(1.0, 7.0).reshape(2, 3)
+    for layout in (rows[::-1, ::-1], rows.T, np.asfortranarray(rows), rows[:, 1:2]):
+        expect_ad(function, *[layout] * arity)
+
+
+def test_functions_with_two_results() -> None:
+    x = np.array([1.75, -2.5])
+    with vm.nested():
+        for got, plain in zip((*np.modf(vm.var(x)), *np.divmod(vm.var(x), 0.5)), (*np.modf(x), *np.divmod(x, 0.5)), strict=True):
+            np.testing.assert_array_equal(got.val, plain)
+        np.testing.assert_array_equal(np.modf(vm.var([np.inf, -np.inf]))[0].val, [0.0, -0.0])
+    expect_ad(lambda t: np.modf(t)[0] ** 2, x)
+    expect_ad(lambda t, u: np.divmod(t, u)[1], x, np.array([0.6, 0.7]))
+
+
+def test_exponent_of_ldexp_is_whole() -> None:
+    with pytest.raises(TypeError, match="ldexp: the exponent has fractional values, but must be integers!"):
+        np.ldexp(vm.var([1.0, 2.0]), np.array([1.0, 0.5]))
+
+
+def print_errors() -> None:  # what the documentation publishes: python -m tests.functions.test_elementwise
+    for name in NAMES:
+        first, second = worst(name)
+        print(f"{name:32s} {first:8.1e} {second:8.1e}")
+
+
+if __name__ == "__main__":
+    print_errors()

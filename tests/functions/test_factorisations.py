@@ -1,0 +1,273 @@
+"""Factorisations: against 50-digit arithmetic and Stan Math, at repeated eigenvalues and singular values, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from matrices import GENERAL, GENERALS, SPD, SPDS, TALL, TALLS, WIDE, fold, gradients, stan_entries, stan_error, worst_error
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+cholesky, eigh, eigvalsh, svd, svdvals, qr = (
+    getattr(np.linalg, name) for name in ("cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr")
+)
+
+
+def upper_cholesky(a: Any) -> Any:
+    return cholesky(a, upper=True)
+
+
+def squared_vectors(a: Any) -> Any:
+    return eigh(a)[1] ** 2
+
+
+def thin(a: Any) -> Any:
+    return svd(a, full_matrices=False)
+
+
+def polar(a: Any) -> Any:
+    u, _, vt = thin(a)
+    return u @ vt
+
+
+def signed_qr(a: Any) -> Any:
+    """Made unique by a positive diagonal."""
+    q, r = qr(a)
+    signs = np.sign(vm.value(np.diagonal(r, axis1=-2, axis2=-1)))
+    return q * signs[..., None, :], r * signs[..., :, None]
+
+
+def mp_squares(x: Any) -> Any:
+    return mp.matrix([[x[i, j] ** 2 for j in range(x.cols)] for i in range(x.rows)])
+
+
+def mp_qr(a: Any) -> Any:
+    q, r = mp.qr(a, mode="skinny")
+    signs = mp.diag([mp.sign(r[i, i]) for i in range(r.rows)])
+    return [q * signs, signs * r]
+
+
+def mp_polar(a: Any) -> Any:
+    u, _, v = mp.svd_r(a)
+    return u * v
+
+
+EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
+    "cholesky": (cholesky, mp.cholesky, SPD, True),
+    "eigvalsh": (eigvalsh, lambda a: list(mp.eigsy(a, eigvals_only=True)), SPD, True),
+    "eigenvectors": (squared_vectors, lambda a: mp_squares(mp.eigsy(a)[1]), SPD, True),
+    "svdvals": (svdvals, lambda a: list(mp.svd_r(a, compute_uv=False)), TALL, False),
+    "u": (lambda a: thin(a)[0] ** 2, lambda a: mp_squares(mp.svd_r(a)[0]), TALL, False),
+    "vt": (lambda a: thin(a)[2] ** 2, lambda a: mp_squares(mp.svd_r(a)[2]), TALL, False),
+    "vt wide": (lambda a: thin(a)[2] ** 2, lambda a: mp_squares(mp.svd_r(a)[2]), WIDE, False),
+    "polar": (polar, mp_polar, TALL, False),
+    "qr": (signed_qr, mp_qr, TALL, False),
+    "qr square": (signed_qr, mp_qr, GENERAL, False),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name: str) -> None:
+    f, exact, a, symmetric = EXACT[name]
+    assert worst_error(f, exact, [a], symmetric) < 1e-13
+
+
+STAN = {
+    "cholesky_decompose": vm.cholesky_decompose,
+    "eigenvalues_sym": vm.eigenvalues_sym,
+    "eigenvectors_sym": lambda a: vm.eigenvectors_sym(a) ** 2,
+    "singular_values": vm.singular_values,
+    "svd_U": lambda a: thin(a)[0] ** 2,
+    "svd_V": lambda a: thin(a)[2].T ** 2,
+    "qr_thin": signed_qr,
+    "qr_thin_Q": lambda a: signed_qr(a)[0],
+    "qr_thin_R": lambda a: signed_qr(a)[1],
+}
+
+
+@pytest.mark.parametrize("entry", [e for e in stan_entries("linear_algebra") if e["function"] in STAN], ids=lambda e: e["id"])
+def test_against_stan(entry: Any) -> None:
+    name = entry["function"]
+    assert stan_error(STAN[name], entry, symmetric=name.startswith(("chol", "eigen"))) < 1e-13
+
+
+def null_space_and_first(a: Any) -> Any:
+    u, s, vt = svd(a)
+    k = np.shape(s)[-1]
+    u2, v2 = u[..., k:], vt[..., k:, :].mT
+    return u2 @ u2.mT, v2 @ v2.mT, u[..., :k] ** 2, s
+
+
+CASES: list[tuple[Any, Any]] = [
+    (cholesky, SPD),
+    (upper_cholesky, SPD),
+    (cholesky, SPDS),
+    (upper_cholesky, SPDS),
+    (cholesky, np.array([[4.0]])),
+    (cholesky, SPD[::-1, ::-1]),
+    (cholesky, np.empty((0, 0))),
+    (cholesky, np.empty((0, 3, 3))),
+    (lambda a: (eigh(a)[0], eigh(a)[1] * eigh(a)[1]), SPD),
+    (lambda a: tuple(eigh(a, "U")), SPD),
+    (lambda a: eigh(a)[1], SPDS),
+    (eigvalsh, SPDS),
+    (lambda a: eigvalsh(a, "U"), SPD),
+    (vm.eigenvectors_sym, np.array([[2.0]])),
+    (eigvalsh, np.empty((0, 0))),
+    (lambda a: tuple(svd(a)), GENERAL),
+    (lambda a: tuple(thin(a)), TALL),
+    (lambda a: tuple(thin(a)), WIDE),
+    (lambda a: tuple(thin(a)), TALLS),
+    (null_space_and_first, TALL),
+    (null_space_and_first, WIDE),
+    (null_space_and_first, TALLS),
+    (lambda a: svd(a, hermitian=True)[1], GENERAL),
+    (lambda a: svd(a, compute_uv=False), TALL),
+    (lambda a: tuple(thin(a)), np.empty((0, 3))),
+    (svdvals, np.empty((2, 3, 0))),
+    (polar, TALL),
+    (lambda a: tuple(qr(a)), GENERAL),
+    (lambda a: tuple(qr(a)), TALLS),
+    (lambda a: tuple(qr(a)), WIDE),
+    (lambda a: tuple(qr(a, "complete")), GENERAL),
+    (lambda a: qr(a, "r"), TALL),
+    (lambda a: qr(a, mode="r"), np.swapaxes(TALLS, -1, -2)),
+    (lambda a: tuple(qr(a)), np.empty((3, 0))),
+]
+
+
+@pytest.mark.parametrize(("f", "a"), CASES)
+def test_all_routes(f: Any, a: Any) -> None:
+    expect_ad(f, a)
+    expect_ad_matvar(f, a)
+
+
+READERS = [(cholesky, True), (upper_cholesky, False), (eigvalsh, True), (lambda a: eigvalsh(a, "U"), False)]
+
+
+@pytest.mark.parametrize(("f", "lower"), READERS)
+def test_one_triangle_is_read_and_takes_the_adjoint(f: Any, lower: bool) -> None:
+    mask = np.tri(3, dtype=bool) if lower else np.tri(3, dtype=bool).T
+    (value,), (adjoint,) = gradients(f, [np.where(mask, SPD, np.nan)])
+    (clean,), (expected,) = gradients(f, [SPD])
+    np.testing.assert_array_equal(value, clean)
+    np.testing.assert_array_equal(adjoint, expected)
+    np.testing.assert_array_equal(adjoint[~mask], 0.0)
+
+
+def test_the_triangle_does_not_matter_for_what_is_symmetric_by_construction() -> None:
+    adjoints = [gradients(lambda b, u=u: eigvalsh(b @ b.T, u), [GENERAL])[1][0] for u in "LU"]
+    np.testing.assert_allclose(*adjoints, rtol=1e-12)
+    # Upper and lower factor are transposes of each other.
+    adjoints = [gradients(lambda b, f=f: np.diagonal(f(b @ b.T)), [GENERAL])[1][0] for f in (cholesky, upper_cholesky)]
+    np.testing.assert_allclose(*adjoints, rtol=1e-12)
+
+
+REPEATED = np.diag([2.0, 2.0, 5.0])
+ROTATION = qr(GENERAL)[0]
+
+
+@pytest.mark.parametrize("a", [np.eye(3), REPEATED, ROTATION @ REPEATED @ ROTATION.T])
+def test_eigenvalues_that_are_equal(a: Any) -> None:
+    _, (adjoint,) = gradients(lambda a: np.log(eigvalsh(a)), [a], [np.ones(3)])
+    np.testing.assert_allclose(adjoint, fold(np.linalg.inv(a)), atol=1e-14)
+    _, (adjoint,) = gradients(squared_vectors, [a])
+    assert np.isfinite(adjoint).all()
+
+
+def test_projection_onto_an_eigenspace() -> None:
+    # By perturbation theory dP = sum over the other eigenvalues of (P dA Q + Q dA P) / gap.
+    for a in (REPEATED, ROTATION @ REPEATED @ ROTATION.T):
+        weights = np.cos(np.arange(9.0)).reshape(3, 3)
+        _, (adjoint,) = gradients(lambda a: (lambda v: v @ v.T)(eigh(a)[1][:, :2]), [a], [weights])
+        q = eigh(a)[1][:, 2:]
+        p, q = np.eye(3) - q @ q.T, q @ q.T
+        np.testing.assert_allclose(adjoint, fold((p @ weights @ q + q @ weights @ p) / -3.0), atol=1e-14)
+
+
+@pytest.mark.parametrize("a", [np.eye(3), 2.0 * ROTATION, np.vstack([np.eye(3), np.zeros((1, 3))])])
+def test_polar_factor_at_equal_singular_values(a: Any) -> None:
+    # Of a = s Q it is Q, and its derivative (dA - Q dA^T Q) / 2 / s in the span of Q and dA / s out of it.
+    s = np.linalg.norm(a, 2)
+    q, weights = a / s, np.cos(np.arange(a.size)).reshape(a.shape)
+    out = weights - q @ (q.T @ weights)
+    _, (adjoint,) = gradients(polar, [a], [weights])
+    np.testing.assert_allclose(adjoint, (weights - out - q @ weights.T @ q) / (2 * s) + out / s, atol=1e-14)
+    direction = np.sin(np.arange(a.size)).reshape(a.shape)
+    assert abs(np.sum(polar(vm.Dual(a, direction)).tan * weights) - np.sum(adjoint * direction)) < 1e-14
+
+
+@pytest.mark.parametrize("a", [np.outer([1.0, 2.0, -1.0], [0.5, 1.0, 3.0]), np.zeros((3, 3)), np.diag([2.0, 2.0, 0.0])])
+def test_singular_values_that_are_zero(a: Any) -> None:
+    _, (adjoint,) = gradients(lambda a: svdvals(a) ** 2, [a], [np.ones(3)])
+    np.testing.assert_allclose(adjoint, 2 * a, atol=1e-14)
+    _, (adjoint,) = gradients(lambda a: tuple(svd(a)), [a])
+    assert np.isfinite(adjoint).all()
+
+
+def test_ill_conditioned_cholesky() -> None:
+    a = 1.0 / (np.arange(8)[:, None] + np.arange(8) + 1.0)
+    condition = np.linalg.cond(a)
+    assert condition > 1e10
+    assert worst_error(cholesky, mp.cholesky, [a], symmetric=True) < condition * np.finfo(float).eps
+
+
+def test_qr_of_deficient_rank_has_no_finite_derivative() -> None:
+    for a in (np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), np.zeros((2, 3, 2))):
+        _, (adjoint,) = gradients(lambda a: tuple(qr(a)), [a])
+        assert not np.isfinite(adjoint).all()
+
+
+def test_larger_than_a_block_of_lapack() -> None:
+    n = 150
+    b = np.cos(np.arange(n * n, dtype=float)).reshape(n, n)
+    a = b @ b.T + n * np.eye(n)
+    # log det through the factor.
+    _, (adjoint,) = gradients(lambda a: 2.0 * np.log(np.diagonal(cholesky(a))), [a], [np.ones(n)])
+    np.testing.assert_allclose(adjoint, fold(np.linalg.inv(a)), atol=1e-14)
+
+
+INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
+REFUSALS: list[tuple[Any, Any, type[Exception], str]] = [
+    (cholesky, np.ones((2, 3)), vm.ShapeError, r"cholesky: a has shape \(2, 3\), but must be a square matrix"),
+    (cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1, but must be positive definite!"),
+    (cholesky, INDEFINITE, np.linalg.LinAlgError, "cholesky: a has the eigenvalue"),
+    (upper_cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1"),
+    (cholesky, np.stack([np.eye(2), INDEFINITE]), vm.DomainError, r"cholesky: a\[1\] has the eigenvalue -1"),
+    (cholesky, np.full((2, 2), np.nan), vm.DomainError, "cholesky: a has elements that are not finite"),
+    (eigh, np.ones(3), vm.ShapeError, r"eigh: a has shape \(3,\)"),
+    (eigvalsh, np.ones((2, 3)), vm.ShapeError, r"eigh: a has shape \(2, 3\)"),
+    (svd, np.ones(3), vm.ShapeError, r"svd: a has shape \(3,\), but must be a matrix"),
+    (svdvals, np.ones(3), vm.ShapeError, r"singular_values: a has shape \(3,\), but must be a matrix"),
+    (qr, np.ones(3), vm.ShapeError, r"qr: a has shape \(3,\), but must be a matrix"),
+    (lambda a: qr(a, "complete"), TALL, TypeError, "qr: mode is 'complete', but must be 'reduced' or 'r'"),
+    (lambda a: qr(a, "raw"), TALL, TypeError, "qr: mode is 'raw', but must be 'reduced' or 'r'"),
+]
+
+
+@pytest.mark.parametrize(("f", "a", "error", "message"), REFUSALS)
+def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        f(vm.var(a))
+
+
+def test_a_matrix_that_is_not_positive_definite_is_recoverable_also_as_data() -> None:
+    with pytest.raises(vm.DomainError, match="cholesky: a has the eigenvalue -1") as caught:
+        vm.cholesky_decompose(INDEFINITE)
+    assert caught.value.is_recoverable
+
+
+def test_names_and_types() -> None:
+    from varmat.functions import factorisations
+
+    assert vm.cholesky_decompose is factorisations.cholesky
+    a = vm.var(SPD)
+    assert eigh(a)._fields == ("eigenvalues", "eigenvectors")
+    assert svd(a)._fields == ("U", "S", "Vh")
+    assert qr(a)._fields == ("Q", "R")
+    np.testing.assert_array_equal(vm.eigenvalues_sym(GENERALS), eigvalsh(GENERALS))
+    np.testing.assert_array_equal(vm.singular_values(TALL), svdvals(TALL))

@@ -1,0 +1,82 @@
+"""Exponential and powers of matrices: against 50-digit arithmetic and Stan Math, and at the edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from matrices import GENERAL, GENERALS, gradients, stan_entries, stan_error, worst_error
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+power = np.linalg.matrix_power
+NILPOTENT = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+
+
+def exponential(a: Any) -> Any:
+    return mp.expm(a, method="taylor")
+
+
+EXACT: dict[str, tuple[Any, Any, Any]] = {
+    "expm": (vm.expm, exponential, GENERAL),
+    "expm of a large matrix": (vm.expm, exponential, -6.0 * GENERAL),
+    "expm of a small matrix": (vm.expm, exponential, 1e-3 * GENERAL),
+    "expm of a nilpotent matrix": (vm.expm, exponential, NILPOTENT),
+    "cube": (lambda a: power(a, 3), lambda a: a**3, GENERAL),
+    "inverse square": (lambda a: power(a, -2), lambda a: a**-2, GENERAL),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name: str) -> None:
+    f, exact, a = EXACT[name]
+    assert worst_error(f, exact, [a]) < 1e-13
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in stan_entries("linear_algebra") if e["function"] in ("matrix_exp", "matrix_power")], ids=lambda e: e["id"]
+)
+def test_against_stan(entry: Any) -> None:
+    assert stan_error(vm.matrix_exp if entry["function"] == "matrix_exp" else power, entry) < 1e-13
+
+
+MATRICES = [GENERAL, GENERALS, NILPOTENT, np.zeros((2, 2)), np.array([[0.3]]), np.empty((0, 0)), GENERAL.T[::-1]]
+
+
+@pytest.mark.parametrize("a", MATRICES)
+def test_expm_by_all_routes(a: Any) -> None:
+    expect_ad(vm.expm, a)
+    expect_ad_matvar(vm.expm, a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 7, -1, -3, np.int64(4)])
+@pytest.mark.parametrize("a", [GENERAL, GENERALS, np.empty((0, 0))])
+def test_powers_by_all_routes(a: Any, n: int) -> None:
+    expect_ad(lambda a: power(a, n), a)
+    expect_ad_matvar(lambda a: power(a, n), a)
+
+
+def test_the_zeroth_power_is_a_variable_without_derivative() -> None:
+    _, (adjoint,) = gradients(lambda a: power(a, 0), [np.array([[np.inf, 0.0], [np.nan, 1.0]])])
+    np.testing.assert_array_equal(adjoint, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("f", "a", "error", "message"),
+    [
+        (vm.expm, np.ones((2, 3)), vm.ShapeError, r"expm: a has shape \(2, 3\), but must be a square matrix"),
+        (lambda a: power(a, 2), np.ones((2, 3)), vm.ShapeError, r"matrix_power: a has shape \(2, 3\)"),
+        (lambda a: power(a, 0.5), GENERAL, TypeError, "matrix_power: n is 0.5, but must be an integer!"),
+        (lambda a: power(a, -1), np.ones((2, 2)), np.linalg.LinAlgError, "inv: a is singular"),
+    ],
+)
+def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        f(vm.var(a))
+
+
+def test_names() -> None:
+    assert vm.matrix_exp is vm.expm

@@ -1,0 +1,394 @@
+"""Products of vectors, matrices and stacks, Einstein sums and convolutions."""
+
+import json
+from operator import matmul
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+RNG = np.random.default_rng(20240612)
+
+
+def numbers(*shape):
+    return RNG.normal(size=shape) if shape else float(RNG.normal())
+
+
+def both(f, *shapes):
+    args = [numbers(*shape) for shape in shapes]
+    expect_ad(f, *args)
+    expect_ad_matvar(f, *args)
+
+
+def value_and_adjoints(f, *args, weights=1.0):
+    """The value, and the adjoints of all arguments below the sum of the result times `weights`."""
+    with vm.nested():
+        variables = [vm.var(x) for x in args]
+        y = f(*variables)
+        adjoints = np.sum(y * weights).grad(variables)
+        return vm.value(y), adjoints
+
+
+# --- all routes agree ---
+
+MATMUL = [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((1, 3), (3, 1)),
+    ((2, 2, 3), (3, 4)),
+    ((2, 3), (2, 3, 2)),
+    ((2, 1, 2, 3), (3, 3, 2)),
+    ((3,), (2, 3, 2)),
+    ((2, 2, 3), (3,)),
+    ((0,), (0,)),
+    ((0, 3), (3, 2)),
+    ((2, 0), (0, 2)),
+    ((2, 3), (3, 0)),
+    ((2, 0, 3), (3, 2)),
+    ((0, 2, 3), (3, 2)),
+    ((2, 3, 0), (0,)),
+]
+SCALARS = [((), ()), ((), (2,)), ((2, 3), ())]
+VECTORS = [((3,), (3,)), ((2, 3), (3,))]
+
+# Function -> shapes of its operands.
+SHAPES = {
+    matmul: MATMUL,
+    np.linalg.matmul: MATMUL[3:5],
+    vm.multiply: [*MATMUL[:5], *SCALARS],
+    np.dot: [*SCALARS, *VECTORS, ((2, 3), (3, 2)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)), ((3,), (2, 3, 2)), ((2, 2, 3), (3,))],
+    np.inner: [*SCALARS, *VECTORS, ((3,), (2, 3)), ((2, 2, 3), (4, 3)), ((2, 3), (2, 2, 3))],
+    np.vdot: [((), ()), ((3,), (3,)), ((2, 3), (3, 2)), ((2, 3), (6,))],
+    np.outer: [*SCALARS, ((3,), (2,)), ((2, 3), (2, 2)), ((0,), (2,))],
+    np.linalg.outer: [((3,), (2,))],
+    np.kron: [*SCALARS, ((3,), (2,)), ((2, 3), (2, 2)), ((2, 2, 1), (3,)), ((0, 2), (2, 2))],
+    np.cross: [((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3))],
+    np.linalg.cross: [((2, 3), (2, 3))],
+    np.linalg.vecdot: [((2, 3), (3,)), ((3,), (3,))],
+    vm.dot_product: [((3,), (3,)), ((0,), (0,))],
+    np.convolve: [((m,), (n,)) for m, n in ((1, 1), (1, 3), (4, 3), (5, 4), (2, 5))],
+    np.correlate: [((m,), (n,)) for m, n in ((1, 1), (1, 3), (4, 3), (5, 4), (2, 5))],
+}
+for _name, _shapes in {
+    "vecdot": [((2, 3), (3,)), ((3,), (3,))],
+    "matvec": [((2, 3), (3,)), ((2, 2, 3), (2, 3))],
+    "vecmat": [((2,), (2, 3)), ((2, 2), (2, 2, 3))],
+}.items():
+    if hasattr(np, _name):
+        SHAPES[getattr(np, _name)] = _shapes
+
+PAIRS = [pytest.param(f, p, q, id=f"{f.__name__} {p} {q}") for f, shapes in SHAPES.items() for p, q in shapes]
+
+
+@pytest.mark.parametrize(("f", "p", "q"), PAIRS)
+def test_pairs(f, p, q):
+    both(f, p, q)
+
+
+CASES = {
+    "tensordot 1": (lambda a, b: np.tensordot(a, b, 1), (2, 3), (3, 2)),
+    "tensordot 2, a scalar": (np.tensordot, (2, 3), (2, 3)),
+    "tensordot 0": (lambda a, b: np.tensordot(a, b, 0), (2, 3), (2,)),
+    "tensordot of scalars": (lambda a, b: np.tensordot(a, b, 0), (), (2,)),
+    "tensordot, crossed axes": (lambda a, b: np.tensordot(a, b, ([1, 2], [1, 0])), (2, 3, 4), (4, 3, 2)),
+    "tensordot, inner axis": (lambda a, b: np.tensordot(a, b, (1, 0)), (2, 3, 4), (3, 2)),
+    "tensordot, negative axes": (lambda a, b: np.linalg.tensordot(a, b, axes=([-1, 0], [-1, 0])), (2, 3), (2, 3)),
+    "trace": (np.trace, (3, 4)),
+    "trace, offset": (lambda a: np.trace(a, -1) + a.trace(2), (3, 4)),
+    "trace, axes": (lambda a: np.trace(a, 1, 1, 2), (2, 3, 3)),
+    "linalg.trace": (lambda a: np.linalg.trace(a, offset=1), (2, 3, 3)),
+    "cross, axes": (lambda a, b: np.cross(a, b, axisa=0, axisb=1, axisc=0), (3, 2), (2, 3)),
+    "cross, axis": (lambda a, b: np.linalg.cross(a, b, axis=0), (3, 2), (3, 2)),
+    "vecdot, axis": (lambda a, b: np.linalg.vecdot(a, b, axis=0), (3, 2), (3, 2)),
+    "multi_dot": (lambda *a: np.linalg.multi_dot(a), (2, 3), (3, 4), (4, 2)),
+    "multi_dot of vectors": (lambda *a: np.linalg.multi_dot(a), (3,), (3, 4), (4,)),
+    "multi_dot of two": (lambda *a: np.linalg.multi_dot(a), (3, 4), (4,)),
+    "multiply.outer": (lambda a, b: np.multiply.outer(a, b), (2, 2), (3,)),
+    "subtract.outer": (lambda a, b: np.subtract.outer(a, b), (2,), (3,)),
+    "methods": (lambda a: a.dot(a.T) + a.trace(), (2, 3)),
+    "operators": (lambda a, b: (a.T @ a) @ b.T @ b[:, 0] + [1.0, 2.0, 3.0] @ (a.T @ b), (2, 3), (2, 3)),
+    "transposed views": (lambda a, b: a.T[::-1] @ b[:, ::-1].T, (2, 3), (3, 2)),
+    "einsum, operand lists": (lambda a, b: np.einsum(a, [0, 1], b, [1, 2], [0, 2]), (2, 3), (3, 2)),
+    "einsum, implied lists": (lambda a, b: np.einsum(a, [Ellipsis, 0, 1], b, [1, 2]), (2, 2, 3), (3, 2)),
+    "einsum, optimised": (lambda a, b, c: np.einsum("ij,jk,kl", a, b, c, optimize=True), (2, 3), (3, 2), (2, 2)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cases(case):
+    both(*CASES[case])
+
+
+EINSUM = {
+    "ij,jk->ik": [(2, 3), (3, 2)],
+    "ij , jk": [(2, 3), (3, 2)],
+    "ba": [(2, 3)],
+    "ii": [(3, 3)],
+    "ii->i": [(3, 3)],
+    "iij->j": [(2, 2, 3)],
+    "iij,jj->ij": [(2, 2, 3), (3, 3)],
+    "ij->j": [(2, 3)],
+    "ij->": [(2, 3)],
+    "i->i": [(3,)],
+    "->": [()],
+    "i,i": [(3,), (3,)],
+    ",ij": [(), (2, 2)],
+    "i,ij,j": [(2,), (2, 3), (3,)],
+    "a,b,c->abc": [(2,), (2,), (2,)],
+    "ij,kl->": [(2, 2), (2, 2)],
+    "ij,ij->ij": [(1, 3), (2, 3)],
+    "...ij,...jk->...ik": [(2, 2, 3), (3, 2)],
+    "...i,...i": [(2, 3), (3,)],
+    "i...->...": [(2, 3)],
+    "...i->i...": [(2, 3, 2)],
+    "ij->j#empty": [(0, 3)],
+}
+
+
+@pytest.mark.parametrize("subscripts", EINSUM)
+def test_einsum(subscripts):
+    both(lambda *a: np.einsum(subscripts.partition("#")[0], *a), *EINSUM[subscripts])
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 3), (5, 4), (2, 5), (3, 4)])
+@pytest.mark.parametrize("f", [np.convolve, np.correlate], ids=["convolve", "correlate"])
+def test_convolution_modes(f, m, n, mode):
+    both(lambda a, v: f(a, v, mode), (m,), (n,))
+
+
+# --- values and adjoints against closed forms ---
+
+floats = st.integers(-40, 40).map(lambda x: x / 8)  # products of these are exact
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), shapes=arrays.mutually_broadcastable_shapes(signature="(m?,k),(k,n?)->(m?,n?)", max_dims=2, max_side=3))
+def test_matmul_is_the_sum_of_products(data, shapes):
+    p, q = shapes.input_shapes
+    a, b = (data.draw(arrays.arrays(float, shape, elements=floats)) for shape in (p, q))
+    shape = np.matmul(a, b).shape
+    g = data.draw(arrays.arrays(float, shape, elements=floats))
+    value, (of_a, of_b) = value_and_adjoints(matmul, a, b, weights=g)
+    # Written out over the broadcast matrices, and summed back.
+    rows = a[None, :] if a.ndim == 1 else a
+    columns = b[:, None] if b.ndim == 1 else b
+    lead = np.broadcast_shapes(rows.shape[:-2], columns.shape[:-2])
+    rows, columns = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (rows, columns))
+    full = g.reshape((*lead, rows.shape[-2], columns.shape[-1]))
+    product = (rows[..., :, :, None] * columns[..., None, :, :]).sum(-2)
+    np.testing.assert_array_equal(value, product.reshape(shape))
+    np.testing.assert_array_equal(of_a, summed_to((full[..., :, None, :] * columns[..., None, :, :]).sum(-1), p))
+    of_columns = (rows[..., :, :, None] * full[..., :, None, :]).sum(-3)
+    np.testing.assert_array_equal(of_b, summed_to(of_columns, q if len(q) > 1 else (*q, 1)).reshape(q))
+
+
+def summed_to(x, shape):
+    padded = (1,) * (x.ndim - len(shape)) + tuple(shape)
+    axes = tuple(i for i, (n, m) in enumerate(zip(x.shape, padded, strict=True)) if m == 1 != n)
+    return x.sum(axis=axes).reshape(shape)
+
+
+CLOSED = {
+    "outer": (np.outer, (3,), (2,), lambda a, b, g: (g @ b, g.T @ a)),
+    "kron": (np.kron, (2, 2), (2, 3), lambda a, b, g: (
+        np.array([[np.sum(g[2 * i : 2 * i + 2, 3 * j : 3 * j + 3] * b) for j in range(2)] for i in range(2)]),
+        np.sum([[a[i, j] * g[2 * i : 2 * i + 2, 3 * j : 3 * j + 3] for j in range(2)] for i in range(2)], axis=(0, 1)),
+    )),
+    "tensordot": (np.tensordot, (2, 3, 4), (3, 4, 2), lambda a, b, g: (
+        (g @ b.reshape(12, 2).T).reshape(2, 3, 4), (a.reshape(2, 12).T @ g).reshape(3, 4, 2),
+    )),
+    "einsum": (lambda a, b: np.einsum("ij,kj->ki", a, b), (2, 3), (4, 3), lambda a, b, g: (g.T @ b, g @ a)),
+    "cross": (np.cross, (3,), (3,), lambda a, b, g: (
+        np.array([b[1] * g[2] - b[2] * g[1], b[2] * g[0] - b[0] * g[2], b[0] * g[1] - b[1] * g[0]]),
+        np.array([g[1] * a[2] - g[2] * a[1], g[2] * a[0] - g[0] * a[2], g[0] * a[1] - g[1] * a[0]]),
+    )),
+    "convolve": (np.convolve, (4,), (3,), lambda a, b, g: (
+        np.array([sum(b[j] * g[i + j] for j in range(3)) for i in range(4)]),
+        np.array([sum(a[i] * g[i + j] for i in range(4)) for j in range(3)]),
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CLOSED)
+def test_closed_forms(case):
+    f, p, q, derivative = CLOSED[case]
+    a, b = numbers(*p), numbers(*q)
+    g = numbers(*f(a, b).shape)
+    value, adjoints = value_and_adjoints(f, a, b, weights=g)
+    np.testing.assert_allclose(value, f(a, b), rtol=1e-14)
+    for got, expected in zip(adjoints, derivative(a, b, g), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_design_matrix_is_data():
+    x, b = numbers(20, 3), numbers(3)
+    for design in (x, np.asfortranarray(x), x[::-1, ::-1], x[::2]):
+        value, (adj,) = value_and_adjoints(lambda v, design=design: design @ v, b)
+        np.testing.assert_allclose(value, design @ b, rtol=1e-14)
+        np.testing.assert_allclose(adj, design.sum(0), rtol=1e-13)
+
+
+def test_large_product():
+    x, b = numbers(20_000, 2), numbers(2)
+    residuals = x @ b - 1.0
+    value, (adj,) = value_and_adjoints(lambda v: np.dot(x @ v - 1.0, x @ v - 1.0), b)
+    np.testing.assert_allclose(value, residuals @ residuals, rtol=1e-13)
+    np.testing.assert_allclose(adj, 2 * x.T @ residuals, rtol=1e-12)
+
+
+def test_large_einsum():
+    a, b, c = numbers(40, 50), numbers(50, 60), numbers(60)
+    value, adjoints = value_and_adjoints(lambda *v: np.einsum("ij,jk,k->i", *v), a, b, c)
+    np.testing.assert_allclose(value, a @ (b @ c), rtol=1e-12)
+    for got, expected in zip(adjoints, (np.tile(b @ c, (40, 1)), np.outer(a.sum(0), c), a.sum(0) @ b), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-11)
+
+
+def test_infinite_factors_do_not_spread():
+    x = np.array([[np.inf, 1.0], [2.0, 3.0]])
+    with np.errstate(all="ignore"):
+        _, (adj,) = value_and_adjoints(lambda b: (x @ b)[1:], np.array([1.0, 1.0]))
+    np.testing.assert_array_equal(adj[1], 3.0)
+
+
+def test_multi_dot_takes_the_cheap_order():
+    arrays_ = [vm.var(numbers(2, 30)), vm.var(numbers(30, 30)), vm.var(numbers(30, 30)), vm.var(numbers(30))]
+    with vm.nested() as tape:
+        np.linalg.multi_dot(arrays_)
+        assert [result.shape for _, result, _, _ in tape] == [(30,), (30,), (2,)]
+
+
+# --- Stan's values ---
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "products.json").read_text())
+# A column times a row, which Stan can tell from other vectors.
+OF_STAN = {"trace#1": np.trace, "multiply#10": np.outer}
+
+
+
+
+@pytest.mark.parametrize("entry", REFERENCE["entries"], ids=lambda entry: entry["id"])
+def test_stan(entry):
+    f = OF_STAN.get(entry["id"]) or getattr(vm, entry["function"])
+    args = [np.array(argument["value"], dtype=float)[()] for argument in entry["args"]]
+    variable = [i for i, argument in enumerate(entry["args"]) if argument["is_var"]]
+
+    def g(*variables):
+        given = dict(zip(variable, variables, strict=True))
+        return f(*(given.get(i, x) for i, x in enumerate(args)))
+
+    if "throws" in entry:
+        with pytest.raises(vm.ShapeError, match=entry["function"] + ": b has shape"):
+            value_and_adjoints(g, *(args[i] for i in variable))
+        return
+    weights = 1.0 if entry["weights"] is None else np.array(entry["weights"])
+    value, adjoints = value_and_adjoints(g, *(args[i] for i in variable), weights=weights)
+    np.testing.assert_allclose(value, entry["output"], rtol=1e-13, atol=1e-15)
+    for i, adjoint in zip(variable, adjoints, strict=True):
+        np.testing.assert_allclose(adjoint, entry["args"][i]["grad"], rtol=1e-12, atol=1e-15)
+
+
+# --- types and refusals ---
+
+
+class Foreign:
+    """An array type that knows varmat, of which varmat knows nothing."""
+
+    __array_ufunc__ = lambda self, *args, **kwargs: "foreign"  # noqa: E731 - a method in one line
+
+    def __rmatmul__(self, other):
+        return "foreign"
+
+
+def test_unknown_types_answer_for_themselves():
+    x = vm.var([1.0, 2.0])
+    assert x @ Foreign() == "foreign"
+    assert np.matmul(x, Foreign()) == "foreign"
+
+
+def test_in_place():
+    a, b = vm.var(np.eye(2)), vm.var([[1.0, 2.0], [3.0, 4.0]])
+    c = np.copy(a)
+    d = c
+    c @= b
+    assert d is c
+    np.sum(c * c).grad()
+    np.testing.assert_allclose(b.adj, 2 * b.val)
+
+
+def test_out_is_assigned():
+    a, out = vm.var(np.ones((2, 2))), vm.var(np.zeros((2, 2)))
+    for f in (np.dot, np.matmul, np.outer, np.linalg.multi_dot):
+        args = ([a, a],) if f is np.linalg.multi_dot else (a[0], a[1]) if f is np.outer else (a, a)
+        assert f(*args, out=out) is out
+        np.testing.assert_array_equal(out.val, f(*(plain(x) for x in args)))
+
+
+def plain(x):
+    return [vm.value(item) for item in x] if isinstance(x, list) else vm.value(x)
+
+
+def test_einsum_path_is_constant():
+    assert np.einsum_path("ij,j", vm.var(np.ones((2, 2))), np.ones(2))[0] == ["einsum_path", (0, 1)]
+
+
+REFUSALS = {
+    "scalar": (lambda x: x @ 2.0, r"matmul: b is a scalar, but must be a vector, a matrix or a stack of matrices!"),
+    "scalar on the left": (lambda x: vm.var(2.0) @ x, r"matmul: a is a scalar, but must be a vector"),
+    "rows": (lambda x: x @ x, r"matmul: b has shape \(2, 3\), but must have 3 rows, for a has shape \(2, 3\)!"),
+    "rows of data": (lambda x: x @ np.ones(2), r"matmul: b has shape \(2,\), but must have 3 rows"),
+    "leading axes": (
+        lambda x: np.ones((2, 2, 2)) @ np.broadcast_to(x, (3, 2, 3)),
+        r"matmul: b has shape \(3, 2, 3\), but must have leading axes that broadcast with those of \(2, 2, 2\)!",
+    ),
+    "dot": (lambda x: np.dot(x, x), r"matmul: b has shape \(2, 3\), but must have 3 rows"),
+    "multiply": (lambda x: vm.multiply(x, x), r"multiply: b has shape \(2, 3\), but must have 3 rows"),
+    "tensordot": (lambda x: np.tensordot(x, x, 1), r"tensordot: b has shape \(2, 3\), but must fit a of shape \(2, 3\) along"),
+    "multi_dot of one": (lambda x: np.linalg.multi_dot([x]), r"multi_dot: arrays has 1 items, but must have at least two!"),
+    "multi_dot of stacks": (
+        lambda x: np.linalg.multi_dot([x, x[None], x]),
+        r"multi_dot: arrays\[1\] has shape \(1, 2, 3\), but must be a matrix",
+    ),
+    "linalg.outer": (lambda x: np.linalg.outer(x, x[0]), r"outer: x1 has shape \(2, 3\), but must be a vector!"),
+    "cross": (lambda x: np.cross(x[:, :2], x), r"cross: a has shape \(2, 2\), but must have three elements along the axis"),
+    "convolve": (lambda x: np.convolve(x, x), r"convolve: a has shape \(2, 3\), but must be a vector that is not empty!"),
+    "convolve nothing": (lambda x: np.convolve(x[0], x[0, :0]), r"convolve: v has shape \(0,\), but must be a vector that is not"),
+    "einsum, axes": (lambda x: np.einsum("i->", x), r"einsum: an operand has shape \(2, 3\), but must have one axis for each of"),
+    "einsum, operands": (lambda x: np.einsum("ij,jk", x), r"einsum: the subscripts name 2 operands, but must name 1!"),
+    "dot_product": (lambda x: vm.dot_product(x[0], x[1, :2]), r"dot_product: b has shape \(2,\), but must be a vector as long as"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusals(case):
+    call, match = REFUSALS[case]
+    with vm.nested() as tape:
+        x = vm.var(np.ones((2, 3)))
+        with pytest.raises(vm.ShapeError, match=match):
+            call(x)
+        assert [rule.name for rule, *_ in tape] in ([], ["broadcast_to"], ["getitem"])
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda x: np.convolve(x[0], x[0], "some"), "convolve: mode is 'some', but must be 'full', 'same' or 'valid'!"),
+        (lambda x: np.trace(x, dtype=int), "trace: dtype is int64, but must be float64!"),
+        (lambda x: np.einsum("ij", x, dtype=np.float32), "einsum: dtype is float32, but must be float64!"),
+        (lambda x: np.dot(x, x.T, out=np.zeros((2, 2))), "dot: a variable cannot be written into a plain array"),
+        (lambda x: x @ np.ones((3, 2), dtype=complex), "b has dtype complex128, but must be real numbers"),
+    ],
+)
+def test_kinds_that_are_refused(call, match):
+    x = vm.var(np.ones((2, 3)))
+    with pytest.raises(TypeError, match=match):
+        call(x)

@@ -1,0 +1,458 @@
+"""Reductions, sums of exponentials and cumulative forms."""
+
+import inspect
+import json
+import math
+from itertools import pairwise
+from operator import attrgetter
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+RNG = np.random.default_rng(20240611)
+A = RNG.normal(size=(2, 3, 2))
+M = RNG.normal(size=(3, 4))
+V = RNG.normal(size=5)
+ZEROS = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 0.0], [1.5, 2.0, -0.5]])
+MASK = np.array([True, False, True, True])
+NAME = attrgetter("__name__")
+AXES = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, -1)}, {"keepdims": True}]
+
+NUMPY = [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanmax]
+CUMULATIVE = [np.cumsum, np.cumprod, np.nancumsum, np.nancumprod]
+EXPONENTIAL = [vm.logsumexp, vm.softmax, vm.log_softmax]
+STAN = [vm.sd, vm.variance, vm.norm1, vm.norm2, vm.dot_self]
+
+
+def partial(f, **settings):
+    def call(*args):
+        return f(*args, **settings)
+
+    call.__name__ = f"{f.__name__}({settings})"
+    return call
+
+
+def value_and_adjoints(f, *args, weights=1.0):
+    """The value, and the adjoints of all arguments below the sum of the result times `weights`."""
+    with vm.nested():
+        variables = [vm.var(x) for x in args]
+        y = f(*variables)
+        adjoints = np.sum(y * weights).grad(variables)
+        return vm.value(y), adjoints
+
+
+def adjoint(f, x, weights=1.0):
+    return value_and_adjoints(f, x, weights=weights)[1][0]
+
+
+def both(f, *args):
+    expect_ad(f, *args)
+    expect_ad_matvar(f, *args)
+
+
+# --- all routes agree ---
+
+
+@pytest.mark.parametrize("settings", AXES, ids=str)
+@pytest.mark.parametrize("f", [*NUMPY, vm.logsumexp], ids=NAME)
+def test_axes(f, settings):
+    both(partial(f, **settings), A)
+
+
+@pytest.mark.parametrize("f", [*NUMPY, *STAN, *CUMULATIVE, *EXPONENTIAL, np.ptp], ids=NAME)
+def test_vectors_and_matrices(f):
+    both(f, V)
+    both(f, M.T[::-1])
+
+
+@pytest.mark.parametrize("f", [np.sum, np.prod, np.max, *CUMULATIVE[:2], *EXPONENTIAL], ids=NAME)
+def test_scalars(f):
+    both(f, 1.3)
+    both(partial(f, axis=0), 1.3)
+    both(partial(np.mean, axis=0), 1.3)  # refused, as NumPy does
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("f", CUMULATIVE[:2], ids=NAME)
+@pytest.mark.parametrize("x", [M, ZEROS, np.zeros((2, 3)), np.ones((2, 1))], ids=["numbers", "zeros", "only zeros", "one"])
+def test_cumulative(f, axis, x):
+    both(partial(f, axis=axis), x)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+def test_prod_with_zeros(axis):
+    both(partial(np.prod, axis=axis), ZEROS)
+    both(partial(np.prod, axis=axis), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("axis", [0, -1, (0, 2), None])
+@pytest.mark.parametrize("f", [vm.softmax, vm.log_softmax], ids=NAME)
+def test_softmax_axes(f, axis):
+    both(partial(f, axis=axis), A)
+
+
+@pytest.mark.parametrize("settings", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
+@pytest.mark.parametrize("b", [np.array([0.5, 2.0, 1.0, 3.0]), np.array([[2.0], [0.0], [1.0]])], ids=["row", "column with zero"])
+def test_weighted_logsumexp(settings, b):
+    if settings.get("axis") != 1 or b.all():
+        both(lambda a, b: vm.logsumexp(a, b=b, **settings), M, b)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "nansum", "nanmean"])
+def test_where(name):
+    both(partial(getattr(np, name), axis=1, where=MASK), M)
+
+
+@pytest.mark.parametrize("f", [np.max, np.min, np.nanmax, np.nanmin])
+def test_where_of_extremes(f):
+    both(partial(f, axis=1, where=MASK, initial=0.25), M)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp], ids=NAME)
+def test_ufunc_reduce(ufunc):
+    both(lambda x: ufunc.reduce(x), M)
+    both(lambda x: ufunc.reduce(x, axis=-1, keepdims=True), M)
+    both(lambda x: ufunc.reduce(x, None, initial=0.5), M)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply], ids=NAME)
+def test_ufunc_accumulate(ufunc):
+    both(lambda x: ufunc.accumulate(x), M)
+    both(lambda x: ufunc.accumulate(x, axis=1), M)
+
+
+COMPOSITE = {
+    "var of a given mean": (lambda x, m: np.var(x, axis=0, mean=m, correction=1), M, M.mean(0, keepdims=True)),
+    "initial": (lambda x: np.sum(x, axis=0, initial=2.0) * np.prod(x, initial=3.0), M),
+    "ptp": (lambda x: np.ptp(x, axis=1, keepdims=True), M),
+    "methods": (lambda x: x.sum(0) + x.mean(0) + x.var(0, ddof=1) + x.std(axis=0) + x.max(0) - x.min(0) + x.prod(0), M),
+    "cumulative methods": (lambda x: x.cumsum(1) * x.cumprod(0), M),
+}
+
+
+@pytest.mark.parametrize("case", COMPOSITE, ids=str)
+def test_composite(case):
+    both(*COMPOSITE[case])
+
+
+def test_cumulative_of_the_array_api():
+    for f in [getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)]:  # from NumPy 2.1
+        both(partial(f, axis=1, include_initial=True), M)
+        both(partial(f, include_initial=True), V)
+        with pytest.raises(vm.ShapeError, match=r"x has shape \(3, 4\), but must have one dimension where no axis is given!"):
+            f(vm.var(M))
+
+
+# --- values and derivatives against closed forms ---
+
+floats = st.floats(-5.0, 5.0).map(lambda x: round(x, 3))
+
+
+@st.composite
+def reductions(draw):
+    """An array, axes to reduce, and weights for the result."""
+    x = draw(arrays.arrays(float, arrays.array_shapes(min_dims=1, max_dims=3, max_side=3), elements=floats))
+    axis = draw(st.none() | arrays.valid_tuple_axes(x.ndim, min_size=1) | st.integers(-x.ndim, x.ndim - 1))
+    keepdims = draw(st.booleans())
+    shape = np.sum(x, axis=axis, keepdims=keepdims).shape
+    return x, axis, keepdims, RNG.normal(size=shape) if shape else float(RNG.normal())
+
+
+def by_element(function):
+    """The derivative of a reduction whose partial derivatives of one slice are `function`, a slice at a time."""
+
+    def derivative(x, axis, weights):
+        axes = tuple(range(x.ndim)) if axis is None else np.atleast_1d(axis) % x.ndim
+        kept = [i for i in range(x.ndim) if i not in axes]
+        slices = np.transpose(x, (*kept, *axes)).reshape(-1, math.prod(x.shape[i] for i in axes))
+        rows = np.array([w * function(s) for s, w in zip(slices, np.ravel(weights), strict=True)])
+        moved = rows.reshape([x.shape[i] for i in (*kept, *axes)])
+        return np.transpose(moved, np.argsort((*kept, *axes)))
+
+    return derivative
+
+
+def products_of_others(s):
+    return np.array([math.prod([*s[:i], *s[i + 1 :]]) for i in range(len(s))])
+
+
+CLOSED = {
+    "sum": (np.sum, np.sum, lambda s: np.ones(len(s))),
+    "mean": (np.mean, np.mean, lambda s: np.full(len(s), 1 / len(s))),
+    "prod": (np.prod, np.prod, products_of_others),
+    "var": (np.var, np.var, lambda s: 2 * (s - s.mean()) / len(s)),
+    "max": (np.max, np.max, lambda s: (s == s.max()) / np.count_nonzero(s == s.max())),
+    "min": (np.min, np.min, lambda s: (s == s.min()) / np.count_nonzero(s == s.min())),
+    "logsumexp": (
+        vm.logsumexp,
+        lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
+        lambda s: np.exp(s) / np.sum(np.exp(s)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+@settings(max_examples=25, deadline=None)
+@given(case=reductions())
+def test_closed_forms(name, case):
+    f, plain, derivative = CLOSED[name]
+    x, axis, keepdims, weights = case
+    value, (adj,) = value_and_adjoints(lambda v: f(v, axis=axis, keepdims=keepdims), x, weights=weights)
+    np.testing.assert_allclose(value, plain(x, axis=axis, keepdims=keepdims), rtol=1e-12, atol=1e-13)
+    assert np.shape(value) == np.shape(weights)
+    np.testing.assert_allclose(adj, by_element(derivative)(x, axis, weights), rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(x=arrays.arrays(float, st.integers(1, 6), elements=floats))
+def test_cumprod_is_the_sum_of_products(x):
+    weights = np.arange(1.0, len(x) + 1)
+    expected = [sum(w * math.prod(np.delete(x[: k + 1], i)) for k, w in enumerate(weights) if k >= i) for i in range(len(x))]
+    np.testing.assert_allclose(adjoint(np.cumprod, x, weights), expected, rtol=1e-12, atol=1e-12)
+
+
+# --- arithmetic with 400 digits, and the ends of the range ---
+
+EXPONENTIALS = [
+    [-1.2, 0.4, 2.1, 0.4],
+    [1000.0, 1001.0, 999.5],
+    [-1000.0, -1001.0],
+    [0.0, -40.0, -50.0],
+    [-1e-20, -60.0],
+    [1e-3, -0.5, -700.0],
+    [-745.0, 0.25],
+    [math.log(0.25), math.log(0.5), -3.0],
+    [1e300, 0.0],
+    [2.5],
+]
+
+
+def exact_logsumexp(x):
+    return mpmath.log(sum(mpmath.exp(mpmath.mpf(v)) for v in x))
+
+
+def exact_softmax(x):
+    total = exact_logsumexp(x)
+    return [mpmath.exp(mpmath.mpf(v) - total) for v in x]
+
+
+@pytest.mark.parametrize("x", EXPONENTIALS, ids=str)
+def test_exponentials_to_all_digits(x):
+    with mpmath.workdps(400):
+        total, p = exact_logsumexp(x), exact_softmax(x)
+        logs = [float(mpmath.mpf(v) - total) for v in x]
+        total, p = float(total), np.array([float(v) for v in p])
+    value, (adj,) = value_and_adjoints(vm.logsumexp, np.array(x))
+    np.testing.assert_allclose(value, total, rtol=1e-15)
+    np.testing.assert_allclose(adj, p, rtol=1e-13)
+    along = vm.logsumexp(np.array([x, x]), axis=1, keepdims=True)
+    np.testing.assert_allclose(along, [[total], [total]], rtol=1e-15)
+    np.testing.assert_allclose(vm.softmax(np.array(x)), p, rtol=1e-13)
+    np.testing.assert_allclose(vm.log_softmax(np.array(x)), logs, rtol=1e-14, atol=1e-320)
+    weights = np.arange(1.0, len(x) + 1)
+    np.testing.assert_allclose(adjoint(vm.softmax, np.array(x), weights), p * (weights - weights @ p), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(adjoint(vm.log_softmax, np.array(x), weights), weights - p * weights.sum(), atol=1e-14)
+
+
+ENDS = [[1e-200, 1e-200, 1e250], [1e200, 1e-300, 1e200, 3.0], [1e-308, 3.0, 0.5], [1e154, 1e154, 0.25], [-2.0, 1e-160, 0.0]]
+
+
+@pytest.mark.parametrize("x", ENDS, ids=str)
+def test_products_near_the_ends(x):
+    x = np.array(x)
+    with np.errstate(all="ignore"):
+        others = products_of_others(x)
+        np.testing.assert_allclose(adjoint(np.prod, x), others, rtol=1e-13)
+        chain = [others_of_prefix(x, i) for i in range(len(x))]
+        np.testing.assert_allclose(adjoint(np.cumprod, x), chain, rtol=1e-13)
+
+
+def others_of_prefix(x, i):
+    return sum(math.prod(np.delete(x[: k + 1], i)) for k in range(i, len(x)))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_norm2_at_all_scales(scale):
+    value, (adj,) = value_and_adjoints(vm.norm2, np.array([3.0, -4.0]) * scale)
+    np.testing.assert_allclose(value, 5 * scale, rtol=1e-15)
+    np.testing.assert_allclose(adj, [0.6, -0.8], rtol=1e-15)
+
+
+@pytest.mark.parametrize("f", [np.var, np.std, vm.variance, vm.sd], ids=NAME)
+def test_spread_far_from_the_origin(f):
+    x = np.array([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(adjoint(f, x + 1024.0), adjoint(f, x), rtol=1e-12)
+
+
+# --- Stan's values ---
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "reductions.json").read_text())
+OF_STAN = {"sum": np.sum, "prod": np.prod, "mean": np.mean, "min": np.min, "max": np.max}
+
+
+def numbers(x):
+    return np.array(x, dtype=float)
+
+
+@pytest.mark.parametrize("entry", REFERENCE["entries"], ids=lambda entry: entry["id"])
+def test_stan(entry):
+    f = OF_STAN.get(entry["function"]) or getattr(vm, entry["function"])
+    (argument,) = entry["args"]
+    if "throws" in entry:
+        with pytest.raises(vm.ShapeError, match="must not be empty!"):
+            f(vm.var(numbers(argument["value"])))
+        return
+    weights = 1.0 if entry["weights"] is None else numbers(entry["weights"])
+    with np.errstate(all="ignore"):
+        value, (adj,) = value_and_adjoints(f, numbers(argument["value"]), weights=weights)
+    np.testing.assert_allclose(value, numbers(entry["output"]), rtol=1e-13)
+    np.testing.assert_allclose(adj, numbers(argument["grad"]), rtol=1e-12, atol=1e-15)
+
+
+# --- conventions ---
+
+INF, NAN = np.inf, np.nan
+CONVENTIONS = {
+    "max, ties": (np.max, [1.0, 3.0, 3.0], 3.0, [0.0, 0.5, 0.5]),
+    "min, ties": (np.min, [2.0, 2.0], 2.0, [0.5, 0.5]),
+    "max of nan": (np.max, [1.0, NAN, 2.0], NAN, [0.0, 1.0, 0.0]),
+    "max of inf": (np.max, [INF, 1.0], INF, [1.0, 0.0]),
+    "nanmax": (np.nanmax, [1.0, NAN, 2.0], 2.0, [0.0, 0.0, 1.0]),
+    "nanmin of nan only": (np.nanmin, [NAN, NAN], NAN, [0.0, 0.0]),
+    "nansum": (np.nansum, [1.0, NAN, 2.0], 3.0, [1.0, 0.0, 1.0]),
+    "nanmean": (np.nanmean, [1.0, NAN, 2.0], 1.5, [0.5, 0.0, 0.5]),
+    "nanprod": (np.nanprod, [2.0, NAN, 3.0], 6.0, [3.0, 0.0, 2.0]),
+    "nanvar": (np.nanvar, [1.0, NAN, 3.0], 1.0, [-1.0, 0.0, 1.0]),
+    "nanstd of equals": (np.nanstd, [2.0, NAN, 2.0], 0.0, [0.0, 0.0, 0.0]),
+    "nancumsum": (lambda x: np.nancumsum(x)[-1], [1.0, NAN, 2.0], 3.0, [1.0, 0.0, 1.0]),
+    "prod of inf": (np.prod, [2.0, INF, 3.0], INF, [INF, 6.0, INF]),
+    "prod of nothing": (np.prod, [], 1.0, []),
+    "sum of nothing": (np.sum, [], 0.0, []),
+    "std of equals": (np.std, [2.0, 2.0], 0.0, [0.0, 0.0]),
+    "sd of one": (vm.sd, [2.0], 0.0, [0.0]),
+    "variance of one": (vm.variance, [2.0], 0.0, [0.0]),
+    "norm1 at zero": (vm.norm1, [0.0, -2.0], 2.0, [0.0, -1.0]),
+    "norm2 at the origin": (vm.norm2, [0.0, 0.0], 0.0, [0.0, 0.0]),
+    "norm2 of nan": (vm.norm2, [NAN, 1.0], NAN, [NAN, NAN]),
+    "logsumexp of nothing": (vm.logsumexp, [], -INF, []),
+    "logsumexp of -inf": (vm.logsumexp, [-INF, -INF], -INF, [0.0, 0.0]),
+    "logsumexp with -inf": (vm.logsumexp, [-INF, 1.0], 1.0, [0.0, 1.0]),
+    "logsumexp with inf": (vm.logsumexp, [INF, 1.0, INF], INF, [0.5, 0.0, 0.5]),
+    "logsumexp of nan": (vm.logsumexp, [NAN, 1.0], NAN, [NAN, NAN]),
+    "logsumexp, weight zero": (lambda x: vm.logsumexp(x, b=np.array([0.0, 1.0])), [INF, 1.0], 1.0, [0.0, 1.0]),
+    "logsumexp, no weight": (lambda x: vm.logsumexp(x, b=np.zeros(2)), [0.0, 1.0], -INF, [0.0, 0.0]),
+    "softmax with -inf": (lambda x: vm.softmax(x)[1], [-INF, 1.0], 1.0, [0.0, 0.0]),
+    "softmax with inf": (lambda x: vm.softmax(x)[0], [INF, 1.0], 1.0, [0.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("case", CONVENTIONS)
+def test_conventions(case):
+    f, x, value, derivative = CONVENTIONS[case]
+    with np.errstate(all="ignore"):
+        got, (adj,) = value_and_adjoints(f, np.array(x))
+        np.testing.assert_allclose(got, value, rtol=1e-15)
+        np.testing.assert_allclose(adj, derivative, rtol=1e-15)
+        if np.isfinite(derivative).all():  # forward mode multiplies with the zeros of a direction
+            forward = [f(vm.Dual(np.array(x), unit)).tan for unit in np.eye(len(x))]
+            np.testing.assert_allclose(forward, derivative, rtol=1e-15)
+
+
+@pytest.mark.parametrize("b", [-1.0, [1.0, -3.0]])
+def test_logsumexp_of_a_negative_sum_is_nan(b):
+    assert np.isnan(vm.logsumexp(vm.var([0.0, 0.0]), b=b).val)
+
+
+@pytest.mark.parametrize("f", [np.sum, np.prod, *CUMULATIVE[:2], *EXPONENTIAL], ids=NAME)
+@pytest.mark.parametrize("settings", [{}, {"axis": 0}, {"axis": 1}], ids=str)
+def test_empty(f, settings):
+    both(partial(f, **settings), np.zeros((0, 3)))
+
+
+@pytest.mark.parametrize("f", [np.mean, np.var, np.std], ids=NAME)
+def test_moments_of_nothing_are_nan_with_numpys_warning(f):
+    with pytest.warns(RuntimeWarning):
+        assert np.isnan(f(vm.var(np.zeros(0))).val)
+
+
+def test_an_adjoint_that_is_not_selected_is_not_touched():
+    def f(x):
+        return np.sum(np.where(np.isnan(x), 0.0, np.mean(x, where=~np.isnan(x)) + x))
+
+    np.testing.assert_allclose(adjoint(f, np.array([1.0, NAN])), [2.0, 0.0])
+
+
+def test_large_arrays():
+    x = RNG.normal(size=(20, 1000))
+    with vm.nested():
+        v = vm.var(x)
+        y = np.sum(v) + np.mean(v) + np.sum(np.sum(v, axis=0)) + vm.logsumexp(v)
+        y.grad()
+        np.testing.assert_allclose(v.adj, 2 + 1 / x.size + np.exp(x - vm.logsumexp(x)), rtol=1e-13)
+
+
+# --- names and refusals ---
+
+
+def test_aliases():
+    assert vm.log_sum_exp is vm.logsumexp
+    assert vm.cumulative_sum(vm.var([1.0, 2.0])).val.tolist() == [1.0, 3.0]
+
+
+def test_out_is_assigned():
+    x, out = vm.var(M), vm.var(np.zeros(4))
+    assert np.sum(x, axis=0, out=out) is out
+    np.sum(out * out).grad()
+    np.testing.assert_allclose(x.adj, np.broadcast_to(2 * M.sum(0), M.shape))
+
+
+def refusal(call, error, match):
+    return pytest.param(call, error, match, id=inspect.getsource(call).split(":", 1)[1].strip()[:40])
+
+
+REFUSALS = [
+    refusal(lambda x: np.sum(x, dtype=int), TypeError, "sum: dtype is int64, but must be float64!"),
+    refusal(lambda x: np.cumsum(x, dtype=np.float32), TypeError, "cumsum: dtype is float32, but must be float64!"),
+    refusal(lambda x: np.sum(x, out=np.zeros(())), TypeError, "sum: a variable cannot be written into a plain array"),
+    refusal(lambda x: np.sum(x, axis=3), ValueError, "axis 3 is out of bounds"),
+    refusal(lambda x: np.max(x[:0]), vm.ShapeError, r"max: a has shape \(0, 4\), but must not be empty along the reduced axes!"),
+    refusal(lambda x: np.min(x[:0], axis=0), vm.ShapeError, r"min: a has shape \(0, 4\), but must not be empty"),
+    refusal(lambda x: np.max(x, axis=5), ValueError, "axis 5 is out of bounds"),
+    refusal(lambda x: np.max(x, where=MASK), TypeError, "max: initial is None, but must be a number where elements are left out"),
+    refusal(lambda x: np.var(x, ddof=1, correction=1), TypeError, "var: ddof is 1, but must be left out where correction is given"),
+    refusal(lambda x: vm.logsumexp(x, x), TypeError, r"logsumexp: axis is VarMat.*, but must be an integer! For two arguments use"),
+    refusal(lambda x: vm.sd(x[:0]), vm.ShapeError, r"sd: x has shape \(0, 4\), but must not be empty!"),
+    refusal(lambda x: vm.variance(x[:0]), vm.ShapeError, r"variance: x has shape \(0, 4\), but must not be empty!"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "match"), REFUSALS)
+def test_refusals(call, error, match):
+    with vm.nested() as tape:
+        x = vm.var(M)
+        before = len(tape)
+        with pytest.raises(error, match="(?s)" + match):
+            call(x)
+        assert len(tape) == before
+
+
+def test_extreme_of_nothing_with_a_start():
+    assert np.max(vm.var(np.zeros((0, 2))), axis=0, initial=1.5).val.tolist() == [1.5, 1.5]
+
+
+def test_passes_grow_with_the_logarithm():
+    """The scan behind products with zeros doubles its step."""
+    sizes = []
+    for n in (16, 256):
+        with vm.nested() as tape:
+            np.sum(np.cumprod(vm.Dual(vm.var(np.zeros(n)), np.ones(n))).tan)
+            sizes.append(len(tape))
+    assert all(b < 2.5 * a for a, b in pairwise(sizes))

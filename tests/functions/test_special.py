@@ -1,0 +1,226 @@
+"""The special functions under SciPy's and Stan's names: dispatch, constant operands, compositions, and Stan Math's own values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+
+import varmat as vm
+from varmat.core.elementwise import ROWS
+from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.testing import expect_ad, expect_ad_matvar, expect_value
+
+# Names of one object.
+ALIASES = {
+    "gammaln": "lgamma",
+    "digamma": "psi",
+    "gamma": "tgamma",
+    "betaln": "lbeta",
+    "poch": "rising_factorial",
+    "lchoose": "binomial_coefficient_log",
+    "gammainc": "gamma_p",
+    "gammaincc": "gamma_q",
+    "betainc": "inc_beta",
+    "betaincinv": "inv_inc_beta",
+    "erfcinv": "inv_erfc",
+    "ndtr": "Phi",
+    "ndtri": "inv_Phi std_normal_qf",
+    "ndtri_exp": "std_normal_log_qf",
+    "expit": "inv_logit",
+    "log_expit": "log_inv_logit",
+    "xlogy": "lmultiply multiply_log",
+    "jv": "bessel_first_kind",
+    "yv": "bessel_second_kind",
+    "iv": "modified_bessel_first_kind",
+    "kv": "modified_bessel_second_kind",
+}
+# Stan's names of functions that have another one in NumPy.
+STAN = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "elt_divide": np.divide,
+    "elt_multiply": np.multiply,
+    "pow": np.power,
+}
+CASES = json.loads((Path(__file__).parents[1] / "data" / "elementwise.json").read_text())["cases"]
+SCIPY = sorted(name for name, row in ROWS.items() if getattr(scipy.special, str(row._special), None) is row.ufunc)
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_scipy_function_dispatches_here(name: str) -> None:
+    row = ROWS[name]
+    *held, last = row.points[0]
+    for x in (vm.var(last), vm.var([last, last])):
+        if isinstance(row.ufunc, np.ufunc):
+            ours, theirs = row(*held, x), row.ufunc(*held, x)
+            assert type(ours) is type(theirs) is (type(x) if not x.shape else vm.VarMat)
+            np.testing.assert_array_equal(vm.value(ours), vm.value(theirs))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "held"),
+    [
+        (scipy.special.exp2, np.exp2, ()),
+        (scipy.special.cbrt, np.cbrt, ()),
+        (scipy.special.expm1, np.expm1, ()),
+        (scipy.special.log1p, np.log1p, ()),
+        (scipy.special.round, np.rint, ()),
+        (scipy.special.jve, scipy.special.jv, (2.0,)),
+        (scipy.special.yve, scipy.special.yv, (2.0,)),
+        (scipy.special.yn, scipy.special.yv, (2,)),
+        (scipy.special.kn, scipy.special.kv, (2,)),
+    ],
+)
+def test_twins_of_other_functions(theirs: Any, ours: Any, held: tuple[float, ...]) -> None:
+    for x in (0.7, 2.5):
+        outcomes = [vm.value_and_grad(lambda t, f=f: f(*held, t))(x) for f in (theirs, ours)]
+        assert outcomes[0] == pytest.approx(outcomes[1], rel=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(ALIASES))
+def test_names_of_one_function_are_one_object(name: str) -> None:
+    for alias in ALIASES[name].split():
+        assert getattr(vm, alias) is getattr(vm, name)
+
+
+def variables(x: float) -> list[Any]:
+    return [vm.var(x), vm.var([x]), vm.matvar([x]), vm.Dual(x, 1.0), [vm.var(x)]]
+
+
+@pytest.mark.parametrize(("name", "position"), [(name, i) for name in sorted(CONSTANT_OPERANDS) for i in CONSTANT_OPERANDS[name]])
+def test_operand_without_a_derivative_must_be_constant(name: str, position: int) -> None:
+    for variable in variables(ROWS[name].points[0][position]):
+        args = list(ROWS[name].points[0])
+        args[position] = variable
+        rule = f"^{name}: {CONSTANT_OPERANDS[name][position]} is a .*, but must be a constant .*!$"
+        with pytest.raises(TypeError, match=rule):
+            ROWS[name](*args)
+        if isinstance(ROWS[name].ufunc, np.ufunc) and not isinstance(variable, list):
+            with pytest.raises(TypeError, match=rule):
+                ROWS[name].ufunc(*args)
+
+
+LMGAMMA = "x * (x - 1) * log(pi) / 4 + sum(loggamma(y - mpf(j) / 2) for j in range(int(x)))"
+
+
+@pytest.mark.parametrize(
+    ("function", "reference", "points"),
+    [
+        (vm.trigamma, "psi(1, x)", [0.5, 1e-5, 100.0, -2.3]),
+        (vm.polygamma, "psi(x, y)", [(0, 0.5), (1, 3.5), (2, 100.0), (4, 0.7)]),
+        (vm.lmgamma, LMGAMMA, [(1, 2.5), (3, 4.0), (5, 100.0)]),
+    ],
+)
+def test_composition_agrees_with_fifty_digits(function: Any, reference: str, points: list[Any]) -> None:
+    for point in points:
+        # What stands before the last argument is constant.
+        *held, x = point if isinstance(point, tuple) else (point,)
+        exact = lambda t, held=held: eval(reference, {**vars(mpmath), **dict(zip("xy", [*held, t], strict=False))})  # noqa: E731
+        named = lambda t, held=held: function(*held, t)  # noqa: E731 - in a loop
+        expect_value(named, exact, [x])
+        expect_ad(named, np.array([x, 1.1 * x]))
+        expect_ad_matvar(named, np.array([x, 1.1 * x]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: vm.polygamma(1.5, vm.var(2.0)), TypeError, "polygamma: the order n is 1.5, but must be an integer!"),
+        (lambda: vm.polygamma(-1, vm.var(2.0)), vm.DomainError, "polygamma: the order n is -1, but must be nonnegative!"),
+        (lambda: vm.lmgamma(2.0, vm.var(2.0)), TypeError, "multigammaln: the dimension d is 2.0, but must be an integer!"),
+        (lambda: vm.multigammaln(vm.var(2.0), 0), vm.DomainError, "multigammaln: the dimension d is 0, but must be positive!"),
+    ],
+)
+def test_compositions_refuse(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def numbers(x: Any) -> Any:
+    """Stan's values: nested lists, with text for what JSON cannot say."""
+    return np.array(x, dtype=object).astype(float)
+
+
+# Where Stan's figures are not taken: function -> arguments. There Stan loses digits; ours are compared with 50 digits in
+# test_digits_that_stan_loses, and trigamma above.
+LOST_DIGITS: dict[str, list[Any]] = {
+    "Phi_approx": [[6.0]],
+    "digamma": [[0.35], [5.2], [1e-05], [[0.35, 1.4, 5.2, -0.6]]],
+    "inv_Phi": [[0.9999999999]],
+    "inv_cloglog": [[-30.0]],
+    "inv_logit": [[40.0]],
+    "lbeta": [[1e8, 2.0]],
+    "lchoose": [[1e8, 2.0]],
+    "log_falling_factorial": [[1e8, 2.0]],
+    "log_inv_logit_diff": [[20.0, 3.0], [[1.2, -0.4, 20.0], [0.5, -2.0, 3.0]]],
+    "trigamma": [[0.35], [1.4], [1e-05], [[0.35, 1.4, 5.2, -0.6]]],
+}
+# Other conventions: ties go to the first operand (Stan: the second), hypot has the derivative 0 at (0, 0), limits are taken
+# where there are any (Stan: nan), and outside the domain or at nan nothing is promised.
+OTHER_CONVENTIONS: dict[str, list[Any]] = {
+    "bessel_first_kind": [[0, 0.0]],
+    "beta": [["-inf", 0.5]],
+    "fdim": [["nan", 0.5]],
+    "fmax": [[1.0, 1.0]],
+    "fmin": [[1.0, 1.0]],
+    "fmod": [["-inf", 1.4], [5.3, "nan"]],
+    "gamma_p": [[1.0, 0.0], ["inf", 0.5]],
+    "hypot": [[0.0, 0.0]],
+    "lambert_w0": [["-inf"]],
+    "lbeta": [[0.0, 1.0]],
+    "lgamma": [[0.0]],
+    "log1m": [[1.0]],
+    "log1m_exp": [[[-0.2, 0.5]]],
+    "log_diff_exp": [[1.2, [0.5, -2.0, 299.0]]],
+    "log_modified_bessel_first_kind": [["inf", 0.5]],
+    "log_rising_factorial": [[5.2, "-inf"]],
+    "logit": [["inf"]],
+    "multiply_log": [[0.0, 0.0]],
+    "pow": [["inf", 0.5]],
+    "step": [["nan"]],
+    "trigamma": [[0.0]],
+}
+
+
+def agrees_with_stan(case: dict[str, Any]) -> bool:
+    name = case["function"]
+    function = STAN.get(name) or getattr(vm, name, None) or getattr(np, name)
+    held = CONSTANT_OPERANDS.get(getattr(function, "name", name), {})
+    with vm.nested(), np.errstate(all="ignore"):
+        args: list[Any] = []
+        for i, (value, gradient) in enumerate(zip(case["args"], case["gradients"], strict=True)):
+            x = value if isinstance(value, int) else numbers(value)
+            args.append(x if gradient is None or i in held else vm.var(x))
+        result = function(*args)
+        if hasattr(result, "grad"):
+            np.sum(result * (1.0 if case["weights"] is None else numbers(case["weights"]))).grad()
+        pairs = [(x.adj, gradient) for x, gradient in zip(args, case["gradients"], strict=True) if hasattr(x, "adj")]
+        pairs.append((vm.value(result), case["output"]))
+        return all(np.allclose(ours, numbers(stan), rtol=1e-11, atol=1e-290, equal_nan=True) for ours, stan in pairs)
+
+
+@pytest.mark.parametrize("name", sorted({case["function"] for case in CASES}))
+def test_values_and_gradients_of_stan(name: str) -> None:
+    elsewhere = LOST_DIGITS.get(name, []) + OTHER_CONVENTIONS.get(name, [])
+    for case in CASES:
+        if case["function"] == name:
+            assert agrees_with_stan(case) is (case["args"] not in elsewhere), case
+
+
+@pytest.mark.parametrize("name", sorted(LOST_DIGITS.keys() - {"trigamma"}))
+def test_digits_that_stan_loses(name: str) -> None:
+    row = getattr(vm, name)
+    for args in LOST_DIGITS[name]:
+        columns = [x if isinstance(x, list) else [x] for x in args]
+        expect_value(row, row.reference, list(zip(*columns, strict=True)))

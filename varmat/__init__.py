@@ -1,0 +1,72 @@
+"""varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix variables."""
+
+from varmat import densities, functionals, functions
+from varmat.core import indexing as _indexing  # noqa: F401 - gives VarMat its brackets
+from varmat.core.dual import Dual
+from varmat.core.elementwise import elementwise
+from varmat.core.errors import DomainError, ShapeError, TapeError
+from varmat.core.matvar import MatVar, matvar, to_matvar, to_varmat
+from varmat.core.operation import Saved, operation
+from varmat.core.tape import keep_alive, nested, recover_memory, reverse_pass_callback, set_zero_all_adjoints
+from varmat.core.variables import Var, VarMat, make_callback_var, value, var
+from varmat.densities import *  # noqa: F403 - the names are listed there
+from varmat.functionals import *  # noqa: F403 - the names are listed there
+from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
+from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
+from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
+from varmat.functions.exponentials import *  # noqa: F403 - the names are listed there
+from varmat.functions.factorisations import *  # noqa: F403 - the names are listed there
+from varmat.functions.gathering import *  # noqa: F403 - the names are listed there
+from varmat.functions.joining import *  # noqa: F403 - the names are listed there
+from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
+from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
+from varmat.functions.products import *  # noqa: F403 - the names are listed there
+from varmat.functions.reductions import *  # noqa: F403 - the names are listed there
+from varmat.functions.shaping import *  # noqa: F403 - the names are listed there
+from varmat.functions.solves import *  # noqa: F403 - the names are listed there
+from varmat.functions.special import *  # noqa: F403 - the names are listed there
+from varmat.inspection import print_stack, profile
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DomainError",
+    "Dual",
+    "MatVar",
+    "Saved",
+    "ShapeError",
+    "TapeError",
+    "Var",
+    "VarMat",
+    "elementwise",
+    "keep_alive",
+    "make_callback_var",
+    "matvar",
+    "nested",
+    "operation",
+    "print_stack",
+    "profile",
+    "recover_memory",
+    "reverse_pass_callback",
+    "set_zero_all_adjoints",
+    "to_matvar",
+    "to_varmat",
+    "value",
+    "var",
+]
+__all__ += densities.__all__
+__all__ += functionals.__all__
+__all__ += functions.covariances.__all__
+__all__ += functions.cumulative.__all__
+__all__ += functions.determinants.__all__
+__all__ += functions.exponentials.__all__
+__all__ += functions.factorisations.__all__
+__all__ += functions.gathering.__all__
+__all__ += functions.joining.__all__
+__all__ += functions.least_squares.__all__
+__all__ += functions.matrix_functions.__all__
+__all__ += functions.products.__all__
+__all__ += functions.reductions.__all__
+__all__ += functions.shaping.__all__
+__all__ += functions.solves.__all__
+__all__ += functions.special.__all__

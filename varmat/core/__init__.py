@@ -1,0 +1,1 @@
+"""The engine: arena, tape, variables, duals, operations, and the doors to NumPy."""

@@ -1,0 +1,115 @@
+"""The arena: warm memory for the large arrays of a tape.
+
+A bump allocator over blocks of float64. A block is a pair of equally long buffers, so that the values and
+the adjoints of a variable lie at the same offset in parallel. Blocks grow geometrically and are
+used again after `Arena.release`, but only those to which nobody else refers any more: a NumPy view keeps
+the buffer it looks into alive, so the reference count of the buffer tells.
+
+Small arrays do not come here (see `LARGE`): NumPy's own cache serves them faster than a bump pointer written
+in Python can, and a small array that somebody keeps would hold back a whole block.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+# Elements from which an array lives in the arena: from about 64 KB an allocation starts to come back as cold pages.
+LARGE = 8192
+# Elements of the first block.
+FIRST_BLOCK = 1 << 17
+# Elements per cache line of 64 bytes: what offsets are rounded to.
+LINE = 8
+
+Mark = tuple[int, int]
+
+
+def _aligned(capacity: int) -> np.ndarray:
+    """A buffer of `capacity` float64 whose address is a multiple of 64."""
+    raw = np.empty(capacity + LINE)
+    start = -(raw.ctypes.data // 8) % LINE
+    return raw[start : start + capacity]
+
+
+class Block:
+    """Two parallel buffers, for values and for adjoints."""
+
+    __slots__ = ("_alone", "adjoints", "capacity", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.values = _aligned(capacity)
+        self.adjoints = _aligned(capacity)
+        self._alone = self._references()
+
+    def _references(self) -> int:
+        # Every view, however it was made, refers to the owner of the memory, which is the base of our slices.
+        return sys.getrefcount(self.values.base) + sys.getrefcount(self.adjoints.base)
+
+    def is_free(self) -> bool:
+        """Whether no array outside this block looks into its memory."""
+        return self._references() == self._alone
+
+
+class Arena:
+    """A stack of blocks with nested marks.
+
+    Attributes
+    ----------
+    bytes_taken : int
+        Bytes handed out since the arena was made (values and adjoints), for benchmarks.
+    """
+
+    __slots__ = ("_free", "_offset", "_used", "bytes_taken")
+
+    def __init__(self) -> None:
+        self._used: list[Block] = []
+        self._free: list[Block] = []
+        self._offset = 0
+        self.bytes_taken = 0
+
+    def take(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Uninitialised arrays of `shape` for values and for adjoints."""
+        size = math.prod(shape)
+        step = -(-size // LINE) * LINE
+        if not self._used or self._offset + step > self._used[-1].capacity:
+            self._open_block(step)
+        block, start = self._used[-1], self._offset
+        self._offset = start + step
+        self.bytes_taken += 16 * step
+        return (
+            block.values[start : start + size].reshape(shape),
+            block.adjoints[start : start + size].reshape(shape),
+        )
+
+    def mark(self) -> Mark:
+        """Where the arena stands. What is taken after a mark comes from blocks of its own."""
+        mark = (len(self._used), self._offset)
+        if self._used:
+            self._offset = self._used[-1].capacity
+        return mark
+
+    def release(self, mark: Mark) -> None:
+        """Take back everything taken since `mark`; blocks that somebody still looks into are left to them."""
+        count, self._offset = mark
+        if len(self._used) == count:
+            return
+        blocks, self._used[count:] = self._used[count:], []
+        while blocks:
+            block = blocks.pop()
+            if block.is_free():
+                self._free.append(block)
+
+    def _open_block(self, size: int) -> None:
+        for position, block in enumerate(self._free):
+            if block.capacity >= size:
+                self._used.append(self._free.pop(position))
+                break
+        else:
+            # What is too small for this request is dropped: growing geometrically, it would not be asked for again.
+            largest = max((block.capacity for block in self._used + self._free), default=0)
+            self._free.clear()
+            self._used.append(Block(max(FIRST_BLOCK, 2 * largest, size)))
+        self._offset = 0

@@ -1,0 +1,190 @@
+"""What an ndarray offers: attributes and methods of the types of varmat, and the conversions that they refuse."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+
+FLOAT64 = np.dtype(np.float64)
+# NumPy as its functions are here: they take our types, which its annotations do not know.
+_numpy: Any = np
+
+
+def _forward_to_numpy(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(np, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"Same as ``np.{name}(self, ...)``."
+    return method
+
+
+class ArrayMethods:
+    """What `Var`, `VarMat` and `Dual` share: the attributes and methods of an ndarray, and refusals."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    __array_ufunc__ = dispatch.array_ufunc
+    __array_function__ = dispatch.array_function
+    __hash__ = object.__hash__
+
+    # Provided by each type.
+    shape: Any
+    _plain: Any
+    __getitem__: Any
+    __setitem__: Any
+
+    dtype = FLOAT64
+    itemsize = 8
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def nbytes(self) -> int:
+        return 8 * self.size
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        return np.transpose(self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - NumPy's name
+        return np.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        return self
+
+    @property
+    def imag(self) -> Any:
+        return np.zeros(self.shape) if self.shape else 0.0
+
+    @property
+    def flat(self) -> Iterator[Any]:
+        return iter(np.ravel(self))
+
+    def conj(self) -> Any:
+        return self
+
+    def conjugate(self) -> Any:
+        return self
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+
+    def flatten(self, order: str = "C") -> Any:
+        return np.copy(_numpy.ravel(self, order=order))
+
+    def copy(self, order: str = "C") -> Any:
+        return np.copy(self)
+
+    def astype(self, dtype: Any, *args: Any, copy: bool = True, **kwargs: Any) -> Any:
+        if np.dtype(dtype) != FLOAT64:
+            raise TypeError(f"astype: variables are float64 only, not {np.dtype(dtype)}; varmat.value(x) gives plain numbers")
+        return np.copy(self) if copy else self
+
+    def tolist(self) -> Any:
+        return [self[i].tolist() for i in range(self.shape[0])] if self.shape else self
+
+    def item(self, *index: Any) -> Any:
+        return np.ravel(self)[index or 0] if len(index) < 2 else self[index]
+
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        return np.compress(condition, self, axis=axis)
+
+    def fill(self, fill_value: Any) -> None:
+        self[...] = fill_value
+
+    def sort(self, axis: int = -1) -> None:
+        self[...] = np.sort(self, axis=axis)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: use np.stack([...]) or "
+            "np.concatenate for an array of variables, varmat.value(x) for the plain numbers, and for functions outside "
+            "NumPy the varmat function of the same name"
+        )
+
+    def _refuse_number(self) -> Any:
+        raise TypeError(
+            f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: use NumPy's function instead of "
+            "math's (np.exp, not math.exp), varmat.var for an array to write into, varmat.value(x) for the plain number"
+        )
+
+    __float__ = __int__ = __complex__ = __index__ = _refuse_number
+
+    def __bool__(self) -> bool:
+        return bool(self._plain)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return np.round(self, ndigits or 0)
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} belongs to its tape and cannot be pickled; pickle varmat.value(x)")
+
+    def __format__(self, spec: str) -> str:
+        return format(self._plain, spec) if spec else str(self)
+
+
+for _name in [
+    *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero"),
+    *("prod", "ptp", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
+]:
+    setattr(ArrayMethods, _name, _forward_to_numpy(_name))
+
+
+def _comparison(compare: Any) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        return compare(self._plain, dispatch.plain(other))
+
+    return method
+
+
+for _compare in (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt):
+    setattr(ArrayMethods, f"__{_compare.__name__}__", _comparison(_compare))
+
+
+class Container:
+    """The sequence protocol of arrays. A `Var` must not have it: NumPy would take it for a sequence."""
+
+    __slots__ = ()
+    shape: Any
+    _plain: Any
+    __getitem__: Any
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError(f"len() of a scalar {type(self).__name__}")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(self._plain == dispatch.plain(item)))

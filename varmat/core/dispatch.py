@@ -1,0 +1,117 @@
+"""NumPy's doors: `__array_function__` and `__array_ufunc__`.
+
+Every function that NumPy can dispatch stands in exactly one of three tables, filled by the modules of
+`varmat.functions`: supported (`SUPPORTED`), evaluated on plain values because the result has no derivative (`CONSTANT`), or
+refused with a sentence (`REFUSED`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+
+SUPPORTED: dict[Any, Function] = {}
+CONSTANT: set[Any] = set()
+# The keys are functions and names of modules, all of whose functions are refused.
+REFUSED: dict[Any, str] = {}
+# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and their like, and calls with settings.
+UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
+# Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc arrives, for importing
+# scipy.special takes longer than importing NumPy.
+SPECIAL: dict[str, Function] = {}
+
+
+def implements(*functions: Any) -> Callable[[Function], Function]:
+    """Let the decorated function answer for NumPy's `functions`."""
+
+    def register(implementation: Function) -> Function:
+        SUPPORTED.update(dict.fromkeys(functions, implementation))
+        return implementation
+
+    return register
+
+
+def plain(thing: Any) -> Any:
+    """Values instead of variables, through tuples, lists and dicts."""
+    if isinstance(thing, (tuple, list)):
+        items = [plain(item) for item in thing]
+        return items if isinstance(thing, list) else tuple(items)
+    if isinstance(thing, dict):
+        return {key: plain(item) for key, item in thing.items()}
+    return getattr(thing, "_plain", thing)
+
+
+def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's `__array_function__` for every type of varmat."""
+    implementation = SUPPORTED.get(function)
+    if implementation is not None:
+        return implementation(*args, **kwargs)
+    if function in CONSTANT:
+        return function(*plain(args), **plain(kwargs))
+    name = f"{function.__module__}.{function.__name__}"
+    unknown = "it is not known to varmat; see varmat.operation for adding it"
+    sentence = REFUSED.get(function) or REFUSED.get(function.__module__, unknown)
+    raise TypeError(f"{name} is not differentiable here: {sentence}")
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy's `__array_ufunc__` for every type of varmat."""
+    if method == "__call__" and not kwargs:
+        implementation = SUPPORTED.get(ufunc)
+        if implementation is not None:
+            return implementation(*inputs)
+    out = kwargs.pop("out", (None,))[0]
+    if out is not None:
+        if ufunc not in CONSTANT:
+            refuse_plain_out(ufunc, out)
+        out[...] = getattr(ufunc, method)(*inputs, **kwargs)
+        return out
+    implementation = SUPPORTED.get(ufunc) or _special(ufunc)
+    if method != "__call__":
+        return _ufunc_method(ufunc, method, implementation, inputs, kwargs)
+    if implementation is None:
+        if ufunc in CONSTANT:
+            return ufunc(*plain(inputs), **kwargs)
+        sentence = REFUSED.get(ufunc, "it is not known to varmat; see varmat.elementwise for adding it")
+        raise TypeError(f"{ufunc.__name__} is not differentiable here: {sentence}")
+    if kwargs:
+        with_settings = UFUNC_METHODS.get((ufunc, "__call__"))
+        if with_settings is not None:
+            return with_settings(*inputs, **kwargs)
+        raise TypeError(f"{ufunc.__name__}: the arguments {sorted(kwargs)} are not supported; use np.where on the result")
+    return implementation(*inputs)
+
+
+def _special(ufunc: Any) -> Function | None:
+    special = sys.modules.get("scipy.special")
+    implementation = SPECIAL.get(ufunc.__name__) if special is not None else None
+    if implementation is None or getattr(special, ufunc.__name__, None) is not ufunc:
+        return None
+    SUPPORTED[ufunc] = implementation
+    return implementation
+
+
+def _ufunc_method(ufunc: Any, method: str, implementation: Function | None, inputs: Any, kwargs: Any) -> Any:
+    known = UFUNC_METHODS.get((ufunc, method))
+    if known is not None:
+        return known(*inputs, **kwargs)
+    if method == "outer" and implementation is not None and not kwargs:
+        a, b = inputs
+        return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
+    if ufunc in CONSTANT and method != "at":
+        return getattr(ufunc, method)(*plain(inputs), **kwargs)
+    raise TypeError(f"np.{ufunc.__name__}.{method} is not differentiable here: write it with the function itself")
+
+
+def refuse_plain_out(function: Any, out: Any) -> None:
+    """Raise unless variables can be written into `out`."""
+    if isinstance(out, np.ndarray) and out.dtype != object:
+        raise TypeError(
+            f"np.{function.__name__}: a variable cannot be written into a plain array (out=, or an in-place operator like +=), "
+            "its derivative would be lost; write a = a + b, or make the array a variable with varmat.var"
+        )

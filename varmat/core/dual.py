@@ -1,0 +1,154 @@
+"""Dual numbers: a value and its tangent, for forward mode and, over variables, for exact second derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.array_methods import ArrayMethods, Container
+from varmat.core.errors import ShapeError
+from varmat.core.indexing import is_basic
+from varmat.core.variables import VARIABLES, data, make_leaf
+
+__all__ = ["Dual"]
+
+
+class Dual(Container, ArrayMethods):
+    """A value together with its derivative in one direction, or in `k` directions at once.
+
+    Parameters
+    ----------
+    val : scalar, array, Var, VarMat or Dual
+        The value.
+    tan : of the same kinds
+        The tangent: of the shape of `val`, or with a leading axis of `k` directions.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.Dual(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    >>> np.sum(x**2).tan
+    2.0
+    """
+
+    __slots__ = ("tan", "val")
+
+    def __init__(self, val: Any, tan: Any) -> None:
+        self.val: Any = _operand(val, "Dual: val")
+        self.tan: Any = _operand(tan, "Dual: tan")
+        if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
+            # What is computed from the value, and may be assigned into the tangent later, is a variable.
+            self.tan = make_leaf(self.tan, self.val._tape.top)
+        shape, tangent = np.shape(self.val), np.shape(self.tan)
+        if tangent != shape and tangent[1:] != shape:
+            raise ShapeError(f"Dual: tan has shape {tangent}, but must have that of val, {shape}, or one leading axis more")
+
+    @property
+    def shape(self) -> Any:
+        return np.shape(self.val)
+
+    @property
+    def directions(self) -> int | None:
+        """The number of directions, or None for a single one without an axis."""
+        tangent = np.shape(self.tan)
+        return tangent[0] if len(tangent) > len(self.shape) else None
+
+    @property
+    def _plain(self) -> Any:
+        return dispatch.plain(self.val)
+
+    def map(self, function: Any) -> Dual:
+        """Apply a linear function (a view, a gather) to the value and to each tangent."""
+        return _dual(function(self.val), _each(function, self.tan, self.directions))
+
+    def __getitem__(self, index: Any) -> Any:
+        if self.directions is None or not is_basic(index):
+            return self.map(lambda x: x[index])
+        # As a view, so that an assignment to the part is one to the whole.
+        val, tan = self.val[index], self.tan[(slice(None), *(index if type(index) is tuple else (index,)))]
+        return _dual(val, tan if np.ndim(val) else np.copy(tan))
+
+    def __setitem__(self, index: Any, source: Any) -> None:
+        k = self.directions
+        val, tan = (source.val, source.tan) if isinstance(source, Dual) else (source, 0.0)
+        if isinstance(source, Dual) and source.directions != k:
+            raise ShapeError(f"setitem: a dual with {source.directions} directions cannot be assigned into one with {k}")
+        self.val[index] = val
+        if k is None:
+            self.tan[index] = tan
+        else:
+            for i in range(k):
+                self.tan[i][index] = source.tan[i] if isinstance(source, Dual) else 0.0
+
+    def __repr__(self) -> str:
+        return f"Dual({self.val!r}, {self.tan!r})"
+
+
+def _operand(x: Any, name: str) -> Any:
+    x = x if isinstance(x, ArrayMethods) else data(x, name)
+    return np.array(x) if isinstance(x, np.ndarray) else x
+
+
+def _dual(val: Any, tan: Any) -> Dual:
+    """A dual of results: nobody else holds them, so they are not copied, only brought to one shape."""
+    dual: Dual = object.__new__(Dual)
+    dual.val = _scalar(val)
+    dual.tan = _scalar(tan)
+    return dual
+
+
+def _scalar(x: Any) -> Any:
+    return float(x) if isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim) else x
+
+
+def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> Any:
+    """Apply a linear map to a tangent, direction by direction unless it takes them all."""
+    if k is None or stacked:
+        return function(tangent)
+    parts = [function(tangent[i]) for i in range(k)]
+    if isinstance(parts[0], tuple):
+        return tuple(np.stack(part) for part in zip(*parts, strict=True))
+    return np.stack(parts)
+
+
+def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
+    """Call an operation of which some operands are duals."""
+    duals = [x for x in args if isinstance(x, Dual)]
+    k = duals[0].directions
+    if any(x.directions != k for x in duals):
+        raise ShapeError(f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet")
+    values = [x.val if isinstance(x, Dual) else x for x in args]
+    result = op(*values, **settings)
+    total: Any = None
+    with np.errstate(all="ignore"):
+        for x, push in zip(args, op.push(result, values, settings), strict=True):
+            if isinstance(x, Dual):
+                part = _each(push, x.tan, k, op.stacked)
+                if total is None:
+                    total = part
+                elif isinstance(part, tuple):
+                    total = tuple(a + b for a, b in zip(total, part, strict=True))
+                else:
+                    total = total + part
+    if isinstance(result, tuple):
+        items = [_fitted(r, t, k, duals) for r, t in zip(result, total, strict=True)]
+        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    return _fitted(result, total, k, duals)
+
+
+def _fitted(result: Any, tangent: Any, k: int | None, operands: list[Dual]) -> Dual:
+    """A dual with a tangent of the right shape that is not an operand's: results may be assigned to."""
+    shape = np.shape(result) if k is None else (k, *np.shape(result))
+    if np.shape(tangent) != shape:
+        tangent = np.copy(np.broadcast_to(tangent, shape))
+    plain = dispatch.plain(tangent)
+    if type(plain) is np.ndarray and any(np.may_share_memory(plain, dispatch.plain(x.tan)) for x in operands):
+        tangent = np.copy(tangent)
+    return _dual(result, tangent)

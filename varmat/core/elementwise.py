@@ -1,0 +1,436 @@
+"""Elementwise operations: rows of a table.
+
+A row names a ufunc and gives, for each operand, its contribution as an expression of the adjoint `g` of the
+result, the operands `x`, `y`, ... and the result `r`: for the logarithm ``g / x``. The expression is linear in `g`, so with a
+tangent in place of `g` it is the forward rule too. Reverse rules, tangent rule, NumPy dispatch and Python operators are made
+from the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.arena import LARGE
+from varmat.core.array_methods import FLOAT64, ArrayMethods
+from varmat.core.dual import Dual, dual_call
+from varmat.core.matvar import MatVar, from_matvar, object_array
+from varmat.core.operation import as_operand
+from varmat.core.rules import OPERANDS, elementwise_rule, function_of, names_in
+from varmat.core.tape import Rule, join
+from varmat.core.variables import (
+    VARIABLES,
+    Borrowed,
+    Large,
+    LargeView,
+    Var,
+    VarMat,
+    View,
+    make_large,
+    make_result,
+    new,
+)
+
+__all__ = ["Elementwise", "elementwise"]
+
+_NUMBERS = frozenset({float, int, np.float64})
+# All rows by name.
+ROWS: dict[str, Elementwise] = {}
+
+
+class Elementwise:
+    """An elementwise operation: a row of the table; made by `elementwise`."""
+
+    stacked = True
+
+    def __init__(
+        self, name: str, ufunc: Any, partials: tuple[str, ...], scalar: Any, shortcuts: Any, with_itself: str | None
+    ) -> None:
+        self.__name__ = self.name = name
+        self.resolved = None if isinstance(ufunc, str) else ufunc
+        self._special = ufunc
+        self.partials = partials
+        self.arity = len(partials)
+        self.scalar_text = scalar if isinstance(scalar, str) else None
+        self.scalar = self._scalar_function(scalar) if isinstance(scalar, str) else scalar or self.ieee
+        self.shortcuts: dict[float, str] = shortcuts or {}
+        self.with_itself = with_itself
+        self.points: Any = ()
+        self.reference: str | None = None
+        self._rules: dict[Any, Rule] = {}
+        self._pushes: list[Any] = []
+        self.call: Any = _unary_call(self) if self.arity == 1 else _binary_call(self) if self.arity == 2 else self.general
+
+    def _scalar_function(self, text: str) -> Any:
+        return function_of(", ".join(OPERANDS[: self.arity]), [f"return {text}"], vars(math))
+
+    @cached_property
+    def operators(self) -> tuple[dict[type, Any], dict[type, Any]]:
+        """The binary operators and their reflections, by type of the operand whose method they are."""
+        return _operators(self)
+
+    @property
+    def ufunc(self) -> Any:
+        """The ufunc; one of scipy.special is given by its name and imported when it is first used."""
+        if self.resolved is None:
+            import scipy.special
+
+            self.resolved = getattr(scipy.special, self._special)
+        return self.resolved
+
+    def __repr__(self) -> str:
+        return f"<varmat elementwise operation {self.name}>"
+
+    def __call__(self, *args: Any) -> Any:
+        result = self.call(*args)
+        if result is NotImplemented:
+            raise TypeError(f"{self.name}: operands of types {[type(x).__name__ for x in args]} do not go together")
+        return result
+
+    def ieee(self, *values: Any) -> float:
+        """The value at scalars, in IEEE arithmetic where Python's raises."""
+        with np.errstate(all="ignore"):
+            return float(self.ufunc(*map(float, values)))
+
+    def rule(self, variable: tuple[bool, ...], kind: str) -> Rule:
+        """The rule for operands of which those marked are variables; kind is scalar, array or large."""
+        key = (variable, kind)
+        if key not in self._rules:
+            self._rules[key] = elementwise_rule(self, variable, kind)
+        return self._rules[key]
+
+    def namespace(self, scalar: bool = False) -> dict[str, Any]:
+        """The functions that the expressions name: `math`-like ones for scalars, NumPy's and SciPy's for everything else."""
+        names = set().union(*map(names_in, self.partials))
+        return {name: _scalar_function(name) if scalar else _array_function(name) for name in names}
+
+    def pushes(self) -> list[Any]:
+        """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
+        if not self._pushes:
+            parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
+            self._pushes = [function_of(parameters, [f"return {p}"], self.namespace()) for p in self.partials]
+        return self._pushes
+
+    def push(self, r: Any, values: Any, settings: Any) -> list[Any]:
+        """The linear maps of the tangent rule, one per operand."""
+        exact = [np.float64(v) if type(v) is float else v for v in (*values, r)]
+
+        def linear(push: Any, x: Any) -> Any:
+            missing = (1,) * (np.ndim(r) - np.ndim(x))
+
+            def apply(t: Any) -> Any:
+                if missing and np.ndim(t) > np.ndim(x):  # directions stay in front of the axes that broadcasting adds
+                    t = np.reshape(t, (len(t), *missing, *np.shape(x)))
+                return push(np.float64(t) if type(t) is float else t, *exact)
+
+            return apply
+
+        return [linear(push, x) for push, x in zip(self.pushes(), values, strict=True)]
+
+    def general(self, *args: Any) -> Any:
+        """Call with operands of any kinds; NotImplemented for what only the other side may know."""
+        tape: Any = None
+        for x in args:
+            kind = type(x)
+            if kind in VARIABLES:
+                tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
+            elif kind not in _NUMBERS and not (kind is np.ndarray and x.dtype is FLOAT64):
+                return self._other(args)
+        if self.with_itself and args[0] is args[1] and type(args[0]) in VARIABLES:
+            return ROWS[self.with_itself].call(args[0])
+        if self.shortcuts and type(args[1]) in _NUMBERS and args[1] in self.shortcuts:
+            return ROWS[self.shortcuts[args[1]]].call(args[0])
+        if tape is None:
+            return self.ufunc(*args) if any(type(x) is np.ndarray for x in args) else self.ieee(*args)
+        variable = tuple(type(x) in VARIABLES for x in args)
+        values = [x._val if v else x for x, v in zip(args, variable, strict=True)]
+        result, kind_name = self._result(values, tape.top)
+        entry = (args, None) if len(args) > 2 else (*args, None)[:2]
+        tape.top.append((self.rule(variable, kind_name), result, *entry))
+        return result
+
+    def _result(self, values: Any, tape: Any) -> tuple[Any, str]:
+        arrays = [v for v in values if isinstance(v, np.ndarray)]
+        if not arrays:
+            try:
+                val = self.scalar(*values)
+            except (ArithmeticError, ValueError):
+                val = self.ieee(*values)
+            return make_result(val, tape), "scalar"
+        if max(v.size for v in arrays) <= LARGE:
+            return make_result(self.ufunc(*values), tape), "array"
+        result = make_large(np.broadcast_shapes(*(v.shape for v in arrays)), tape)
+        self.ufunc(*values, out=result._val)
+        return result, "large"
+
+    def _other(self, args: Any) -> Any:
+        """Duals, matvars and what converts to data."""
+        if any(hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)) for x in args):
+            return NotImplemented
+        args = tuple(as_operand(x, self.name) for x in args)
+        if any(isinstance(x, Dual) for x in args):
+            return dual_call(self, args, {})
+        if not any(isinstance(x, MatVar) for x in args):
+            return self.call(*args)
+        if any(isinstance(x, VarMat) for x in args):
+            return self.call(*map(from_matvar, args))
+        # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
+        items = [object_array([x], ()) if type(x) is Var else x for x in args]
+        result = np.frompyfunc(self.call, self.arity, 1)(*(x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items))
+        return result.view(MatVar) if isinstance(result, np.ndarray) else result
+
+
+def _scalar_function(name: str) -> Any:
+    row = ROWS.get(name)
+    if isinstance(row, Elementwise):
+        return row.scalar
+    if name == "where":
+        return lambda condition, x, y: x if condition else y
+    return getattr(math, name)
+
+
+def _array_function(name: str) -> Any:
+    row = ROWS.get(name)
+    if row is not None:  # its ufunc, which dispatches, if it is a true one
+        return row.ufunc if isinstance(row.ufunc, np.ufunc) else row
+    return getattr(np, name)
+
+
+def _unary_call(row: Elementwise) -> Any:
+    """The call of a unary row: the common kinds first."""
+    array, scalar_rule = row.rule((True,), "array"), row.rule((True,), "scalar")
+    general, scalar, ieee = row.general, row.scalar, row.ieee
+
+    def call(x: Any) -> Any:
+        kind = type(x)
+        result: Any
+        if kind is Var:
+            result = new(Var)
+            try:
+                result._val = scalar(x._val)
+            except (ArithmeticError, ValueError):
+                result._val = ieee(x._val)
+            rule = scalar_rule
+        elif kind is VarMat or kind is View:
+            result = new(VarMat)
+            val = (row.resolved or row.ufunc)(x._val)
+            result._val = val if val.ndim == 1 or val.flags.c_contiguous else np.array(val, order="C")
+            rule = array
+        else:
+            return general(x)
+        result._adj = None
+        result._tape = tape = x._tape.top
+        tape.append((rule, result, x, None))
+        return result
+
+    return call
+
+
+# The binary operators are the hottest code of the library. They are made from text, so that every operator of every type has
+# code of its own, for the interpreter specialises code for the types it sees in it. `self` is x or y, whichever side it
+# stands on.
+_ARRAY_OPERATOR = """
+{itself}
+kind = type(other)
+if kind is VarMat or kind is Var or kind is View:
+    tape = self._tape
+    tape = tape.top if tape is other._tape else join(tape, other._tape)
+    {other} = other._val
+    rule = both
+elif kind is float or kind is int or kind is float64 or (kind is ndarray and other.dtype is FLOAT64 and other.size <= LARGE):
+    {shortcut}
+    tape = self._tape.top
+    {other} = other
+    rule = one
+else:
+    return general({order})
+{self} = self._val
+val = ufunc(x, y)
+result = new(VarMat)
+result._val = val if val.ndim == 1 or val.flags.c_contiguous else array(val, order="C")
+result._adj = None
+result._tape = tape
+tape.append((rule, result, {order}))
+return result
+"""
+
+_SCALAR_OPERATOR = """
+{itself}
+kind = type(other)
+if kind is Var:
+    tape = self._tape
+    tape = tape.top if tape is other._tape else join(tape, other._tape)
+    {other} = other._val
+    rule = both
+elif kind is float or kind is int or kind is float64:
+    if kind is float64:
+        other = float(other)
+    {shortcut}
+    tape = self._tape.top
+    {other} = other
+    rule = one
+elif kind is VarMat or kind is View:
+    return mirrored(other, self)
+else:
+    return general({order})
+{self} = self._val
+result = new(Var)
+try:
+    result._val = {scalar}
+except (ArithmeticError, ValueError):
+    result._val = ieee(x, y)
+result._adj = None
+result._tape = tape
+tape.append((rule, result, {order}))
+return result
+"""
+
+
+def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
+    """The binary operators of a row and their reflections, by type."""
+    general = row.general
+    namespace = {
+        name: globals()[name] for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")
+    } | {"array": np.array, "ndarray": np.ndarray, "float64": np.float64, "ufunc": row.ufunc, "general": general, "ieee": row.ieee}
+    shortcut = "if kind is not ndarray and other in shortcuts: return shortcuts[other](self)" if row.shortcuts else ""
+    itself = "if other is self: return square(self)" if row.with_itself else ""
+    namespace["square"] = ROWS[row.with_itself].call if row.with_itself else None
+    namespace["shortcuts"] = {constant: ROWS[name].call for constant, name in row.shortcuts.items()}
+
+    def make(text: str, kind: str, mirrored: Any, reflected: bool) -> Any:
+        x, y = ("y", "x") if reflected else ("x", "y")
+        scalar = row.scalar_text or "scalar(x, y)"
+        order = "other, self" if reflected else "self, other"
+        constants = "" if reflected else shortcut
+        body = text.format(self=x, other=y, order=order, shortcut=constants, itself=itself, scalar=scalar).strip()
+        rules = {"both": row.rule((True, True), kind), "one": row.rule((not reflected, reflected), kind)}
+        return function_of(
+            "self, other", body.split("\n"), {**vars(math), **namespace, **rules, "scalar": row.scalar, "mirrored": mirrored}
+        )
+
+    forward: dict[type, Any] = dict.fromkeys((Large, Borrowed, LargeView, Dual), lambda self, other: general(self, other))
+    backward: dict[type, Any] = dict.fromkeys(forward, lambda self, other: general(other, self))
+    for kind in (VarMat, View):
+        forward[kind] = make(_ARRAY_OPERATOR, "array", None, False)
+        backward[kind] = make(_ARRAY_OPERATOR, "array", None, True)
+    forward[Var] = make(_SCALAR_OPERATOR, "scalar", backward[VarMat], False)
+    backward[Var] = make(_SCALAR_OPERATOR, "scalar", forward[VarMat], True)
+    return forward, backward
+
+
+def _binary_call(row: Elementwise) -> Any:
+    """The call of a binary row, by way of its operators, which are made when they are first needed."""
+
+    def call(x: Any, y: Any) -> Any:
+        method = row.operators[0].get(type(x))
+        if method is not None:
+            return method(x, y)
+        method = row.operators[1].get(type(y))
+        return row.general(x, y) if method is None else method(y, x)
+
+    return call
+
+
+def _install_operator(row: Elementwise, name: str) -> None:
+    """Make the row answer for a Python operator on all types."""
+    if row.arity == 1:
+        for each in (Var, VarMat, Dual):
+            setattr(each, f"__{name}__", lambda self: row.call(self))
+        return
+
+    def in_place(self: Any, other: Any) -> Any:
+        result = row.call(self, other)
+        if result is NotImplemented or not self.shape:
+            return result
+        self[...] = result
+        return self
+
+    # Compiling the operators takes longer than importing the rest, so it waits for the first use of each.
+    def install() -> None:
+        for prefix, methods in zip(("", "r"), row.operators, strict=True):
+            for kind, method in methods.items():
+                setattr(kind, f"__{prefix}{name}__", method)
+
+    def first_use(method: str) -> Any:
+        def operator(self: Any, other: Any) -> Any:
+            install()
+            return getattr(self, method)(other)
+
+        return operator
+
+    for each in (Var, VarMat, Dual):
+        setattr(each, f"__{name}__", first_use(f"__{name}__"))
+        setattr(each, f"__r{name}__", first_use(f"__r{name}__"))
+    for each in (VarMat, Dual):
+        setattr(each, f"__i{name}__", in_place)
+
+
+def elementwise(
+    name: str,
+    ufunc: Any,
+    *partials: str,
+    scalar: str | Callable[..., float] | None = None,
+    operator: str | None = None,
+    shortcuts: dict[float, str] | None = None,
+    with_itself: str | None = None,
+    points: Any = (),
+    reference: str | None = None,
+    doc: str | None = None,
+) -> Elementwise:
+    """Make an elementwise operation: one row of the table.
+
+    Parameters
+    ----------
+    name : str
+        The name of the function.
+    ufunc : ufunc or str
+        What computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc is imported on first use.
+    *partials : str
+        For each operand its contribution, an expression of the adjoint `g` of the result (linear in it), of the operands
+        ``x``, ``y``, ``z``, ``w`` and of the result ``r``, with names of other rows, and of ``where``, that are
+        differentiable themselves.
+    scalar : str or callable, optional
+        The function for Python floats, an expression in ``x``, ``y`` with names of `math`, or a function; by default the ufunc.
+    operator : str, optional
+        Name of the Python operator for which it answers ("add" for ``+``).
+    shortcuts : dict, optional
+        Second operand, a constant -> name of the unary row that is called instead.
+    with_itself : str, optional
+        The unary row that is called when both operands are one variable: ``x * x`` is ``square(x)``.
+    points : sequence of tuples
+        Reference points for the tests, inside the domain.
+    reference : str, optional
+        The function as an mpmath expression in ``x``, ``y``, ... for the tests.
+    doc : str, optional
+        The docstring.
+
+    Returns
+    -------
+    Elementwise
+        The function; it also answers when the ufunc is called on variables.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> softsign = vm.elementwise(
+    ...     "softsign", np.frompyfunc(lambda x: x / (1 + abs(x)), 1, 1), "g / square(1 + absolute(x))",
+    ...     scalar=lambda x: x / (1 + abs(x)), points=[(0.5,)],
+    ... )
+    >>> vm.gradient(lambda x: np.sum(softsign(x)), np.array([1.0, 3.0]))
+    array([0.25  , 0.0625])
+    """
+    row = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself)
+    row.__doc__, row.points, row.reference = doc, points, reference
+    ROWS[name] = row
+    if isinstance(ufunc, str):
+        dispatch.SPECIAL[ufunc] = row.call
+    else:
+        dispatch.SUPPORTED[ufunc] = row.call
+    if operator is not None:
+        _install_operator(row, operator)
+    return row

@@ -1,0 +1,85 @@
+"""What is refused, and how it is said.
+
+One grammar for the whole library: *function: argument[index] is value, but must be rule!*
+Every name in such a sentence comes from the function that refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Domain", "DomainError", "ShapeError", "TapeError"]
+
+
+class DomainError(ValueError):
+    """An argument has a value outside the domain of the function.
+
+    Attributes
+    ----------
+    is_recoverable : bool
+        True: a sampler may treat the point as one of density zero and go on.
+    """
+
+    is_recoverable = True
+
+
+class ShapeError(ValueError):
+    """The shapes of the arguments do not fit the function or each other."""
+
+
+class TapeError(RuntimeError):
+    """A variable is used where its tape cannot record it."""
+
+
+class Domain:
+    """A set of allowed argument values, as data: a phrase and a vectorised test.
+
+    Parameters
+    ----------
+    phrase : str
+        What follows "but must be" in the refusal.
+    holds : callable
+        Elementwise test of an array; nan must fail it.
+
+    Examples
+    --------
+    >>> positive = Domain("positive", lambda x: x > 0)
+    >>> positive.check("normal_lpdf", "Scale parameter", np.array([1.0, 2.0, -1.0]))
+    Traceback (most recent call last):
+        ...
+    varmat.core.errors.DomainError: normal_lpdf: Scale parameter[2] is -1.0, but must be positive!
+    """
+
+    __slots__ = ("holds", "phrase")
+
+    def __init__(self, phrase: str, holds: Callable[[Any], Any]) -> None:
+        self.phrase = phrase
+        self.holds = holds
+
+    def check(self, function: str, name: str, value: Any) -> None:
+        """Raise `DomainError` naming the first element of `value` outside the domain."""
+        inside = self.holds(value)
+        if inside is True or np.all(inside):
+            return
+        array = np.asarray(value)
+        place = ""
+        if array.ndim:
+            index = tuple(int(i) for i in np.argwhere(~np.broadcast_to(inside, array.shape))[0])
+            array, place = array[index], f"[{', '.join(map(str, index))}]"
+        raise DomainError(f"{function}: {name}{place} is {array.item()!r}, but must be {self.phrase}!")
+
+
+positive = Domain("positive", lambda x: x > 0)
+nonnegative = Domain("nonnegative", lambda x: x >= 0)
+finite = Domain("finite", np.isfinite)
+positive_finite = Domain("positive finite", lambda x: (x > 0) & np.isfinite(x))
+not_nan = Domain("a number", lambda x: ~np.isnan(x))
+
+
+def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
+    """Raise `ShapeError` unless `shape` is that of a square matrix or a stack of them."""
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of them)!")

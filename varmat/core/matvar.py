@@ -1,0 +1,167 @@
+"""`MatVar`, the compatibility type: an array of scalar variables (array of structs)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.tape import Rule, current_tape
+from varmat.core.variables import VARIABLES, Outputs, Var, data, make_leaf, make_result, tape_of
+
+__all__ = ["MatVar", "matvar", "to_matvar", "to_varmat"]
+
+
+class MatVar(np.ndarray[Any, Any]):
+    """An ndarray of dtype object with one `Var` per element; made by `matvar`.
+
+    Elementwise functions, sums and products work scalar by scalar and record one entry per scalar operation. Plain numbers may
+    stand among the elements; they are constants.
+
+    Attributes
+    ----------
+    val, adj : ndarray
+        The values and the adjoints of the elements, gathered.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.matvar([1.0, 2.0])
+    >>> type(np.exp(x)).__name__, type(x[0]).__name__
+    ('MatVar', 'Var')
+    """
+
+    __array_priority__ = 900.0
+    __array_ufunc__ = dispatch.array_ufunc
+    __array_function__: Any = dispatch.array_function
+
+    @property
+    def val(self) -> np.ndarray:
+        return _gather(self, "val")
+
+    @property
+    def adj(self) -> np.ndarray:
+        return _gather(self, "adj")
+
+    @property
+    def _plain(self) -> np.ndarray:
+        return _gather(self, "val")
+
+    def __float__(self) -> float:
+        raise TypeError("a MatVar cannot become a plain number, its derivative would be lost; varmat.value(x) gives the numbers")
+
+    __int__ = __complex__ = __index__ = __float__  # type: ignore[assignment]
+
+
+for _name in [
+    *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot"),
+    *("max", "mean", "min", "prod", "round", "std", "sum", "trace", "var"),
+]:
+    setattr(MatVar, _name, getattr(ArrayMethods, _name))
+
+
+def _gather(x: MatVar, slot: str) -> np.ndarray:
+    default = 0.0
+    flat = (getattr(item, slot) if type(item) is Var else (item if slot == "val" else default) for item in x.ravel())
+    return np.fromiter(flat, np.float64, x.size).reshape(x.shape)
+
+
+def matvar(x: Any) -> MatVar:
+    """Make a `MatVar`: a new scalar variable for every element.
+
+    Parameters
+    ----------
+    x : array_like of real numbers, or of Var
+        An array that holds `Var` already is taken as it is.
+
+    Returns
+    -------
+    MatVar
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.matvar([[1.0, 2.0]])
+    >>> np.sum(x * x).grad()
+    >>> x.adj
+    array([[2., 4.]])
+    """
+    if isinstance(x, ArrayMethods):
+        raise TypeError("matvar: the argument is a variable already; varmat.to_matvar(x) converts it, recorded on the tape")
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        return x.view(MatVar)
+    if isinstance(x, (list, tuple)) and x:
+        if any(type(item) is Var for item in x):
+            return object_array([item if type(item) is Var else data(item, "matvar: the argument") for item in x], (len(x),))
+        if not all(isinstance(item, (float, int)) for item in x):
+            return np.stack([matvar(item) for item in x]).view(MatVar)
+    values = np.asarray(data(x, "matvar: the argument"))
+    tape = current_tape()
+    return object_array([make_leaf(item, tape) for item in values.ravel().tolist()], values.shape)
+
+
+def object_array(items: Any, shape: tuple[int, ...]) -> MatVar:
+    # Item by item: given a list, NumPy would ask every Var for an array.
+    return np.fromiter(items, dtype=object, count=len(items)).reshape(shape).view(MatVar)
+
+
+def to_varmat(x: Any) -> Any:
+    """Convert a `MatVar` to a `VarMat`, recorded on the tape; other arguments are returned as they are.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.matvar([1.0, 2.0])
+    >>> np.sum(vm.to_varmat(x) ** 2).grad()
+    >>> x.adj
+    array([2., 4.])
+    """
+    return from_matvar(x)
+
+
+def from_matvar(x: Any) -> Any:
+    if not isinstance(x, MatVar):
+        return x
+    items = x.ravel().tolist()
+    tape = tape_of(items)
+    if tape is None:
+        return x.val
+    result = make_result(x.val, tape)
+    tape.append((_TO_VARMAT, result, items, None))
+    return result
+
+
+def _to_varmat_chain(result: Any, items: Any, _: Any) -> None:
+    for item, c in zip(items, np.ravel(result._adj).tolist(), strict=True):
+        if type(item) is Var:
+            item._take(c)
+
+
+def to_matvar(x: Any) -> Any:
+    """Convert a `VarMat` to a `MatVar`, recorded on the tape; other arguments are returned as they are.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var([1.0, 2.0])
+    >>> y = vm.to_matvar(x)
+    >>> (y[0] * y[1]).grad()
+    >>> x.adj
+    array([2., 1.])
+    """
+    if type(x) not in VARIABLES or type(x) is Var:
+        return x
+    tape = x._tape.top
+    items = [make_result(item, tape) for item in x._val.ravel().tolist()]
+    tape.append((_TO_MATVAR, Outputs(items), x, None))
+    return object_array(items, x.shape)
+
+
+def _to_matvar_chain(result: Any, x: Any, _: Any) -> None:
+    x._take(np.array([item.adj for item in result]).reshape(x.shape))
+
+
+_TO_VARMAT = Rule("to_varmat", _to_varmat_chain)
+_TO_MATVAR = Rule("to_matvar", _to_matvar_chain)

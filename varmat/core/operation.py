@@ -1,0 +1,299 @@
+"""Structured operations: one object, defined in one place, that knows its value, its reverse rule and its tangent rule.
+
+    @operation(np.linalg.inv)
+    def inv(a):
+        "docstring"
+        return np.linalg.inv(a)                     # plain arrays in, a new plain array out
+
+    @inv.reverse
+    def inv_reverse(g, r, a):                       # the result's adjoint, the result, the operands
+        return -r.T @ g @ r.T                       # the contribution to the operand's adjoint
+
+    @inv.tangent
+    def inv_tangent(r, a):                          # written with differentiable functions
+        return lambda t: -r @ t @ r                 # the linear map of the operand's tangent
+
+With several operands both rules return a tuple, one item per operand; in a reverse rule the items are functions of nothing,
+called only for operands that are variables. Work that is shared stands before the ``return``. Settings (axis, ...) reach both
+rules as keywords, and so does, in the reverse rule, what the value function saved with `Saved`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.dual import Dual, dual_call
+from varmat.core.errors import Domain
+from varmat.core.matvar import MatVar, from_matvar, object_array, to_matvar
+from varmat.core.tape import Rule, join
+from varmat.core.variables import VARIABLES, Outputs, Var, data, make_result
+
+__all__ = ["Operation", "Saved", "operation"]
+
+_PLAIN = frozenset({np.ndarray, float, int})
+# All operations by name: tests, documentation and benchmarks loop over it.
+OPERATIONS: dict[str, Operation] = {}
+
+
+class Saved:
+    """A value together with what the reverse rule wants back, as keywords.
+
+    Parameters
+    ----------
+    value : float, ndarray or tuple
+        The value of the operation.
+    **saved
+        What reaches the reverse rule as keywords.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> @vm.operation()
+    ... def softmax_of(x):
+    ...     e = np.exp(x - np.max(x))
+    ...     return vm.Saved(e / np.sum(e), total=np.sum(e))
+    >>> @softmax_of.reverse
+    ... def softmax_of_reverse(g, r, x, total):
+    ...     return r * (g - np.sum(g * r))
+    >>> vm.gradient(lambda x: softmax_of(x)[0], np.zeros(2))
+    array([ 0.25, -0.25])
+    """
+
+    __slots__ = ("saved", "value")
+
+    def __init__(self, value: Any, **saved: Any) -> None:
+        self.value = value
+        self.saved = saved
+
+
+def is_differentiable(x: Any) -> bool:
+    """Whether `x` is, or holds, something that carries derivatives."""
+    if isinstance(x, (list, tuple)):
+        return any(map(is_differentiable, x))
+    return isinstance(x, (ArrayMethods, MatVar)) or (
+        type(x) is np.ndarray and x.dtype == object and any(isinstance(item, ArrayMethods) for item in x.flat)
+    )
+
+
+def as_operand(x: Any, name: str) -> Any:
+    """What the rules expect: a variable, a dual, a `MatVar`, a float or a float64 array."""
+    if isinstance(x, (ArrayMethods, MatVar)):
+        return x
+    if isinstance(x, (list, tuple)) and is_differentiable(x):
+        return np.stack([as_operand(item, name) for item in x])
+    if is_differentiable(x):
+        return x.view(MatVar)
+    return data(x, name)
+
+
+def like(pattern: Any, items: Any) -> Any:
+    """A tuple of the type of `pattern`, a tuple or a named one."""
+    return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
+
+
+class Operation:
+    """A differentiable function of one or more operands; made by `operation`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        answers: tuple[Any, ...],
+        operands: str | None,
+        domains: Mapping[str, tuple[str, Domain]] | None,
+        variadic: bool,
+        stacked: bool,
+        native: bool,
+    ) -> None:
+        self.__doc__ = function.__doc__
+        self.__name__ = self.name = function.__name__
+        self.__module__ = function.__module__
+        self.__qualname__ = function.__qualname__
+        self.__wrapped__ = function
+        self.function = function
+        self.answers = answers
+        self.signature = inspect.signature(function)
+        self.defaults = {p.name: p.default for p in self.signature.parameters.values() if p.default is not p.empty}
+        # Not a setting: the rules do not see it.
+        self.wants_workspace = self.defaults.pop("workspace", None) is not None
+        required = [p.name for p in self.signature.parameters.values() if p.default is p.empty]
+        self.operands = tuple(operands.split()) if operands else tuple(required)
+        self.arity = len(self.operands)
+        self.domains = domains or {}
+        self.variadic = variadic
+        self.stacked = stacked
+        self.native = native
+        self.points: tuple[Any, ...] = ()
+        self._reverse: Any = None
+        self._tangent: Any = None
+        self.rule = Rule(self.name, self.chain)
+
+    def reverse(self, rule: Any) -> Any:
+        """Decorator: the reverse rule."""
+        self._reverse = rule
+        return rule
+
+    def tangent(self, rule: Any) -> Any:
+        """Decorator: the tangent rule."""
+        self._tangent = rule
+        return rule
+
+    def __repr__(self) -> str:
+        return f"<varmat operation {self.name}{self.signature}>"
+
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        if not self.variadic and (len(args) != self.arity or any(name in settings for name in self.operands)):
+            args, settings = self._bind(args, settings)
+        if self.defaults:
+            settings = {**self.defaults, **settings}
+        tape = None
+        for x in args:
+            kind = type(x)
+            if kind in VARIABLES:
+                tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
+            elif kind not in _PLAIN or (kind is np.ndarray and x.dtype != np.float64):
+                return self._general(args, settings)
+        values = [x._val if type(x) in VARIABLES else x for x in args]
+        if self.domains:
+            self._check(values)
+        if self.wants_workspace and tape is not None:
+            val = self.function(*values, **settings, workspace=tape.top.workspace)
+        else:
+            val = self.function(*values, **settings)
+        if type(val) is Saved:
+            settings = {**settings, **val.saved}
+            val = val.value
+        if tape is None:
+            return val
+        top = tape.top
+        result: Any
+        if isinstance(val, tuple):
+            items = [make_result(item, top) for item in val]
+            top.append((self.rule, Outputs(items), args, settings))
+            return like(val, items)
+        result = make_result(val, top)
+        top.append((self.rule, result, args, settings))
+        return result
+
+    def _bind(self, args: Any, settings: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        try:
+            bound = self.signature.bind(*args, **settings).arguments
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.signature}") from None
+        return tuple(bound.pop(name) for name in self.operands), bound
+
+    def _check(self, values: Any) -> None:
+        for name, value in zip(self.operands, values, strict=True):
+            if name in self.domains:
+                title, domain = self.domains[name]
+                domain.check(self.name, title, value)
+
+    def _general(self, args: Any, settings: Any) -> Any:
+        """Operands of other kinds: array-likes, matvars, duals."""
+        args = tuple(as_operand(x, f"{self.name}: {self._title(i)}") for i, x in enumerate(args))
+        if any(isinstance(x, Dual) for x in args):
+            return dual_call(self, args, settings)
+        if any(isinstance(x, MatVar) for x in args):
+            return self._matvar_call(args, settings)
+        return self(*args, **settings)
+
+    def _matvar_call(self, args: Any, settings: Any) -> Any:
+        """Any varmat in, a varmat out; otherwise a matvar."""
+        if any(type(x) in VARIABLES and x.shape for x in args):
+            return self(*map(from_matvar, args), **settings)
+        if self.native:
+            # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
+            items = [object_array([x], ()) if type(x) is Var else x for x in args]
+            result = self.function(*(x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items), **settings)
+            result = result.value if type(result) is Saved else result
+            return result.view(MatVar) if isinstance(result, np.ndarray) else result
+        result = self(*map(from_matvar, args), **settings)
+        if isinstance(result, tuple):
+            return like(result, map(to_matvar, result))
+        return to_matvar(result)
+
+    def _title(self, i: int) -> str:
+        return f"operand {i + 1}" if self.variadic else self.operands[i]
+
+    def chain(self, result: Any, operands: Any, settings: Any) -> None:
+        """What the reverse pass does with an entry of this operation."""
+        values = [x._val if type(x) in VARIABLES else x for x in operands]
+        g = result._adj
+        parts = self._reverse(g, result._val, *values, **settings)
+        if type(parts) is not tuple:
+            parts = (parts,)
+        for x, part in zip(operands, parts, strict=True):
+            if type(x) in VARIABLES:
+                c = part() if callable(part) else part
+                if c is g or getattr(c, "base", None) is not None:
+                    x._add(c)
+                else:
+                    x._take(c)
+
+    def push(self, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
+        """The linear maps of the tangent rule, one per operand."""
+        if self._tangent is None:
+            raise TypeError(f"{self.name} has no tangent rule, so there is no forward derivative and no Hessian")
+        maps = self._tangent(r, *values, **settings)
+        return maps if type(maps) is tuple else (maps,)
+
+
+def operation(
+    *answers: Any, operands: str | None = None, domains: Any = None, variadic: bool = False, stacked: bool = False,
+    native: bool = False,
+) -> Callable[[Callable[..., Any]], Operation]:
+    """Make a differentiable operation of a function on plain arrays.
+
+    Parameters
+    ----------
+    *answers : callable
+        NumPy functions for which the operation answers when they are called on variables.
+    operands : str, optional
+        Names of the parameters that may be variables, in order; by default those without a default value. All others are settings.
+    domains : dict, optional
+        Name of an operand -> (title for messages, `Domain`): checked before anything is computed.
+    variadic : bool
+        The function takes any number of operands (``*arrays``) and keyword settings.
+    stacked : bool
+        The linear maps of the tangent rule accept tangents with an additional leading axis of directions.
+    native : bool
+        The function itself works on an object array of `Var`, which makes the matvar form independent of the rules.
+
+    Returns
+    -------
+    callable
+        Decorator that turns the function into an `Operation`, whose ``reverse`` and ``tangent`` are decorators for the rules.
+
+    Notes
+    -----
+    A parameter ``workspace=np.empty`` of the function is not a setting: while an operation is recorded it is a function that makes
+    an uninitialised array of a given shape, for what is saved, in warm memory that lives as long as the tape.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> @vm.operation()
+    ... def cube(x):
+    ...     return x**3
+    >>> @cube.reverse
+    ... def cube_reverse(g, r, x):
+    ...     return 3 * x**2 * g
+    >>> @cube.tangent
+    ... def cube_tangent(r, x):
+    ...     return lambda t: 3 * x**2 * t
+    >>> vm.gradient(lambda x: np.sum(cube(x)), np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+
+    def make(function: Callable[..., Any]) -> Operation:
+        op = Operation(function, answers, operands, domains, variadic, stacked, native)
+        OPERATIONS[op.name] = op
+        dispatch.SUPPORTED.update(dict.fromkeys(answers, op))
+        return op
+
+    return make

@@ -1,0 +1,163 @@
+"""From an expression to reverse rules: what an elementwise row's text becomes.
+
+A contribution is written once, as an expression of `g`, the operands `x`, `y`, ... and the result `r`. Here it is compiled
+to rules for the three places where it runs: small arrays (one expression per operand), large arrays (block by block, written
+in place, so that temporaries stay small), and scalars (Python floats, where an exception means that IEEE arithmetic
+answers).
+Rules are compiled when a reverse pass first needs them: most rows are never used in one program.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from varmat.core.tape import Rule
+from varmat.core.variables import Large, Var, VarMat
+
+OPERANDS = ("x", "y", "z", "w")
+# Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in the L2 cache, were not faster.
+BLOCK = 1 << 18
+_IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
+
+
+def names_in(expression: str) -> set[str]:
+    """The functions an expression names."""
+    names = {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
+    return names - {"g", "r", *OPERANDS}
+
+
+def function_of(parameters: str, body: list[str], namespace: dict[str, Any]) -> Any:
+    """Compile the text of a function."""
+    namespace = dict(namespace)
+    source = f"def rule({parameters}):\n    " + "\n    ".join(body)
+    exec(compile(source, f"<rule: {body[-1]}>", "exec"), namespace)
+    return namespace["rule"]
+
+
+def in_place(expression: str) -> str:
+    """The expression with the last operation writing into `out`, if it is arithmetic."""
+    tree = ast.parse(expression, mode="eval").body
+    if isinstance(tree, ast.BinOp) and type(tree.op) in _IN_PLACE:
+        return f"{_IN_PLACE[type(tree.op)]}({ast.unparse(tree.left)}, {ast.unparse(tree.right)}, out)"
+    return f"copyto(out, {expression})"
+
+
+def elementwise_rule(row: Any, variable: tuple[bool, ...], kind: str) -> Rule:
+    """The reverse rule of a row for one use: which operands are variables; kind is scalar, array or large."""
+    compile_rule = {"scalar": _scalar_rule, "array": _array_rule, "large": _large_rule}[kind]
+
+    def first(*entry: Any) -> None:
+        rule.chain = compile_rule(row, variable)
+        rule.chain(*entry)
+
+    rule = Rule(row.name, first)
+    return rule
+
+
+def _wanted(row: Any, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
+    """Name and expression of the operands that are variables."""
+    return [(x, partial) for x, partial, v in zip(OPERANDS, row.partials, variable, strict=False) if v]
+
+
+def _rule_function(row: Any, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]) -> Any:
+    """A rule that loads what its body uses and runs it."""
+    parameters = {1: "out, x_, _", 2: "out, x_, y_"}.get(row.arity, "out, operands, _")
+    used = {node.id for node in ast.walk(ast.parse("\n".join(body))) if isinstance(node, ast.Name)}
+    load = [f"{x} = {x}_._val" if v else f"{x} = {x}_" for x, v in zip(OPERANDS, variable, strict=False) if x in used]
+    if row.arity > 2:
+        load.insert(0, ", ".join(f"{x}_" for x in OPERANDS[: row.arity]) + " = operands")
+    if "r" in used:
+        load.append("r = out._val")
+    return function_of(parameters, ["g = out._adj", *load, *body], namespace)
+
+
+def _array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+    body = []
+    for x, partial in _wanted(row, variable):
+        if partial == "g":
+            body.append(f"{x}_._add(g)")
+        else:
+            # The first contribution, without broadcasting, is the common case.
+            body += [
+                f"c = {partial}",
+                f"if type({x}_) is VarMat and {x}_._adj is None and c.shape == {x}.shape: {x}_._adj = c",
+                f"else: {x}_._take(c)",
+            ]
+    return _rule_function(row, variable, body, {**row.namespace(), "VarMat": VarMat})
+
+
+def _scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+    wanted = _wanted(row, variable)
+    arguments = ", ".join(f"float64({x})" for x in OPERANDS[: row.arity])
+    body = [
+        "try:",
+        *(f"    c{x} = {partial}" for x, partial in wanted),
+        "except (ArithmeticError, ValueError):",
+        *(f"    c{x} = float(p{x}(float64(g), {arguments}, r))" for x, _ in wanted),
+        *(f"a = {x}_._adj; {x}_._adj = c{x} if a is None else a + c{x}" for x, _ in wanted),
+    ]
+    general = dict(zip((f"p{x}" for x in OPERANDS), row.pushes(), strict=False))
+    return _rule_function(row, variable, body, {**row.namespace(scalar=True), **general, "float64": np.float64})
+
+
+def _large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+    small = _array_rule(row, variable)
+    arity = row.arity
+    parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
+    namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", *_IN_PLACE.values())}}
+    write = [function_of(parameters, [in_place(p)], namespace) for p in row.partials]
+    functions = [(w, p) if v else None for w, p, v in zip(write, row.pushes(), variable, strict=True)]
+
+    def chain(out: Any, *entry: Any) -> None:
+        operands = entry[:arity] if arity < 3 else entry[0]
+        values = [x._val if v else x for x, v in zip(operands, variable, strict=True)]
+        shape = out._val.shape
+        if all(not isinstance(x, np.ndarray) or (x.shape == shape and x.flags.c_contiguous) for x in values):
+            by_blocks(out, operands, values, functions)
+        else:
+            small(out, *entry)
+
+    return chain
+
+
+def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
+    """Contributions to large operands (or to scalars among them), a block of all arrays at a time."""
+    g = out._adj
+    if not any(g.strides):  # the same number everywhere, as below a sum
+        g = g.flat[0]
+    flat = [x.reshape(-1) if isinstance(x, np.ndarray) else x for x in (g, *values, out._val)]
+    work: list[Any] = []
+    for x, rule in zip(operands, rules, strict=True):
+        if rule is not None:
+            first = type(x) is not Var and x._adj is None
+            if first:
+                x._adj = _adjoint_space(x)
+            target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
+            work.append([x, *rule, target, first, 0.0])
+    for start in range(0, out._val.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        arguments = [x[block] if isinstance(x, np.ndarray) else x for x in flat]
+        for item in work:
+            _, write, push, target, first, _ = item
+            if first:
+                write(*arguments, target[block])
+            elif target is not None:
+                part = target[block]
+                np.add(part, push(*arguments), part)
+            else:
+                c = push(*arguments)
+                item[5] += float(np.add.reduce(np.broadcast_to(c, arguments[-1].shape)))
+    for x, _, _, target, _, total in work:
+        if target is None:
+            x._take(total)
+
+
+def _adjoint_space(x: Any) -> Any:
+    """Where the adjoint of `x` is written first: its place in the arena, once, for somebody may keep what is there."""
+    if type(x) is not Large or x._space is None:
+        return np.empty(x.shape)
+    space, x._space = x._space, None
+    return space

@@ -1,0 +1,314 @@
+"""The tape: what was computed, in order, and the reverse pass over it.
+
+A tape is a list of entries ``(rule, result, x, y)``. Entries are data: `x` and `y` are what the reverse
+rule of the operation wants back (two operands, or a tuple of operands and what was saved for them). The reverse pass is the loop in
+`_run`, and there is no other.
+
+Every variable holds the tape of the scope that made it. ``variable._tape.top`` is the tape that records now, which differs
+while a nested scope is open, and is `RECOVERED` once the tape is gone: using a stale variable fails on its own, at no cost to
+the others.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from varmat.core.arena import LARGE, Arena, Mark
+from varmat.core.errors import TapeError
+
+__all__ = [
+    "keep_alive",
+    "nested",
+    "recover_memory",
+    "reverse_pass_callback",
+    "set_zero_all_adjoints",
+]
+
+
+class Tape(list[Any]):
+    """The entries of one scope (chaining), with the other stacks of that scope beside them.
+
+    Attributes
+    ----------
+    top : Tape
+        The tape that records now: this one, or that of the innermost scope opened since.
+    leaves : list
+        Variables without an operation (non-chaining): their adjoints only need zeroing.
+    kept : list
+        Objects to be kept alive until the scope is recovered.
+    assignments : list
+        Assignments into variables, to be made again when the reverse pass has undone them.
+    swept : bool
+        Whether adjoints may be there from an earlier reverse pass.
+    """
+
+    __slots__ = ("arena", "assignments", "kept", "leaves", "mark", "parent", "swept", "top")
+
+    def __init__(self, arena: Arena, parent: Tape | None = None) -> None:
+        self.top: Any = self
+        self.arena = arena
+        self.mark: Mark = arena.mark()
+        self.parent = parent
+        self.leaves: list[Any] = []
+        self.kept: list[Any] = []
+        self.assignments: list[Any] = []
+        self.swept = False
+
+    def chain(self) -> list[Tape]:
+        """This tape and those of the scopes around it, innermost first."""
+        tapes, tape = [self], self.parent
+        while tape is not None:
+            tapes.append(tape)
+            tape = tape.parent
+        return tapes
+
+    def workspace(self, shape: tuple[int, ...]) -> np.ndarray:
+        """An uninitialised array that may be used until the tape is recovered; a large one in warm memory."""
+        return self.arena.take(shape)[0] if math.prod(shape) > LARGE else np.empty(shape)
+
+    def drop_adjoints(self) -> None:
+        """Forget every adjoint; the next contribution to each variable is written, not added."""
+        for _, result, _, _ in self:
+            result._adj = None
+        for leaf in self.leaves:
+            leaf._adj = None
+        self.swept = False
+
+    def recover(self, top: Any) -> None:
+        """Make all variables of this tape stale and give their memory back."""
+        self.top = top
+        self.clear()
+        self.leaves.clear()
+        self.kept.clear()
+        self.assignments.clear()
+        self.arena.release(self.mark)
+
+
+class _Recovered:
+    """Stands in place of the recording tape for variables whose own tape has been recovered."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise TapeError(
+            "this variable is stale: its tape has been recovered (by recover_memory, at the end of a nested scope, "
+            "or because the function being differentiated has returned); make it anew with varmat.var"
+        )
+
+
+RECOVERED = _Recovered()
+
+
+class _Always:
+    """The result of entries that have none: it always has an adjoint, so their rule always runs."""
+
+    __slots__ = ()
+    _val = None
+    _adj = property(lambda self: True, lambda self, _: None)
+
+
+ALWAYS = _Always()
+
+
+class Rule:
+    """What stands on the tape for an operation: its name, and what the reverse pass does with an entry of it."""
+
+    # One class for all operations: the loop of the reverse pass is specialised for the types it sees.
+    __slots__ = ("chain", "name")
+
+    def __init__(self, name: str, chain: Callable[[Any, Any, Any], None]) -> None:
+        self.name = name
+        self.chain = chain
+
+
+_thread = threading.local()
+
+
+def current_tape() -> Tape:
+    """The tape that records in this thread; made on first use."""
+    try:
+        tape: Tape = _thread.tape
+    except AttributeError:
+        tape = Tape(Arena())
+        _thread.tape = tape
+    return tape
+
+
+def join(tape: Tape, other: Tape) -> Tape:
+    """The tape that records an operation on variables of two tapes."""
+    top = tape.top
+    if top is other.top:
+        return top  # type: ignore[no-any-return]
+    # One of the two may be stale, and says so itself.
+    _ = top.arena, other.top.arena
+    raise TapeError("variables of two threads meet in one operation; a variable belongs to the thread that made it")
+
+
+def open_scope() -> Tape:
+    """Begin a nested scope: from here everything is recorded on the tape returned."""
+    parent = current_tape()
+    inner = Tape(parent.arena, parent)
+    for tape in parent.chain():
+        tape.top = inner
+    _thread.tape = inner
+    return inner
+
+
+def close_scope(inner: Tape) -> None:
+    """Recover a nested scope, and with it any scope left open inside it."""
+    parent = inner.parent
+    if parent is None or inner.top is RECOVERED or inner.top is not current_tape():
+        raise TapeError("this nested scope was closed before, or belongs to another thread")
+    while _thread.tape is not parent:
+        innermost: Tape = _thread.tape
+        innermost.recover(RECOVERED)
+        _thread.tape = innermost.parent
+    for tape in parent.chain():
+        tape.top = parent
+
+
+@contextmanager
+def nested() -> Iterator[Tape]:
+    """Record in a scope of its own, recovered on exit, also when an exception leaves it.
+
+    ``y.grad()`` inside the scope runs the reverse pass over the scope only. Variables from outside may be used in it and
+    receive their adjoints; variables made in it are stale afterwards.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.var([1.0, 2.0])
+    >>> with vm.nested():
+    ...     z = vm.var(3.0)
+    ...     (z * z).grad()
+    ...     print(z.adj)
+    6.0
+    >>> z * z
+    Traceback (most recent call last):
+        ...
+    varmat.core.errors.TapeError: this variable is stale: ...
+    """
+    tape = open_scope()
+    try:
+        yield tape
+    finally:
+        close_scope(tape)
+
+
+def recover_memory() -> None:
+    """Empty this thread's tape and take back its memory; all its variables become stale.
+
+    Arrays that were taken from variables keep their values.
+
+    Raises
+    ------
+    TapeError
+        Inside a nested scope, which recovers itself when it ends.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var(1.0)
+    >>> vm.recover_memory()
+    >>> x + 1.0
+    Traceback (most recent call last):
+        ...
+    varmat.core.errors.TapeError: this variable is stale: ...
+    """
+    tape = current_tape()
+    if tape.parent is not None:
+        raise TapeError("recover_memory: a nested scope is open; it recovers its own memory when it ends")
+    tape.recover(RECOVERED)
+    _thread.tape = Tape(tape.arena)
+
+
+def set_zero_all_adjoints() -> None:
+    """Set the adjoints of all variables on this thread's tapes to zero.
+
+    A reverse pass does so by itself before it begins; this is for callbacks and for adjoints that were set by hand.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var(3.0)
+    >>> (x * x).grad()
+    >>> vm.set_zero_all_adjoints()
+    >>> x.adj
+    0.0
+    """
+    for tape in current_tape().chain():
+        tape.drop_adjoints()
+
+
+def keep_alive(thing: Any) -> None:
+    """Keep `thing` alive until the memory of the current scope is recovered.
+
+    For objects that a callback refers to weakly, or whose end must not come before that of the tape.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> with vm.nested():
+    ...     vm.keep_alive(object())
+    """
+    current_tape().kept.append(thing)
+
+
+def start_sweep(tape: Tape) -> None:
+    """Make sure that no adjoint of an earlier reverse pass is added to."""
+    if tape.swept:
+        tape.drop_adjoints()
+    for outer in tape.chain():
+        outer.swept = True
+
+
+def sweep(tape: Tape) -> None:
+    """Run the reverse rules of `tape`, newest first, for the adjoints seeded since `start_sweep`."""
+    # Adjoints that are infinite or nan are the answer at such a point; the user did not write the code that would warn.
+    with np.errstate(all="ignore"):
+        try:
+            _run(tape)
+        finally:
+            for assignment in tape.assignments:
+                assignment.redo()
+
+
+def _run(tape: Tape) -> None:
+    for rule, result, x, y in reversed(tape):
+        if result._adj is not None:
+            chain = rule.chain
+            chain(result, x, y)
+
+
+def reverse_pass_callback(function: Callable[[], None]) -> None:
+    """Call `function` when the reverse pass comes to this place of the tape.
+
+    The function reads the adjoints of later variables and adds to those of earlier ones, with ``x.adj += ...``.
+
+    Parameters
+    ----------
+    function : callable
+        Takes nothing; what it returns is ignored.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var([1.0, 2.0])
+    >>> y = vm.var(x.val**2)
+    >>> def square_adjoint():
+    ...     x.adj += 2 * x.val * y.adj
+    >>> vm.reverse_pass_callback(square_adjoint)
+    >>> y.sum().grad()
+    >>> x.adj
+    array([2., 4.])
+    """
+    current_tape().append((_CALLBACK, ALWAYS, function, None))
+
+
+_CALLBACK = Rule("reverse_pass_callback", lambda result, function, _: function())

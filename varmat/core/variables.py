@@ -1,0 +1,485 @@
+"""The variables: `Var`, a scalar; `VarMat`, an array; `View`, a part of an array that owns nothing.
+
+A variable has three slots: its value `_val`, its adjoint `_adj` (None until the first contribution) and its tape. Reverse
+rules hand contributions over with one of two methods:
+
+``x._take(c)``  `c` was made for this call: it may become the adjoint array.
+``x._add(c)``   `c` belongs to somebody else (the adjoint of a result, or a view): it is copied or only read.
+
+Both sum `c` over the axes along which `x` was broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.arena import LARGE
+from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
+from varmat.core.errors import ShapeError
+from varmat.core.tape import RECOVERED, Rule, Tape, current_tape, join, start_sweep, sweep
+
+__all__ = ["Var", "VarMat", "make_callback_var", "value", "var"]
+
+new = object.__new__
+
+
+def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
+    """Bring a contribution to the shape of its operand: sum over broadcast axes, repeat along missing ones."""
+    c = np.asarray(c)
+    if c.ndim > len(shape):
+        c = np.add.reduce(c, axis=tuple(range(c.ndim - len(shape))))
+    axes = tuple(i for i, (n, m) in enumerate(zip(reversed(shape), reversed(c.shape), strict=False)) if n == 1 != m)
+    if axes:
+        c = np.add.reduce(c, axis=tuple(-1 - i for i in axes), keepdims=True)
+    return c if c.shape == shape else np.broadcast_to(c, shape)
+
+
+def data(x: Any, name: str = "data") -> Any:
+    """A float for a scalar, a float64 array for anything array-like; refuses what has no float64 value."""
+    array = np.asarray(x)
+    if array.dtype != FLOAT64:
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"{name} has dtype {array.dtype}, but must be real numbers (float64, or what converts to it)")
+        array = array.astype(FLOAT64)
+    return array if array.ndim else float(array)
+
+
+class Variable(ArrayMethods):
+    """A differentiable value on a tape."""
+
+    __slots__ = ()
+    _val: Any
+    _adj: Any
+    _tape: Tape
+
+    @property
+    def _plain(self) -> Any:
+        return self._val
+
+    def grad(self, variables: Any = None) -> Any:
+        """Run the reverse pass from this scalar: afterwards ``x.adj`` is its derivative with respect to ``x``.
+
+        Adjoints of an earlier reverse pass are forgotten first.
+
+        Parameters
+        ----------
+        variables : sequence of variables, optional
+            Return copies of their adjoints, in the same order.
+
+        Returns
+        -------
+        None or list of float and ndarray
+        """
+        if self.shape:
+            raise ShapeError(
+                f"grad: only a scalar has a gradient, this variable has shape {self.shape}; "
+                "sum it, or use varmat.jacobian or varmat.vjp"
+            )
+        backward(self, 1.0)
+        return None if variables is None else [np.copy(x.adj) if x.shape else x.adj for x in variables]
+
+
+def backward(result: Any, adjoint: Any) -> None:
+    """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
+    tape = result._tape
+    if tape.top is RECOVERED:
+        _ = tape.top.append
+    start_sweep(tape)
+    result._adj = adjoint
+    sweep(tape)
+
+
+class Var(Variable):
+    """A scalar variable.
+
+    Attributes
+    ----------
+    val : float
+        The value.
+    adj : float
+        The adjoint: the derivative of what `grad` was called on with respect to this variable.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var(3.0)
+    >>> (x * x).grad()
+    >>> x, x.adj
+    (Var(3.0), 6.0)
+    """
+
+    __slots__ = ("_adj", "_tape", "_val")
+    shape = ()
+    size = 1
+
+    @property
+    def val(self) -> float:
+        return self._val  # type: ignore[no-any-return]
+
+    @property
+    def adj(self) -> float:
+        return 0.0 if self._adj is None else self._adj
+
+    @adj.setter
+    def adj(self, adjoint: float) -> None:
+        self._adj = float(adjoint)
+
+    def _take(self, c: Any) -> None:
+        if c.__class__ is not float:
+            # Below some 30 elements Python's sum is faster than the set-up of NumPy's.
+            c = sum(c.ravel().tolist()) if c.size < 32 else float(np.add.reduce(c, None))
+        a = self._adj
+        self._adj = c if a is None else a + c
+
+    _add = _take
+
+    def __repr__(self) -> str:
+        return f"Var({self._val!r})"
+
+
+class VarMat(Container, Variable):
+    """An array variable: one node that owns an array of values and an array of adjoints.
+
+    Attributes
+    ----------
+    val : ndarray
+        A read-only copy of the values.
+    adj : ndarray
+        The adjoints. The array itself, so that ``x.adj += ...`` works in callbacks; a later reverse pass makes another one.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.var([[1.0, 2.0], [3.0, 4.0]])
+    >>> np.sum(x[0] * x[1]).grad()
+    >>> x.adj
+    array([[3., 4.],
+           [1., 2.]])
+    """
+
+    __slots__ = ("_adj", "_tape", "_val")
+
+    @property
+    def val(self) -> np.ndarray:
+        copy = np.array(self._val)
+        copy.flags.writeable = False
+        return copy
+
+    @property
+    def adj(self) -> np.ndarray:
+        return self._writable_adjoint()
+
+    @adj.setter
+    def adj(self, adjoint: Any) -> None:
+        if adjoint is not self._adj:
+            self._adj = np.array(np.broadcast_to(adjoint, self._val.shape), FLOAT64, order="C")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._val.shape  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        return self._val.size  # type: ignore[no-any-return]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._val.strides  # type: ignore[no-any-return]
+
+    def _take(self, c: Any) -> None:
+        if c.shape != self._val.shape:
+            c = unbroadcast(c, self._val.shape)
+        a = self._adj
+        if a is None:
+            # The adjoint has the layout of the values; a read-only broadcast stays one until something is added.
+            self._adj = c if c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable else np.array(c, order="C")
+        else:
+            try:
+                np.add(a, c, a)
+            except ValueError:  # a read-only broadcast, see _add
+                self._adj = np.add(a, c, order="C")
+
+    def _add(self, c: Any) -> None:
+        if self._adj is None and c.shape == self._val.shape:
+            # The adjoint of a result is final when its rule runs, so a large one is shared, read-only, instead of copied.
+            c = c.view() if c.size > LARGE else np.array(c, order="C")
+            if c.base is not None:
+                c.flags.writeable = False
+        self._take(c)
+
+    def _writable_adjoint(self) -> np.ndarray:
+        """The adjoint array, to be added to in place."""
+        a = self._adj
+        if a is None:
+            self._adj = np.zeros(self._val.shape)
+        elif not a.flags.writeable:
+            self._adj = a.copy()
+        return self._adj  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"VarMat({np.array2string(self._val, separator=', ', prefix='VarMat(')})"
+
+
+class Large(VarMat):
+    """An array variable in the arena; `_space` is the place of its adjoint beside its values, until it is first written."""
+
+    __slots__ = ("_space",)
+    _space: Any
+
+
+class Borrowed(VarMat):
+    """A large leaf that reads the caller's own array, until something is assigned into it."""
+
+    __slots__ = ("_views",)
+    _views: list[View]
+
+    def own(self) -> None:
+        """Take a copy of the values, for this variable and all views of it."""
+        if not self._val.flags.writeable:
+            self._val = self._val.copy()
+            for view in self._views:
+                view._val = view._how(view._parent._val)
+
+
+class View(VarMat):
+    """A basic slice, transpose or reshape of a parent: its values and adjoints are parts of the parent's.
+
+    It stands on no tape. `how` takes the part: it is applied to the values now and to the adjoints when they are needed.
+    """
+
+    __slots__ = ("_how", "_parent", "_root")
+    _how: Callable[[Any], Any]
+    _parent: VarMat
+    _root: VarMat
+
+    @property
+    def _adj(self) -> Any:
+        a = self._parent._adj
+        return None if a is None else self._how(a)
+
+    @_adj.setter
+    def _adj(self, adjoint: Any) -> None:
+        self._how(self._parent._writable_adjoint())[...] = adjoint
+
+    def _take(self, c: Any) -> None:
+        a = self._parent._adj
+        part = self._how(self._parent._writable_adjoint() if a is None or not a.flags.writeable else a)
+        if c.shape != part.shape:
+            c = unbroadcast(c, part.shape)
+        np.add(part, c, part)
+
+    _add = _take
+
+    def _writable_adjoint(self) -> np.ndarray:
+        return self._how(self._parent._writable_adjoint())  # type: ignore[no-any-return]
+
+
+class LargeView(View):
+    """A view with more than `LARGE` elements."""
+
+    __slots__ = ()
+
+
+VARIABLES = frozenset({Var, VarMat, Large, Borrowed, View, LargeView})
+ARRAYS = VARIABLES - {Var}
+
+
+def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
+    """The view of `parent` whose values are ``val = how(parent's values)``."""
+    view: Any = new(View if val.size <= LARGE else LargeView)
+    view._parent = parent
+    view._how = how
+    view._val = val
+    view._tape = parent._tape
+    view._root = root = parent._root if isinstance(parent, View) else parent
+    if type(root) is Borrowed:
+        root._views.append(view)
+    return view  # type: ignore[no-any-return]
+
+
+def _new_array(val: np.ndarray) -> Any:
+    if val.size <= LARGE:
+        return new(VarMat)
+    # A large array that was not made in the arena: its adjoint has no place there either.
+    large = new(Large)
+    large._space = None
+    return large
+
+
+def make_leaf(val: Any, tape: Tape) -> Any:
+    """A variable without an operation; `val` is a float or an array that nobody else writes to."""
+    leaf: Any = new(Var) if type(val) is float else _new_array(val)
+    leaf._val = val
+    leaf._adj = None
+    leaf._tape = tape
+    tape.leaves.append(leaf)
+    return leaf
+
+
+def borrow_leaf(x: Any, tape: Tape) -> Any:
+    """A leaf for a functional: a large array is read where it lies instead of being copied first."""
+    if type(x) is np.ndarray and x.size > LARGE and x.dtype == FLOAT64 and x.flags.c_contiguous:
+        leaf = new(Borrowed)
+        leaf._val = x.view()
+        leaf._val.flags.writeable = False
+        leaf._adj = None
+        leaf._tape = tape
+        leaf._views = []
+        tape.leaves.append(leaf)
+        return leaf
+    x = data(x, "var: the argument")
+    return make_leaf(np.array(x, order="C") if type(x) is not float else x, tape)
+
+
+def var(x: Any) -> Any:
+    """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like.
+
+    Parameters
+    ----------
+    x : scalar or array_like of real numbers
+        The values; they are copied and promoted to float64.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Raises
+    ------
+    TypeError
+        For complex numbers, objects, and for what is a variable already.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.var([1.0, 2.0, 3.0])
+    >>> np.sum(x**2).grad()
+    >>> x.adj
+    array([2., 4., 6.])
+    """
+    if isinstance(x, ArrayMethods):
+        raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")
+    val = data(x, "var: the argument")
+    tape = current_tape()
+    if type(val) is float:
+        return make_leaf(val, tape)
+    if val.size > LARGE:
+        large = make_large(val.shape, tape)
+        np.copyto(large._val, val)
+        tape.leaves.append(large)
+        return large
+    return make_leaf(np.array(val, order="C"), tape)
+
+
+def value(x: Any) -> Any:
+    """The plain value of a variable, as a copy; anything else is returned as it is.
+
+    Tuples, lists and dicts are gone through.
+
+    Parameters
+    ----------
+    x : Var, VarMat, MatVar, Dual or anything else
+
+    Returns
+    -------
+    float, ndarray or the argument
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.value(vm.var([1.0, 2.0]) * 2.0)
+    array([2., 4.])
+    """
+    plain = dispatch.plain(x)
+    return plain.copy() if plain is not x and isinstance(plain, np.ndarray) else plain
+
+
+def make_large(shape: tuple[int, ...], tape: Tape) -> Any:
+    """A variable in the arena, whose values are still to be written."""
+    large: Any = new(Large)
+    large._val, large._space = tape.arena.take(shape)
+    large._adj = None
+    large._tape = tape
+    return large
+
+
+def make_result(val: Any, tape: Tape) -> Any:
+    """A variable for what an operation computed: `Var` for a scalar, `VarMat` for an array."""
+    result: Any
+    if type(val) is np.ndarray and val.ndim:
+        result = _new_array(val)
+        result._val = val if val.flags.c_contiguous and val.dtype is FLOAT64 else np.array(val, FLOAT64, order="C")
+    else:
+        result = new(Var)
+        result._val = float(val)
+    result._adj = None
+    result._tape = tape
+    return result
+
+
+def make_callback_var(value: Any, function: Any) -> Any:
+    """A variable with a given value and a callback for its reverse pass.
+
+    Parameters
+    ----------
+    value : scalar or array_like
+        The value of the new variable.
+    function : callable
+        Called with the new variable in the reverse pass, if anything depends on it; it adds to the adjoints of the
+        variables from which the value was computed, with ``x.adj += ...``.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x = vm.var([1.0, 2.0])
+    >>> def square_adjoint(y):
+    ...     x.adj += 2 * x.val * y.adj
+    >>> y = vm.make_callback_var(x.val**2, square_adjoint)
+    >>> np.sum(y).grad()
+    >>> x.adj
+    array([2., 4.])
+    """
+    val = data(value, "make_callback_var: the value")
+    tape = current_tape()
+    result = make_result(val if type(val) is float else np.array(val, order="C"), tape)
+    tape.append((_CALLBACK_VAR, result, function, None))
+    return result
+
+
+_CALLBACK_VAR = Rule("make_callback_var", lambda result, function, _: function(result))
+
+
+class Outputs(tuple[Any, ...]):
+    """The results of one entry with several, as the reverse pass sees them."""
+
+    __slots__ = ()
+
+    @property
+    def _val(self) -> tuple[Any, ...]:
+        return tuple(item._val for item in self)
+
+    @property
+    def _adj(self) -> tuple[Any, ...] | None:
+        adjoints = tuple(item._adj for item in self)
+        return adjoints if any(a is not None for a in adjoints) else None
+
+    @_adj.setter
+    def _adj(self, adjoint: None) -> None:
+        for item in self:
+            item._adj = adjoint
+
+
+def tape_of(operands: Any) -> Tape | None:
+    """The tape that records an operation on `operands`; None if no operand is a variable."""
+    tape: Any = None
+    for operand in operands:
+        if type(operand) in VARIABLES:
+            tape = operand._tape if tape is None or tape is operand._tape else join(tape, operand._tape)
+    return None if tape is None else tape.top

@@ -1,0 +1,179 @@
+"""Directional derivatives, by one pass with dual numbers and no tape."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.dual import Dual
+from varmat.core.errors import ShapeError
+from varmat.core.matvar import MatVar
+from varmat.functionals.recording import lost, output, plain_copy
+from varmat.functionals.structure import leaves_of, matching_leaves, plain_tree, rebuilt
+
+__all__ = ["gradient_dot_vector", "jvp", "partial_derivative"]
+
+
+class _Depth(threading.local):
+    """How many functionals with dual numbers are under way in this thread."""
+
+    value = 0
+
+
+_depth = _Depth()
+
+
+def call_with_tangents(
+    function: str, f: Any, points: Any, tangents: list[Any], args: Any = (), kwargs: Any = None, make: Any = Dual
+) -> Any:
+    """Call `f` at the duals that `make` makes of the leaves of `points` and the tangents."""
+
+    def call(directions: list[Any], make: Any) -> Any:
+        duals = rebuilt(points, map(make, leaves_of(points), directions))
+        return f(*duals, *args, **(kwargs or {}))
+
+    if _depth.value:
+        # Duals of a functional around this one carry a derivative in another direction, which must not mix with ours. If they
+        # enter, the result varies although our own tangents are zero.
+        for y in leaves_of(call([np.zeros(np.shape(t)) for t in tangents], Dual)):
+            if isinstance(y, Dual) and np.any(dispatch.plain(y.tan)):
+                raise lost(function, y)
+    _depth.value += 1
+    try:
+        return call(tangents, make)
+    finally:
+        _depth.value -= 1
+
+
+def dual_parts(function: str, y: Any) -> tuple[Any, Any]:
+    """Value and tangent of one result; the tangent is None if the result is constant."""
+    if isinstance(y, Dual):
+        return y.val, y.tan
+    return output(function, y), None
+
+
+def plain_parts(function: str, y: Any, k: int | None = None) -> tuple[Any, Any]:
+    """Value and tangent of one result as a float and new arrays, the tangent with a leading axis if there are `k` directions."""
+    value, tangent = dual_parts(function, y)
+    for part in (value, tangent):
+        if isinstance(part, (ArrayMethods, MatVar)):
+            raise lost(function, part)
+    shape = np.shape(value) if k is None else (k, *np.shape(value))
+    return plain_copy(value), plain_copy(np.zeros(shape) if tangent is None else tangent)
+
+
+def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """The value of a function and its derivative in a direction: the Jacobian times a vector.
+
+    Parameters
+    ----------
+    f : callable
+        Takes ``*primals`` and returns a scalar, an array, or a structure of them.
+    primals : tuple or list
+        The point: one item per argument, a scalar, an array_like or a nested structure of them.
+    tangents : tuple or list
+        The direction, of the same structure and shapes.
+
+    Returns
+    -------
+    value, tangent : float, ndarray or structure of them
+
+    Raises
+    ------
+    ShapeError
+        If the tangents do not fit the primals.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.jvp(np.multiply, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 1.0))
+    (array([3., 6.]), array([4., 2.]))
+    """
+    if not isinstance(primals, (tuple, list)):
+        raise TypeError(f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the arguments!")
+    points = plain_tree("jvp", "primals", primals)
+    y = call_with_tangents("jvp", f, points, matching_leaves("jvp", "tangents", tangents, points))
+    parts = [plain_parts("jvp", item) for item in leaves_of(y)]
+    return rebuilt(y, (value for value, _ in parts)), rebuilt(y, (tangent for _, tangent in parts))
+
+
+def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> float:
+    """The directional derivative of a scalar function, the gradient times a vector, without the gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : scalar, array_like or nested structure of them
+        The point.
+    v : like `x`
+        The direction, of the same structure and shapes.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ShapeError
+        If `v` does not fit `x`, or `f` returns an array.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient_dot_vector(lambda x: np.sum(x**2), np.array([1.0, 2.0]), np.array([1.0, 10.0]))
+    42.0
+    """
+    return _directional("gradient_dot_vector", f, x, v, args, kwargs)
+
+
+def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> float:
+    points = (plain_tree(name, "x", x),)
+    tangents = matching_leaves(name, "v", v, points[0])
+    value, tangent = plain_parts(name, call_with_tangents(name, f, points, tangents, args, kwargs))
+    if np.shape(value):
+        raise ShapeError(f"{name}: the result has shape {np.shape(value)}, but must be a scalar: sum it, or use varmat.jvp!")
+    return float(tangent)
+
+
+def partial_derivative(f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> float:
+    """The derivative of a scalar function with respect to one element of its argument.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : array_like
+        The point.
+    n : int or tuple of int
+        The index of the element.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    IndexError
+        If `x` has no such element.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.partial_derivative(lambda x: x[0] * x[1] ** 3, np.array([5.0, 2.0]), 1)
+    60.0
+    """
+    point = np.asarray(plain_tree("partial_derivative", "x", np.asarray(x) if isinstance(x, (list, tuple)) else x))
+    direction = np.zeros(point.shape)
+    if np.ndim(direction[n]):
+        raise IndexError(f"partial_derivative: n is {n!r}, but must be the index of one element in the shape {point.shape}!")
+    direction[n] = 1.0
+    return _directional("partial_derivative", f, point, direction, args, kwargs)

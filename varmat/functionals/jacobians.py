@@ -1,0 +1,120 @@
+"""Jacobians, in the direction that needs fewer passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.operation import OPERATIONS
+from varmat.core.tape import Tape, start_sweep, sweep
+from varmat.core.variables import VARIABLES
+from varmat.functionals.forward import call_with_tangents, plain_parts
+from varmat.functionals.recording import adjoint_of, leaf_tree, outputs, recording
+from varmat.functionals.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
+
+__all__ = ["jacobian"]
+
+
+def jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar, an array, or a structure of them.
+    x : scalar, array_like or nested structure of them
+        The point.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float, ndarray or structure of them
+        For arrays the shape is that of the output followed by that of `x`: ``(M, N)`` for vectors; for a scalar function it is
+        the gradient. With structures: that of the output, with the structure of `x` in place of each output.
+
+    Raises
+    ------
+    TypeError, TapeError
+        As `value_and_grad`.
+
+    Notes
+    -----
+    With M outputs and N inputs, `f` is recorded once and swept M times if ``M <= N``; otherwise `f` is evaluated at dual
+    numbers that carry N directions at once (unless it contains an operation that has no forward rule).
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.jacobian(lambda x: x[1:] * x[0], np.array([3.0, 4.0, 5.0]))
+    array([[4., 3., 0.],
+           [5., 0., 3.]])
+    """
+    points = plain_tree("jacobian", "x", x)
+    with recording() as tape:
+        result = _by_sweeps(f, points, args, kwargs, tape)
+    return _by_directions(f, points, args, kwargs) if result is None else result[0]
+
+
+def _assembled(y: Any, points: Any, blocks: list[list[Any]]) -> Any:
+    return rebuilt(y, (rebuilt(points, row) for row in blocks))
+
+
+def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
+    """A reverse pass per output, in a tuple of one; None if there are more outputs than inputs."""
+    given = leaf_tree("jacobian", "x", points, tape)
+    variables = leaves_of(given)
+    y = f(given, *args, **kwargs)
+    results = outputs("jacobian", leaves_of(y), tape)
+    inputs = sum(x.size for x in variables)
+    if 0 < inputs < sum(map(size_of, results)) and not any(map(_only_reverse, tape)):
+        return None
+    blocks = []
+    for result in results:
+        rows = [[adjoint_of(x) for x in variables] for _ in _each_output(result, tape)]
+        blocks.append([
+            derivative_block([row[i] for row in rows], np.shape(result), x) for i, x in enumerate(leaves_of(points))
+        ])
+    return (_assembled(y, points, blocks),)
+
+
+def _each_output(result: Any, tape: Tape) -> Any:
+    """Sweep from each element of a result in turn; a constant one leaves all adjoints zero."""
+    shape = np.shape(result)
+    for i in range(size_of(result)):
+        start_sweep(tape)
+        if type(result) in VARIABLES:
+            seed = np.zeros(shape)
+            seed.flat[i] = 1.0
+            result._take(seed if shape else 1.0)
+            sweep(tape)
+        else:
+            tape.drop_adjoints()
+        yield i
+
+
+def _only_reverse(entry: Any) -> bool:
+    """Whether an entry of the tape has no forward rule."""
+    name = entry[0].name
+    op = OPERATIONS.get(name)
+    return name in ("make_callback_var", "reverse_pass_callback") if op is None else op._tangent is None
+
+
+def _by_directions(f: Any, points: Any, args: Any, kwargs: Any) -> Any:
+    """One evaluation with all unit directions."""
+    leaves = leaves_of(points)
+    bounds = np.cumsum([0, *map(size_of, leaves)])
+    k = int(bounds[-1])
+    unit = np.eye(k)
+    columns = [slice(*pair) for pair in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+    tangents = [unit[:, column].reshape(k, *np.shape(x)) for column, x in zip(columns, leaves, strict=True)]
+    y = call_with_tangents("jacobian", f, (points,), tangents, args, kwargs)
+    blocks = []
+    for result in leaves_of(y):
+        value, tangent = plain_parts("jacobian", result, k)
+        rows = np.moveaxis(tangent, 0, -1)
+        blocks.append([
+            derivative_block(rows[..., column], np.shape(value), x) for column, x in zip(columns, leaves, strict=True)
+        ])
+    return _assembled(y, points, blocks)

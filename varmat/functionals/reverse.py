@@ -1,0 +1,289 @@
+"""Gradients and vector-Jacobian products, by one recording and one reverse pass."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from functools import partial, update_wrapper
+from typing import Any
+
+import numpy as np
+
+from varmat.core.arena import Arena
+from varmat.core.array_methods import FLOAT64
+from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
+from varmat.core.variables import Var, Variable, borrow_leaf, make_leaf
+from varmat.functionals.recording import adjoint_of, check_closed, leaf_tree, outputs, plain_copy, recording, scalar_result
+from varmat.functionals.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
+
+__all__ = ["grad", "gradient", "value_and_grad", "vjp"]
+
+
+def value_and_grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+    """The function that computes a scalar function together with its gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Takes numbers (and anything else) and returns a scalar. Written in NumPy.
+    argnums : int or tuple of int
+        The positional arguments to differentiate with respect to.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `f` and returns ``(value, gradient)``: a float and the derivatives with respect to argument
+        `argnums`, or a tuple of them. An argument may be a scalar, an array, or a dict, list, tuple or named tuple of them, to
+        any depth; the gradient has the same structure, with a float for each scalar and a new float64 array for each array. The
+        other arguments, also keywords, are passed on as they are.
+
+    Raises
+    ------
+    ShapeError
+        If `f` returns an array. Sum it, or use `jacobian` or `vjp`.
+    TypeError
+        If an argument or the result is complex or is not a number.
+    TapeError
+        If `f` uses a variable from outside: its derivative would be lost.
+
+    Notes
+    -----
+    Where `f` returns a plain number, which does not depend on the arguments, the gradient is zero. What `f` assigns into its
+    argument does not change the caller's array. Nothing remains on the tape, also when `f` raises.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> def f(x, y):
+    ...     return np.sum(x**2) * y
+    >>> vm.value_and_grad(f)(np.array([1.0, 2.0]), 3.0)
+    (15.0, array([ 6., 12.]))
+    >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
+    (15.0, (array([ 6., 12.]), 5.0))
+    """
+    if argnums == 0 and type(argnums) is int:
+        return _named(partial(_first_argument, "value_and_grad", f), f, "value_and_grad")
+    return _named(partial(_several_arguments, "value_and_grad", f, argnums), f, "value_and_grad")
+
+
+def _named(function: Any, f: Any, prefix: str) -> Any:
+    update_wrapper(function, f)
+    function.__name__ = f"{prefix}({getattr(f, '__name__', 'function')})"
+    return function
+
+
+def _first_argument(name: str, f: Any, x: Any, /, *args: Any, **kwargs: Any) -> tuple[float, Any]:
+    """Value and gradient with respect to the first argument; without detours for a plain array or float."""
+    if type(x) is not float and not (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim):
+        return _several_arguments(name, f, 0, x, *args, **kwargs)
+    collecting = gc.isenabled()  # as in `recording`
+    gc.disable()
+    tape = open_scope()
+    try:
+        leaf = borrow_leaf(x, tape)
+        y = f(leaf, *args, **kwargs)
+        outer: Any = tape.parent
+        if type(y) is not Var or y._tape is not tape:
+            y = scalar_result(name, y, tape)
+        elif outer or outer.leaves or outer.parent is not None:
+            check_closed(name, tape)
+        value = _swept(y, tape)
+        # References to variables would keep their memory from being used again.
+        del y
+        gradient = adjoint_of(leaf)
+        del leaf
+        return value, gradient
+    finally:
+        close_scope(tape)
+        if collecting:
+            gc.enable()
+
+
+def _swept(y: Any, tape: Tape) -> Any:
+    """Run the reverse pass from a scalar result and return its value."""
+    if y.__class__ is float:
+        return y
+    if tape.swept:
+        tape.drop_adjoints()
+    y._adj = 1.0
+    value = float(y._val)
+    del y
+    sweep(tape)
+    return value
+
+
+def _several_arguments(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> tuple[float, Any]:
+    """Value and gradients with respect to any arguments of any structure."""
+    with recording() as tape:
+        return _record_and_sweep(name, f, argnums, args, kwargs, tape)
+
+
+def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> tuple[float, Any]:
+    chosen = _positions(name, argnums, len(args))
+    given, variables = list(args), {}
+    for i in chosen:
+        given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape)
+        # The function may take its argument apart, so the leaves are remembered here.
+        variables[i] = leaves_of(given[i])
+    value = _swept(scalar_result(name, f(*given, **kwargs), tape), tape)
+    gradients = tuple(rebuilt(args[i], map(adjoint_of, variables[i])) for i in chosen)
+    return value, gradients if isinstance(argnums, tuple) else gradients[0]
+
+
+def _positions(name: str, argnums: Any, count: int) -> list[int]:
+    positions = []
+    for i in argnums if isinstance(argnums, tuple) else (argnums,):
+        if not isinstance(i, (int, np.integer)):
+            raise TypeError(f"{name}: argnums is {argnums!r}, but must be an integer or a tuple of integers!")
+        if not -count <= i < count:
+            raise TypeError(f"{name}: argnums is {argnums!r}, but the function was called with {count} positional arguments")
+        positions.append(int(i) % count)
+    return positions
+
+
+def gradient(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The gradient of a scalar function at a point.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : scalar, array_like or nested structure of them
+        The point.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float, ndarray or structure like `x`
+        See `value_and_grad`, also for what is raised.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(x**2), np.array([1.0, 2.0]))
+    array([2., 4.])
+    >>> vm.gradient(lambda p: p["a"] * np.sum(p["b"]), {"a": 2.0, "b": np.array([1.0, 3.0])})
+    {'a': 4.0, 'b': array([2., 2.])}
+    """
+    return _first_argument("gradient", f, x, *args, **kwargs)[1]
+
+
+def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+    """For a function its gradient function; for a scalar variable the reverse pass.
+
+    Parameters
+    ----------
+    f : callable or Var
+        With a function `f`, ``grad(f)(x, ...)`` is ``value_and_grad(f)(x, ...)[1]``. With a variable, ``grad(y)`` is
+        ``y.grad()``: afterwards ``x.adj`` is the derivative of `y` with respect to any variable `x`.
+    argnums : int or tuple of int
+        The positional arguments to differentiate with respect to, for a function.
+
+    Returns
+    -------
+    callable or None
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.grad(np.sin)(0.0)
+    1.0
+    >>> x = vm.var(3.0)
+    >>> vm.grad(x * x)
+    >>> x.adj
+    6.0
+    """
+    if isinstance(f, Variable):
+        return f.grad()
+    if not callable(f):
+        raise TypeError(f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar variable!")
+    return _named(partial(_gradients, f, argnums), f, "grad")
+
+
+def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return _several_arguments("grad", f, argnums, *args, **kwargs)[1]
+
+
+def vjp(f: Any, /, *primals: Any) -> tuple[Any, Any]:
+    """The value of a function, and the function that multiplies a vector with its Jacobian.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `primals` and returns a scalar, an array, or a structure of them.
+    *primals : scalar, array_like or nested structure of them
+        The point.
+
+    Returns
+    -------
+    value : float, ndarray or structure of them
+    pullback : callable
+        Takes a cotangent, of the structure and shapes of `value`, and returns a tuple with one item per primal:
+        the cotangent times the Jacobian. It may be called any number of times, from any thread.
+
+    Raises
+    ------
+    ShapeError
+        In `pullback`, if the cotangent does not fit the value.
+
+    Notes
+    -----
+    The pull-back owns the recording of `f`, apart from the tape of the thread, until it is collected. The primals are
+    copied; other arrays that `f` reads must not be changed before the last call.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> value, pullback = vm.vjp(np.cumsum, np.array([1.0, 2.0, 4.0]))
+    >>> value
+    array([1., 3., 7.])
+    >>> pullback(np.array([1.0, 1.0, 1.0]))
+    (array([3., 2., 1.]),)
+    """
+    points = plain_tree("vjp", "primals", primals)
+    own = Tape(Arena())
+    with recording() as tape:
+        return _recorded_pullback(f, points, tape, own)
+
+
+def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any, Any]:
+    given = map_leaves(lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points)
+    variables = leaves_of(given)
+    y = f(*given)
+    results = outputs("vjp", leaves_of(y), tape)
+    value = rebuilt(y, map(plain_copy, results))
+    # The scope ends here, the recording does not: what stands on its tape moves to the tape of the pull-back. The arena
+    # leaves memory that somebody refers to alone.
+    own.extend(tape)
+    for mine, theirs in ((own.leaves, tape.leaves), (own.kept, tape.kept), (own.assignments, tape.assignments)):
+        mine.extend(theirs)
+    own.swept = tape.swept
+    return value, _Pullback(own, points, variables, value, results)
+
+
+class _Pullback:
+    """Cotangent to cotangents of the primals, by a reverse pass over a recording of its own."""
+
+    __slots__ = ("_lock", "_points", "_results", "_tape", "_template", "_variables")
+
+    def __init__(self, tape: Tape, points: Any, variables: list[Any], value: Any, results: list[Any]) -> None:
+        self._tape = tape
+        self._points = points
+        self._variables = variables
+        # The user may change the value; only its shapes are needed.
+        self._template = map_leaves(lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value)
+        self._results = results
+        self._lock = threading.Lock()
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        parts = matching_leaves("vjp", "the cotangent", cotangent, self._template)
+        with self._lock:
+            start_sweep(self._tape)
+            for y, part in zip(self._results, parts, strict=True):
+                if isinstance(y, Variable):
+                    y._take(np.array(part, order="C") if type(part) is not float else part)  # type: ignore[attr-defined]
+            sweep(self._tape)
+            adjoints = [np.array(x.adj, order="C") if x.shape else float(x.adj) for x in self._variables]
+        result: tuple[Any, ...] = rebuilt(self._points, adjoints)
+        return result

@@ -1,0 +1,106 @@
+"""Nested arguments: dicts, lists, tuples and named tuples of scalars and arrays, and results of the same structure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.errors import ShapeError
+from varmat.core.matvar import MatVar
+from varmat.core.operation import like
+from varmat.core.variables import data
+
+
+def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -> Any:
+    """Apply ``function(leaf, path)`` to every scalar and array of `tree`; the result has the structure of `tree`."""
+    if isinstance(tree, dict):
+        result = copy.copy(tree)
+        for key, item in tree.items():
+            result[key] = map_leaves(function, item, f"{path}[{key!r}]")
+        return result
+    if isinstance(tree, (list, tuple)):
+        items = [map_leaves(function, item, f"{path}[{i}]") for i, item in enumerate(tree)]
+        return items if isinstance(tree, list) else like(tree, items)
+    return function(tree, path)
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """The scalars and arrays of `tree`, in order."""
+    found: list[Any] = []
+    map_leaves(lambda leaf, _: found.append(leaf), tree)
+    return found
+
+
+def rebuilt(tree: Any, leaves: Any) -> Any:
+    """The structure of `tree` with other leaves, given in order."""
+    following = iter(leaves)
+    return map_leaves(lambda *_: next(following), tree)
+
+
+def plain_tree(function: str, title: str, tree: Any) -> Any:
+    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain real value."""
+
+    def plain(leaf: Any, path: str) -> Any:
+        if isinstance(leaf, (ArrayMethods, MatVar)):
+            raise TypeError(
+                f"{function}: {title}{path} is a {type(leaf).__name__}, but must be plain numbers, for the result is plain "
+                "numbers and a derivative through it would be lost. varmat.value(x) gives plain numbers; for second derivatives "
+                "there are varmat.hessian and varmat.hessian_times_vector"
+            )
+        return data(leaf, f"{function}: {title}{path}")
+
+    return map_leaves(plain, tree)
+
+
+def matching_leaves(function: str, title: str, other: Any, tree: Any) -> list[Any]:
+    """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the plain structure `tree`."""
+    return list(_matching(function, title, other, tree))
+
+
+def _matching(function: str, title: str, other: Any, tree: Any) -> Iterator[Any]:
+    if isinstance(tree, (dict, list, tuple)):
+        if _described(other) != _described(tree):
+            raise ShapeError(f"{function}: {title} is {_described(other)}, but must be {_described(tree)}!")
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            yield from _matching(function, f"{title}[{key!r}]", other[key], tree[key])
+        return
+    leaf = plain_tree(function, title, other)
+    if np.shape(leaf) != np.shape(tree):
+        raise ShapeError(f"{function}: {title} has shape {np.shape(leaf)}, but must have shape {np.shape(tree)}!")
+    yield leaf
+
+
+def _described(tree: Any) -> str:
+    if isinstance(tree, dict):
+        return f"a dict with the keys {sorted(map(repr, tree))}"
+    if isinstance(tree, (list, tuple)):
+        return f"a sequence of length {len(tree)}"
+    return f"a {type(tree).__name__}"
+
+
+def size_of(leaf: Any) -> int:
+    """The number of elements of a float or an array."""
+    return 1 if type(leaf) is float else int(leaf.size)
+
+
+def unit_directions(leaves: list[Any]) -> Iterator[list[Any]]:
+    """For every element of the leaves in turn: one there and zero everywhere else."""
+    for i, leaf in enumerate(leaves):
+        for k in range(size_of(leaf)):
+            direction: list[Any] = [0.0 if type(x) is float else np.zeros(x.shape) for x in leaves]
+            if type(leaf) is float:
+                direction[i] = 1.0
+            else:
+                direction[i].flat[k] = 1.0
+            yield direction
+
+
+def derivative_block(rows: Any, shape: tuple[int, ...], leaf: Any) -> Any:
+    """The derivative of an output with given shape with respect to `leaf`, of numbers in that order."""
+    block = np.empty(shape + np.shape(leaf))
+    block.reshape(-1)[...] = np.ravel(rows)
+    return block if block.ndim else float(block)

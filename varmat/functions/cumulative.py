@@ -1,0 +1,172 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.errors import ShapeError
+from varmat.core.operation import operation
+from varmat.functions.reduction_names import check_arguments, delivered
+from varmat.functions.reductions import before, is_safe_divisor
+
+__all__ = [
+    "cumulative_sum",
+]
+
+
+@operation(operands="a", native=True, stacked=True)
+def cumsum(a: Any, axis: int | None = None) -> Any:
+    """Cumulative sum along an axis; also known as `cumulative_sum`.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int, optional
+        The axis to sum along; by default `a` is flattened first.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`, flat if `axis` is None.
+
+    Notes
+    -----
+    Every element has derivative one in itself and in all later sums.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(np.cumsum(x)), np.array([1.0, 2.0, 3.0]))
+    array([3., 2., 1.])
+    """
+    return np.cumsum(a, axis=axis)
+
+
+@cumsum.reverse
+def cumsum_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+    backwards = (slice(None),) * (axis % g.ndim if axis else 0) + (slice(None, None, -1),)
+    return g[backwards].cumsum(axis=axis)[backwards].reshape(np.shape(a))
+
+
+def _flat_if(axis: Any, t: Any, ndim: int) -> Any:
+    """What is accumulated, along the last axis: `t` itself with that axis moved there, or flattened for None."""
+    lead = np.shape(t)[: np.ndim(t) - ndim]
+    if axis is None or not ndim:
+        return np.reshape(t, (*lead, math.prod(np.shape(t)[len(lead) :])))
+    return np.moveaxis(t, axis - ndim if axis >= 0 else axis, -1)
+
+
+def _placed(t: Any, axis: Any, ndim: int) -> Any:
+    """Undo what `_flat_if` did with the axis."""
+    return t if axis is None or not ndim else np.moveaxis(t, -1, axis - ndim if axis >= 0 else axis)
+
+
+@cumsum.tangent
+def cumsum_tangent(r: Any, a: Any, axis: Any) -> Any:
+    ndim = np.ndim(a)
+    return lambda t: _placed(np.cumsum(_flat_if(axis, t, ndim), axis=-1), axis, ndim)
+
+
+@operation(operands="a", native=True, stacked=True)
+def cumprod(a: Any, axis: int | None = None) -> Any:
+    """Cumulative product along an axis.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int, optional
+        The axis to multiply along; by default `a` is flattened first.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`, flat if `axis` is None.
+
+    Notes
+    -----
+    Derivatives are exact also where elements are zero, at the cost of about ``log2(n)`` passes instead of one.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(np.cumprod(x)), np.array([2.0, 0.0, 5.0]))
+    array([ 1., 12.,  0.])
+    """
+    return np.cumprod(a, axis=axis)
+
+
+def _recurrence(m: Any, b: Any) -> Any:
+    """Solve ``s[k] = m[k] * s[k - 1] + b[k]`` along the last axis by doubling, without a division."""
+    step = 1
+    while step < m.shape[-1]:
+        b = np.concatenate([b[..., :step], b[..., step:] + m[..., step:] * b[..., :-step]], axis=-1)
+        m = np.concatenate([m[..., :step], m[..., step:] * m[..., :-step]], axis=-1)
+        step *= 2
+    return b
+
+
+@cumprod.reverse
+def cumprod_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+    ndim = np.ndim(a)
+    flat = _flat_if(axis, np.asarray(a), ndim)
+    g, r = (x if axis is None else np.moveaxis(x, axis, -1) for x in (g, r))
+    if is_safe_divisor(r):
+        c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
+    else:
+        # s[i] = g[i] + a[i + 1] s[i + 1] is what all later products hand back to the product up to i.
+        following = before(flat[..., ::-1])
+        c = before(r) * _recurrence(following, g[..., ::-1])[..., ::-1]
+    return _placed(c, axis, ndim).reshape(np.shape(a))
+
+
+@cumprod.tangent
+def cumprod_tangent(r: Any, a: Any, axis: Any) -> Any:
+    ndim = np.ndim(a)
+    factors = _flat_if(axis, a, ndim)
+    shifted = before(r if axis is None or not ndim else np.moveaxis(r, axis, -1))
+    return lambda t: _placed(_recurrence(factors, _flat_if(axis, t, ndim) * shifted), axis, ndim)
+
+
+cumulative_sum = cumsum
+
+
+def _accumulation(op: Any, identity: float) -> tuple[Any, Any, Any]:
+    """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and that of the array API."""
+
+    def accumulate(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        check_arguments(op, dtype, out)
+        return delivered(out, op(a, axis=axis))
+
+    def without_nan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return accumulate(np.where(np.isnan(a), identity, a), axis, dtype, out)
+
+    def cumulative(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        if axis is None and np.ndim(x) != 1:
+            raise ShapeError(f"{op.name}: x has shape {np.shape(x)}, but must have one dimension where no axis is given!")
+        check_arguments(op, dtype, out)
+        axis = axis or 0
+        r = op(x, axis=axis)
+        if include_initial:
+            shape = list(np.shape(r))
+            shape[axis] = 1
+            r = np.concatenate([np.full(shape, identity), r], axis=axis)
+        return delivered(out, r)
+
+    return accumulate, without_nan, cumulative
+
+
+def _answer_accumulate(ufunc: Any, accumulate: Any) -> None:
+    """Let `accumulate` answer for ``ufunc.accumulate``, whose axis is the first by default."""
+    dispatch.UFUNC_METHODS[ufunc, "accumulate"] = lambda a, axis=0, dtype=None: accumulate(a, axis, dtype)
+
+
+for _name, _op, _ufunc, _identity in (("sum", cumsum, np.add, 0.0), ("prod", cumprod, np.multiply, 1.0)):
+    _forms = _accumulation(_op, _identity)
+    for _function, _form in zip((f"cum{_name}", f"nancum{_name}", f"cumulative_{_name}"), _forms, strict=True):
+        if hasattr(np, _function):  # the last since NumPy 2.1
+            dispatch.SUPPORTED[getattr(np, _function)] = _form
+    _answer_accumulate(_ufunc, _forms[0])

@@ -1,0 +1,274 @@
+"""Determinants and their logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import check_square
+from varmat.core.operation import Saved, operation
+from varmat.functions.solves import (
+    cholesky_factor,
+    factor_inverse,
+    inner,
+    inverse_spd,
+    lu_factor,
+    lu_inverse,
+    symmetric,
+    to_triangle,
+)
+
+__all__ = ["determinant", "log_determinant", "log_determinant_spd"]
+
+
+def lu_sign_logabsdet(factor: Any) -> tuple[float, float]:
+    lu, pivots, singular = factor
+    if singular:
+        return 0.0, -np.inf
+    diagonal = lu.diagonal()
+    odd = np.count_nonzero(pivots != np.arange(len(pivots))) + np.count_nonzero(diagonal < 0)
+    return (-1.0 if odd % 2 else 1.0) if not np.isnan(diagonal).any() else np.nan, float(np.log(np.abs(diagonal)).sum())
+
+
+@operation(operands="a", stacked=True)
+def log_determinant_spd(a: Any) -> Any:
+    """The logarithm of the determinant of a symmetric positive definite matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric; the lower triangle is read.
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not positive definite; also a `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto the lower triangle.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.log_determinant_spd, np.array([[2.0, 1.0], [1.0, 1.0]]))
+    array([[ 1.,  0.],
+           [-2.,  2.]])
+    """
+    check_square("log_determinant_spd", "a", np.shape(a))
+    factor = cholesky_factor("log_determinant_spd", a)
+    return Saved(2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1), factor=factor)
+
+
+@log_determinant_spd.reverse
+def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
+    return np.asarray(g)[..., None, None] * to_triangle(factor_inverse(factor))
+
+
+@log_determinant_spd.tangent
+def log_determinant_spd_tangent(r: Any, a: Any) -> Any:
+    x = inverse_spd(a)
+    return lambda t: inner(x, symmetric(t))
+
+
+@operation(np.linalg.det, stacked=True)
+def det(a: Any) -> Any:
+    """The determinant of a square matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    The derivative is the matrix of cofactors, which is finite and right also at singular matrices. For the logarithm of a
+    determinant use `numpy.linalg.slogdet`, which neither overflows nor underflows. Also called ``varmat.determinant``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(np.linalg.det, np.array([[1.0, 2.0], [2.0, 4.0]]))
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+    check_square("det", "a", np.shape(a))
+    if a.ndim > 2 or not a.size:
+        return np.linalg.det(a)
+    factor = lu_factor(a)
+    sign, _ = lu_sign_logabsdet(factor)
+    return Saved(sign * float(np.abs(factor[0].diagonal()).prod()), factor=factor)
+
+
+@det.reverse
+def det_reverse(g: Any, r: Any, a: Any, factor: Any = None) -> Any:
+    return np.asarray(g)[..., None, None] * _cofactors(a, r, factor)
+
+
+@det.tangent
+def det_tangent(r: Any, a: Any) -> Any:
+    c = cofactor(a)
+    return lambda t: inner(c, t)
+
+
+def _cofactors(a: Any, d: Any, factor: Any) -> Any:
+    """The cofactors of `a` with determinant `d`.
+
+    Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`, whose cofactors are close to
+    those of `a` however ill-conditioned it is; only an exact zero needs the singular values.
+    """
+    if not np.all(d):
+        sign, u, s, vt = _signed_svd(a)
+        return u @ ((sign * np.multiply(*_products(s)))[..., None] * vt)
+    x = lu_inverse(factor) if factor else np.linalg.inv(a)
+    return np.asarray(d)[..., None, None] * x.mT
+
+
+def _signed_svd(a: Any) -> Any:
+    u, s, vt = np.linalg.svd(a)
+    return np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], u, s, vt
+
+
+def _products(s: Any) -> tuple[Any, Any]:
+    """For each element of the last axis the product of those before it, and of those after it."""
+    one = np.ones((*s.shape[:-1], 1))
+    before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)
+    after = np.concatenate([np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1], one], axis=-1)
+    return before, after
+
+
+def _leave_two_out(s: Any) -> Any:
+    """For each pair of elements of the last axis the product of all others; zero on the diagonal."""
+    before, after = _products(s)
+    above = ~np.tri(s.shape[-1], dtype=bool)
+    upto = np.cumprod(np.where(above, s[..., None, :], 1.0), axis=-1)
+    between = np.concatenate([np.ones((*s.shape, 1)), upto[..., :-1]], axis=-1)
+    pairs = np.where(above, before[..., :, None] * between * after[..., None, :], 0.0)
+    return pairs + pairs.mT
+
+
+@operation(operands="a", stacked=True)
+def cofactor(a: Any) -> Any:
+    """The matrix of cofactors, the derivative of the determinant.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Notes
+    -----
+    From the singular values :math:`\\sigma` of :math:`A = U \\Sigma V^T` the cofactors are :math:`\\det(U) \\det(V)\\, U\\,
+    \\mathrm{diag}(\\prod_{j \\ne i} \\sigma_j)\\, V^T`, without a division; the derivative leaves out two of them. Only the
+    third derivative of the determinant wants an invertible matrix.
+    """
+    check_square("cofactor", "a", np.shape(a))
+    if not a.size:
+        return np.array(a)
+    if a.ndim > 2:
+        return _cofactors(a, np.linalg.det(a), None)
+    factor = lu_factor(a)
+    return np.array(_cofactors(a, np.prod(factor[0].diagonal()) * lu_sign_logabsdet(factor)[0], factor))
+
+
+@cofactor.reverse
+def cofactor_reverse(g: Any, r: Any, a: Any) -> Any:
+    # The second derivative of the determinant: symmetric, so the reverse rule is the forward one.
+    sign, u, s, vt = _signed_svd(a)
+    b, pairs = u.mT @ g @ vt.mT, _leave_two_out(s)
+    diagonal = np.diagonal(b, axis1=-2, axis2=-1)[..., None]
+    inside = np.where(np.eye(s.shape[-1], dtype=bool), pairs @ diagonal, -pairs * b.mT)
+    return u @ (sign[..., None] * inside) @ vt
+
+
+@cofactor.tangent
+def cofactor_tangent(r: Any, a: Any) -> Any:
+    x = np.linalg.inv(a).mT
+    return lambda t: r * np.sum(x * t, axis=(-2, -1), keepdims=True) - r @ t.mT @ x
+
+
+@operation(np.linalg.slogdet, stacked=True)
+def slogdet(a: Any) -> Any:
+    """Sign and logarithm of the absolute value of the determinant.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    sign, logabsdet : Var, or VarMat of the shape of the stack
+        A named tuple. A singular matrix has 0 and -inf.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    The derivative of `logabsdet` is the transposed inverse (nan for a singular matrix), made of the LU factor of the value;
+    that of `sign` is zero. ``varmat.log_determinant(a)`` is ``np.linalg.slogdet(a).logabsdet``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.slogdet(a).logabsdet, np.array([[2.0, 1.0], [0.0, 4.0]]))
+    array([[ 0.5  ,  0.   ],
+           [-0.125,  0.25 ]])
+    """
+    check_square("slogdet", "a", np.shape(a))
+    if a.ndim > 2 or not a.size:
+        return np.linalg.slogdet(a)
+    factor = lu_factor(a)
+    empty = np.linalg.slogdet(np.empty((0, 0)))
+    return Saved(type(empty)(*map(np.float64, lu_sign_logabsdet(factor))), factor=factor)
+
+
+@slogdet.reverse
+def slogdet_reverse(g: Any, r: Any, a: Any, factor: Any = None) -> Any:
+    if g[1] is None:
+        return np.zeros(a.shape)
+    singular = np.isneginf(r[1])[..., None, None]
+    x = lu_inverse(factor) if factor else np.linalg.inv(np.where(singular, np.nan, a))
+    return np.asarray(g[1])[..., None, None] * x.mT
+
+
+@slogdet.tangent
+def slogdet_tangent(r: Any, a: Any) -> Any:
+    x = np.linalg.inv(a).mT
+    return lambda t: (np.zeros(np.shape(t)[:-2]), inner(x, t))
+
+
+def log_determinant(a: Any) -> Any:
+    """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.log_determinant, np.array([[2.0, 0.0], [1.0, -4.0]]))
+    array([[ 0.5  ,  0.125],
+           [ 0.   , -0.25 ]])
+    """
+    return slogdet(a).logabsdet
+
+
+determinant = det

@@ -1,0 +1,265 @@
+"""Sums of exponentials: logsumexp, softmax and its logarithm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.operation import Saved, operation
+from varmat.functions.reduction_names import answer_reduce, reduction
+from varmat.functions.reductions import add_reduce, axes_of, max_reduce, restored
+
+__all__ = [
+    "log_softmax",
+    "log_sum_exp",
+    "logsumexp",
+    "softmax",
+]
+
+
+def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
+    """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the elements that attain it."""
+    e = workspace(np.shape(a))
+    if math.isfinite(m) if type(m) is float else np.isfinite(m).all():
+        np.subtract(a, m, e)
+        return np.exp(e, e)
+    with np.errstate(over="ignore"):
+        np.exp(np.subtract(a, np.where(np.isfinite(m), m, 0.0), e), e)
+    return np.where(m == np.inf, a == np.inf, e)
+
+
+def _log_total(e: Any, s: Any, axis: Any) -> Any:
+    """The logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element outweighs all others."""
+    if type(s) is float and s > 1.01:
+        return math.log(s)
+    with np.errstate(divide="ignore"):
+        log = np.log(s)
+    close = (s < 1.01) & (s > 0)
+    if np.any(close):
+        rest = add_reduce(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=axis is not None)
+        log = np.where(close, np.log1p(rest), log)
+    return log
+
+
+def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, Any, Any]:
+    """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else with the reduced axes kept."""
+    a = np.asarray(a)
+    m = max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
+    m = float(m) if axis is None else m
+    e = _shifted_exp(a, m, workspace)
+    s = add_reduce(e, axis=axis, keepdims=axis is not None)
+    return m, e, float(s) if axis is None else s
+
+
+def _dropped(x: Any, ndim: int, axis: Any, keepdims: bool) -> Any:
+    """The result from floats or arrays as `_exponentials` gives them."""
+    if axis is None:
+        return np.full((1,) * ndim, x) if keepdims else float(x)
+    return x if keepdims else np.squeeze(x, axis=axis)[()]
+
+
+def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a function the name that users know."""
+
+    def rename(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__name__ = name
+        return function
+
+    return rename
+
+
+@operation(operands="a", stacked=True)
+@_named("logsumexp")
+def _logsumexp(a: Any, axis: Any = None, keepdims: bool = False, workspace: Any = np.empty) -> Any:
+    """``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
+    m, e, s = _exponentials(a, axis, workspace)
+    return Saved(_dropped(m + _log_total(e, s, axis), e.ndim, axis, keepdims), e=e, s=s)
+
+
+@_logsumexp.reverse
+def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool, e: Any, s: Any) -> Any:
+    if type(s) is float and s:
+        return e * (g / s)
+    g = restored(g, np.shape(a), axis, keepdims)
+    return e * np.where(s == 0, 0.0, np.true_divide(g, s))
+
+
+@_logsumexp.tangent
+def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    axes, kept = axes_of(axis, np.ndim(a)), restored(r, np.shape(a), axis, keepdims)
+    regular = np.isfinite(dispatch.plain(kept))
+    if np.all(regular):
+        weights = np.exp(a - kept)
+    else:
+        _, e, s = _exponentials(dispatch.plain(a), axis)
+        weights = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), np.where(s == 0, 0.0, e / s))
+    return lambda t: np.sum(weights * t, axis=axes, keepdims=keepdims)
+
+
+@operation(operands="a b")
+@_named("weighted_logsumexp")
+def _logsumexp_weighted(a: Any, b: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
+    a, b = np.broadcast_arrays(a, b)
+    m = max_reduce(np.where(b == 0, -np.inf, a), axis=axis, keepdims=True, initial=-np.inf)
+    with np.errstate(over="ignore"):
+        e = _shifted_exp(a, m)
+    w = np.where(b == 0, 0.0, b * np.where(b == 0, 0.0, e))
+    s = add_reduce(w, axis=axis, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = m + np.log(s)
+    return Saved(r if keepdims else np.squeeze(r, axis=axis)[()], e=e, s=s, w=w)
+
+
+@_logsumexp_weighted.reverse
+def logsumexp_weighted_reverse(g: Any, r: Any, a: Any, b: Any, axis: Any, keepdims: bool, e: Any, s: Any, w: Any) -> Any:
+    scale = np.true_divide(restored(g, e.shape, axis, keepdims), s)
+    return lambda: np.where(w == 0, 0.0, w * scale), lambda: np.where(e == 0, 0.0, e * scale)
+
+
+@_logsumexp_weighted.tangent
+def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: bool) -> Any:
+    kept = restored(r, np.broadcast_shapes(np.shape(a), np.shape(b)), axis, keepdims)
+    regular = np.isfinite(dispatch.plain(kept))
+    ratio = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), 0.0)
+    # A weight of zero excludes its element, also where the exponential overflows.
+    excluded = np.isinf(dispatch.plain(ratio)) & (dispatch.plain(b) == 0)
+    weights = b * np.where(excluded, 0.0, ratio)
+    return (
+        lambda t: np.sum(weights * t, axis=axis, keepdims=keepdims),
+        lambda t: np.sum(ratio * t, axis=axis, keepdims=keepdims),
+    )
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """Logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow; also known as `log_sum_exp`.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int or tuple of int, optional
+        Axes to reduce; all by default.
+    b : array_like, optional
+        Weights that broadcast with `a`. An element with weight zero is left out; the result is nan where the sum is negative.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Raises
+    ------
+    TypeError
+        If `axis` is not an integer: for two arguments there is `numpy.logaddexp`.
+
+    Notes
+    -----
+    The derivative with respect to `a` is `softmax` of `a`. The sum of nothing is zero, so the result is -inf where all
+    elements are, with derivative zero; elements that are +inf share a derivative of one. The result has full relative accuracy
+    also where one element outweighs the others and the result is near zero because that element is.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.logsumexp, np.array([1000.0, 1000.0]))
+    array([0.5, 0.5])
+    """
+    if axis is not None and not isinstance(axis, tuple) and not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"logsumexp: axis is {axis!r}, but must be an integer! For two arguments use np.logaddexp(x, y)")
+    if b is None:
+        return _logsumexp(a, axis=axis, keepdims=keepdims)
+    return _logsumexp_weighted(a, b, axis=axis, keepdims=keepdims)
+
+
+log_sum_exp = logsumexp
+
+
+@operation(operands="a", stacked=True)
+def softmax(a: Any, axis: Any = None) -> Any:
+    """Exponentials divided by their sum, ``exp(a) / sum(exp(a))``.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int or tuple of int, optional
+        Axes over which the result sums to one; all by default.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`.
+
+    Notes
+    -----
+    The adjoint of `a` is ``r (g - sum(g r))`` for the result `r` and its adjoint `g`. Elements that are +inf share the whole.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.softmax(vm.var([0.0, np.log(3.0)]))
+    VarMat([0.25, 0.75])
+    """
+    _, e, s = _exponentials(a, axis)
+    return np.true_divide(e, s, e)
+
+
+@softmax.reverse
+def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+    c = np.multiply(g, r)
+    return c - r * add_reduce(c, axis=axis, keepdims=axis is not None)
+
+
+@softmax.tangent
+def softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
+    axes = axes_of(axis, np.ndim(a))
+    return lambda t: r * (t - np.sum(r * t, axis=axes, keepdims=True))
+
+
+@operation(operands="a", stacked=True)
+def log_softmax(a: Any, axis: Any = None) -> Any:
+    """Logarithm of `softmax`, ``a - log(sum(exp(a)))``.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int or tuple of int, optional
+        Axes over which the exponentials of the result sum to one; all by default.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`.
+
+    Notes
+    -----
+    The adjoint of `a` is ``g - exp(r) sum(g)`` for the result `r` and its adjoint `g`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.log_softmax(vm.var([0.0, 0.0]))
+    VarMat([-0.69314718, -0.69314718])
+    """
+    m, e, s = _exponentials(a, axis)
+    r = np.subtract(a, np.where(np.isfinite(m), m, 0.0))
+    r -= _log_total(e, s, axis)
+    return Saved(r, e=e, s=s)
+
+
+@log_softmax.reverse
+def log_softmax_reverse(g: Any, r: Any, a: Any, axis: Any, e: Any, s: Any) -> Any:
+    return g - e * (add_reduce(np.asarray(g), axis=axis, keepdims=axis is not None) / s)
+
+
+@log_softmax.tangent
+def log_softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
+    axes, p = axes_of(axis, np.ndim(a)), np.exp(r)
+    return lambda t: t - np.sum(p * t, axis=axes, keepdims=True)
+
+
+answer_reduce(np.logaddexp, reduction(_logsumexp, np.logaddexp, -np.inf))

@@ -1,0 +1,458 @@
+"""Factorisations: Cholesky, symmetric eigenvalues, singular values, QR.
+
+Where a factorisation is not unique, derivatives are those of one smooth choice near the point. They are meaningful for
+functions that do not depend on the choice: eigenvalues, projections onto eigenspaces, ``u @ vt``, but not the sign of an
+eigenvector. Eigenvalues or singular values that agree to rounding count as equal: the rotation of their vectors among
+themselves is not determined, and its share in a derivative is taken to be zero, never nan. Second derivatives at such a
+point lack that share.
+
+For symmetric arguments see `varmat.functions.solves`: one triangle is read, and the adjoint lies in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import implements, plain
+from varmat.core.errors import ShapeError, check_square
+from varmat.core.operation import as_operand, is_differentiable, operation
+from varmat.functions.solves import (
+    cholesky_factor,
+    half_diagonal,
+    solve_triangular,
+    symmetric,
+    to_triangle,
+    triangle_mask,
+    triangular_solve,
+)
+
+__all__ = ["cholesky_decompose", "eigenvalues_sym", "eigenvectors_sym", "singular_values"]
+
+
+def reciprocal(x: Any, tolerance: Any) -> Any:
+    """``1 / x``, and zero where `x` is zero to within `tolerance`; differentiable."""
+    zero = np.abs(plain(x)) <= tolerance
+    return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, x))
+
+
+def _tolerance(values: Any, n: int) -> Any:
+    """Below which differences of eigenvalues or singular values of an n x n matrix are rounding errors."""
+    largest = np.max(np.abs(plain(values)), axis=-1, initial=0.0)
+    return n * np.finfo(float).eps * largest[..., None]
+
+
+def _check_matrix(function: str, a: Any) -> None:
+    if np.ndim(a) < 2:
+        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must be a matrix (or a stack of them)!")
+
+
+@operation(np.linalg.cholesky, operands="a", stacked=True)
+def cholesky(a: Any, *, upper: bool = False) -> Any:
+    """The Cholesky factor of a symmetric positive definite matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric; the lower triangle is read (the upper one with `upper`).
+    upper : bool
+        Return the upper factor, ``a = r.T @ r``, instead of the lower one, ``a = r @ r.T``.
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not positive definite; also a `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    With :math:`\\Phi` the lower triangle with halved diagonal, :math:`dL = L\\, \\Phi(L^{-1}\\, dA\\, L^{-T})`, and in reverse
+    :math:`L^{-T}\\, \\Phi(L^T \\bar L)\\, L^{-1}`, folded onto the triangle that is read [1]_: triangular solves and products
+    of matrices. Also called ``varmat.cholesky_decompose``.
+
+    References
+    ----------
+    .. [1] I. Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.cholesky(a)[1, 1], np.array([[4.0, 2.0], [2.0, 5.0]]))
+    array([[ 0.0625,  0.    ],
+           [-0.25  ,  0.25  ]])
+    """
+    check_square("cholesky", "a", np.shape(a))
+    return np.array(cholesky_factor("cholesky", a.mT).mT) if upper else cholesky_factor("cholesky", a)
+
+
+def _phi(x: Any) -> Any:
+    """The lower triangle with halved diagonal; differentiable."""
+    mask = triangle_mask(np.shape(x))
+    return np.where(mask, x, 0.0) * (mask - 0.5 * np.eye(len(mask)))
+
+
+@cholesky.reverse
+def cholesky_reverse(g: Any, r: Any, a: Any, upper: bool) -> Any:
+    if upper:
+        g, r = g.mT, np.ascontiguousarray(r.mT)
+    left = triangular_solve(r, half_diagonal(np.tril(r.mT @ g)), lower=True, trans=True)
+    return to_triangle(triangular_solve(r, left.mT, lower=True, trans=True), not upper)
+
+
+@cholesky.tangent
+def cholesky_tangent(r: Any, a: Any, upper: bool) -> Any:
+    factor = r.mT if upper else r
+
+    def push(t: Any) -> Any:
+        left = solve_triangular(factor, symmetric(t, not upper), lower=True)
+        d = factor @ _phi(solve_triangular(factor, left.mT, lower=True))
+        return d.mT if upper else d
+
+    return push
+
+
+@operation(np.linalg.eigh, operands="a", stacked=True)
+def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+    """Eigenvalues and eigenvectors of a symmetric matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric; one triangle is read.
+    UPLO : {"L", "U"}
+        Which one.
+
+    Returns
+    -------
+    eigenvalues : VarMat, shape (..., n)
+        In ascending order.
+    eigenvectors : VarMat, shape (..., n, n)
+        In columns. The sign of each is that of LAPACK.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    :math:`d\\lambda = \\mathrm{diag}(V^T dA\\, V)` and :math:`dV = V (F \\circ V^T dA\\, V)` with :math:`F_{ij} = 1 /
+    (\\lambda_j - \\lambda_i)`, zero where the eigenvalues are equal. The derivatives of eigenvalues alone are right at repeated
+    ones too if they are used symmetrically (sums of functions of the eigenvalues).
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.eigh(a).eigenvalues[1], np.array([[1.0, 0.0], [0.0, 3.0]]))
+    array([[0., 0.],
+           [0., 1.]])
+    """
+    check_square("eigh", "a", np.shape(a))
+    return np.linalg.eigh(a, UPLO)
+
+
+def _inverse_gaps(values: Any) -> Any:
+    """``1 / (w_j - w_i)`` and zero for equal ones; differentiable."""
+    tolerance = _tolerance(values, np.shape(values)[-1])
+    return reciprocal(values[..., None, :] - values[..., :, None], tolerance[..., None])
+
+
+@eigh.reverse
+def eigh_reverse(g: Any, r: Any, a: Any, UPLO: str) -> Any:  # noqa: N803 - NumPy's name
+    (w, v), (gw, gv) = r, g
+    inside = np.zeros(a.shape) if gv is None else _inverse_gaps(w) * (v.mT @ gv)
+    if gw is not None:
+        inside = inside + gw[..., None] * np.eye(a.shape[-1])
+    return to_triangle(v @ inside @ v.mT, UPLO.upper() == "L")
+
+
+@eigh.tangent
+def eigh_tangent(r: Any, a: Any, UPLO: str) -> Any:  # noqa: N803 - NumPy's name
+    w, v = r
+    gaps = _inverse_gaps(w)
+
+    def push(t: Any) -> Any:
+        p = v.mT @ symmetric(t, UPLO.upper() == "L") @ v
+        return np.diagonal(p, axis1=-2, axis2=-1), v @ (gaps * p)
+
+    return push
+
+
+@implements(np.linalg.eigvalsh)
+def eigenvalues_sym(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric; one triangle is read.
+    UPLO : {"L", "U"}
+        Which one.
+
+    Returns
+    -------
+    VarMat, shape (..., n)
+
+    Notes
+    -----
+    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the triangle that is read.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.sum(np.log(np.linalg.eigvalsh(a))), np.array([[2.0, 1.0], [1.0, 1.0]])).round(12)
+    array([[ 1.,  0.],
+           [-2.,  2.]])
+    """
+    return eigh(a, UPLO)[0] if is_differentiable(a) else np.linalg.eigvalsh(a, UPLO)
+
+
+def eigenvectors_sym(a: Any) -> Any:
+    """The eigenvectors of a symmetric matrix, in columns: ``np.linalg.eigh(a).eigenvectors``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.eigenvectors_sym(a)[0, 0] ** 2, np.array([[1.0, 0.0], [0.0, 3.0]]))
+    array([[0., 0.],
+           [0., 0.]])
+    """
+    return eigh(a)[1]
+
+
+@operation(operands="a", stacked=True)
+def svd(a: Any, full_matrices: bool = True) -> Any:
+    """The singular value decomposition ``a = u @ diag(s) @ vt``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    full_matrices : bool
+        Complete `u` and `vt` to square matrices. The additional vectors span the complement; which ones they are is not
+        determined, and a function of them should not depend on it.
+
+    Returns
+    -------
+    u : VarMat, shape (..., m, m) or (..., m, k) with k = min(m, n)
+    s : VarMat, shape (..., k)
+        In descending order.
+    vt : VarMat, shape (..., n, n) or (..., k, n)
+
+    Notes
+    -----
+    The rule is that of [1]_, but written so that repeated singular values and zero ones divide by different things: with
+    :math:`J = U^T \\bar U - \\bar U^T U` and :math:`K = V^T \\bar V - \\bar V^T V`, :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j
+    - \\sigma_i) + (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. So functions like ``u @ vt`` (the orthogonal polar factor) have
+    their right derivative at repeated singular values.
+
+    References
+    ----------
+    .. [1] J. Townsend, "Differentiating the singular value decomposition", 2016.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.sum(np.linalg.svd(a).S ** 2), np.array([[1.0, 2.0], [0.0, 3.0]])).round(12)
+    array([[2., 4.],
+           [0., 6.]])
+    """
+    return np.linalg.svd(a, full_matrices)
+
+
+def _inverse_sums_and_gaps(s: Any, n: int) -> tuple[Any, Any, Any]:
+    """``1 / s_j``, ``1 / (s_j + s_i)`` and ``1 / (s_j - s_i)``, zero where the divisor is; differentiable."""
+    tolerance = _tolerance(s, n)
+    row, col = s[..., None, :], s[..., :, None]
+    return (
+        reciprocal(s, tolerance)[..., None, :],
+        reciprocal(row + col, tolerance[..., None]),
+        reciprocal(row - col, tolerance[..., None]),
+    )
+
+
+def _skew(x: Any, g: Any, k: int) -> Any:
+    """``x^T g - g^T x`` for the first k columns of `x`; zero if nothing depends on them."""
+    if g is None:
+        return 0.0
+    p = x[..., :k].mT @ g[..., :k]
+    return p - p.mT
+
+
+def _complement(x: Any, g: Any, k: int) -> Any:
+    """The part of the adjoint of the first k columns of orthonormal `x` that leads out of their span.
+
+    The other columns, if there are any, turn against the first ones.
+    """
+    x1, g1 = x[..., :k], g[..., :k]
+    return g1 - x1 @ (x1.mT @ g1) - x[..., k:] @ (g[..., k:].mT @ x1)
+
+
+@svd.reverse
+def svd_reverse(g: Any, r: Any, a: Any, full_matrices: bool) -> Any:
+    u, s, v = r[0], r[1], r[2].mT
+    gu, gs, gv = g[0], g[1], None if g[2] is None else g[2].mT
+    k = s.shape[-1]
+    u1, v1 = u[..., :k], v[..., :k]
+    total = np.zeros(a.shape) if gs is None else (u1 * gs[..., None, :]) @ v1.mT
+    if gu is None and gv is None:
+        return total
+    inverse, sums, gaps = _inverse_sums_and_gaps(s, max(a.shape[-2:]))
+    j, k_ = _skew(u, gu, k), _skew(v, gv, k)
+    total += u1 @ (0.5 * ((j + k_) * gaps + (j - k_) * sums)) @ v1.mT
+    if gu is not None:
+        total += (_complement(u, gu, k) * inverse) @ v1.mT
+    if gv is not None:
+        total += u1 @ (_complement(v, gv, k) * inverse).mT
+    return total
+
+
+@svd.tangent
+def svd_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
+    u, s, v = r[0], r[1], r[2].mT
+    k = np.shape(s)[-1]
+    u1, v1 = u[..., :k], v[..., :k]
+    inverse, sums, gaps = _inverse_sums_and_gaps(s, max(np.shape(a)[-2:]))
+
+    def turned(x: Any, inside: Any, out: Any) -> Any:
+        """The tangent of `x`: its first columns turn among themselves, and out of their span; the others make room."""
+        x1, rest = x[..., :k], x[..., k:]
+        first = x1 @ inside + out - x1 @ (x1.mT @ out)
+        return np.concatenate([first, -(x1 @ (first.mT @ rest))], axis=-1) if np.shape(rest)[-1] else first
+
+    def push(t: Any) -> Any:
+        p = u1.mT @ t @ v1
+        even, odd = 0.5 * (p + p.mT) * gaps, 0.5 * (p - p.mT) * sums
+        du = turned(u, even + odd, (t @ v1) * inverse)
+        dv = turned(v, even - odd, (t.mT @ u1) * inverse)
+        return du, np.diagonal(p, axis1=-2, axis2=-1), dv.mT
+
+    return push
+
+
+@implements(np.linalg.svd)
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    a = as_operand(a, "svd: a")
+    _check_matrix("svd", a)
+    if hermitian:
+        check_square("svd", "a", np.shape(a))
+        a = symmetric(a)
+    return svd(a, full_matrices) if compute_uv else singular_values(a)
+
+
+@implements(np.linalg.svdvals)
+def singular_values(a: Any) -> Any:
+    """The singular values of a matrix in descending order: `numpy.linalg.svdvals`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    VarMat, shape (..., min(m, n))
+
+    Notes
+    -----
+    The adjoint is :math:`U\\, \\mathrm{diag}(\\bar\\sigma)\\, V^T`; at a singular value of zero this is the derivative to one side.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.svdvals(a)[0], np.array([[3.0, 0.0], [0.0, 1.0]]))
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    a = as_operand(a, "singular_values: a")
+    _check_matrix("singular_values", a)
+    return svd(a, False)[1] if is_differentiable(a) else np.linalg.svdvals(a)
+
+
+@operation(operands="a", stacked=True)
+def qr(a: Any) -> Any:
+    """The reduced QR decomposition of a square or tall matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n) with m >= n
+
+    Returns
+    -------
+    Q : VarMat, shape (..., m, n)
+        With orthonormal columns.
+    R : VarMat, shape (..., n, n)
+        Upper triangular; the signs of its diagonal are those of LAPACK.
+
+    Notes
+    -----
+    With :math:`M = R \\bar R^T - \\bar Q^T Q` the adjoint is :math:`[\\bar Q + Q\\, \\mathrm{sym}(M)] R^{-T}`, where sym copies
+    the lower triangle to the upper one [1]_. The matrix must have full column rank; otherwise derivatives are not finite. On
+    variables `numpy.linalg.qr` gives this for the modes "reduced" and "r"; of a wide matrix the first square block is
+    decomposed.
+
+    References
+    ----------
+    .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
+    experimental
+       design", arXiv:1001.1654, 2010.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.qr(a).R[0, 0] ** 2, np.array([[3.0, 1.0], [4.0, 2.0]])).round(12)
+    array([[6., 0.],
+           [8., 0.]])
+    """
+    return np.linalg.qr(a)
+
+
+@qr.reverse
+def qr_reverse(g: Any, r: Any, a: Any) -> Any:
+    (q, u), (gq, gu) = r, g
+    m = 0.0 if gu is None else u @ gu.mT
+    if gq is not None:
+        m = m - gq.mT @ q
+    total = q @ (np.tril(m) + np.tril(m, -1).mT)
+    if gq is not None:
+        total = total + gq
+    return triangular_solve(u, total.mT, lower=False).mT
+
+
+@qr.tangent
+def qr_tangent(r: Any, a: Any) -> Any:
+    q, u = r
+
+    def push(t: Any) -> Any:
+        c = solve_right(t, u)
+        p = q.mT @ c
+        below = np.where(triangle_mask(np.shape(p), strict=True), p, 0.0)
+        turn = below - below.mT
+        return c - q @ (p - turn), (p - turn) @ u
+
+    return push
+
+
+def solve_right(b: Any, u: Any) -> Any:
+    """``b @ inv(u)`` for upper triangular `u`; differentiable."""
+    return solve_triangular(u, b.mT, trans=1).mT
+
+
+@implements(np.linalg.qr)
+def _qr(a: Any, mode: str = "reduced") -> Any:
+    a = as_operand(a, "qr: a")
+    _check_matrix("qr", a)
+    m, n = np.shape(a)[-2:]
+    if mode not in ("reduced", "r", "complete") or (mode == "complete" and m > n):
+        raise TypeError(f"qr: mode is {mode!r}, but must be 'reduced' or 'r' for a derivative of a tall matrix to be determined!")
+    q, u = qr(a if m >= n else a[..., :m])
+    if m < n:
+        u = np.concatenate([u, q.mT @ a[..., m:]], axis=-1)
+    return u if mode == "r" else type(np.linalg.qr(np.eye(1)))(q, u)
+
+
+cholesky_decompose = cholesky

@@ -1,0 +1,101 @@
+"""Functions of a square matrix as a whole: the exponential and powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import implements, plain
+from varmat.core.errors import check_square
+from varmat.core.operation import as_operand, operation
+
+__all__ = ["expm", "matrix_exp"]
+
+
+@operation(operands="a", stacked=True)
+def expm(a: Any) -> Any:
+    """The matrix exponential.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    Value and reverse rule by scaling and squaring [1]_; the adjoint is the Fréchet derivative at the transposed matrix. Forward
+    mode reads the Fréchet derivative off the exponential of a block matrix. Also called ``varmat.matrix_exp``.
+
+    References
+    ----------
+    .. [1] A. H. Al-Mohy and N. J. Higham, "Computing the Fréchet derivative of the matrix exponential, with an application to
+       condition number estimation", SIAM Journal on Matrix Analysis and Applications 30, 2009.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.expm(a)[0, 1], np.zeros((2, 2)))
+    array([[0., 1.],
+           [0., 0.]])
+    """
+    check_square("expm", "a", np.shape(a))
+    from scipy.linalg import expm as exponential
+
+    return np.array(exponential(a))
+
+
+@expm.reverse
+def expm_reverse(g: Any, r: Any, a: Any) -> Any:
+    from scipy.linalg import expm_frechet
+
+    c = np.empty(a.shape)
+    for index in np.ndindex(a.shape[:-2]):
+        c[index] = expm_frechet(a[index].T, g[index], compute_expm=False, check_finite=False) if a.size else 0.0
+    return c
+
+
+@expm.tangent
+def expm_tangent(r: Any, a: Any) -> Any:
+    n = np.shape(a)[-1]
+
+    def push(t: Any) -> Any:
+        # A tangent much larger than the matrix would decide how often the block matrix is squared.
+        scale = np.exp2(np.ceil(np.log2(np.max(np.abs(plain(t)), initial=1.0))))
+        top = np.concatenate([np.broadcast_to(a, np.shape(t)), t / scale], axis=-1)
+        bottom = np.concatenate([np.zeros(np.shape(t)), np.broadcast_to(a, np.shape(t))], axis=-1)
+        return scale * expm(np.concatenate([top, bottom], axis=-2))[..., :n, n:]
+
+    return push
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Any, n: int) -> Any:
+    """A matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated squares."""
+    a = as_operand(a, "matrix_power: a")
+    check_square("matrix_power", "a", np.shape(a))
+    if not isinstance(n, (int, np.integer)):
+        raise TypeError(f"matrix_power: n is {n!r}, but must be an integer!")
+    if n == 0:
+        return np.where(False, a, np.eye(np.shape(a)[-1]))  # a variable, whose derivative is zero
+    if n < 0:
+        a, n = np.linalg.inv(a), -n
+    power = None
+    while True:
+        if n & 1:
+            power = a if power is None else power @ a
+        n >>= 1
+        if not n:
+            return np.copy(power) if power is a else power
+        a = a @ a
+
+
+matrix_exp = expm

@@ -1,0 +1,193 @@
+"""Norms of vectors and matrices, and condition numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import implements, plain
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.operation import as_operand, operation
+from varmat.functions.factorisations import singular_values
+
+__all__: list[str] = []
+
+_INFINITE = (np.inf, -np.inf)
+_total: Any = np.add.reduce
+
+
+@operation(operands="x")
+def p_norm(x: Any, ord: Any = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+    ord : float
+        The order; 2 is the Euclidean (for a matrix the Frobenius) norm.
+    axis : int or tuple of int, optional
+        All axes by default.
+    keepdims : bool
+        Keep the summed axes with length one.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    The derivative is :math:`\\mathrm{sign}(x_i) (|x_i| / r)^{p-1}`. It is taken to be zero where :math:`x_i = 0`, and so for
+    the vector of zeros, where the norm has no derivative: zero is one of its subgradients.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(np.linalg.norm, np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    >>> vm.gradient(np.linalg.norm, np.zeros(2))
+    array([0., 0.])
+    """
+    if ord == 2:
+        return np.sqrt(_total(np.multiply(x, x), axis=axis, keepdims=keepdims))
+    if ord == 1:
+        return _total(np.abs(x), axis=axis, keepdims=keepdims)
+    with np.errstate(divide="ignore"):  # a negative power of zero
+        return _total(np.abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
+
+
+def _unit(r: Any, x: Any, ord: float) -> Any:
+    """The derivative with respect to each element, for `r` with all axes; differentiable."""
+    sign = np.sign(plain(x))
+    if ord == 1:
+        return sign
+    none = plain(r) == 0
+    ratio = x / np.where(none, 1.0, r)
+    if ord == 2:
+        return np.where(none, 0.0, ratio)
+    zero = none | (sign == 0)
+    return np.where(zero, 0.0, sign * np.abs(np.where(zero, 1.0, ratio)) ** (ord - 1.0))
+
+
+@p_norm.reverse
+def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
+    if type(r) is float and ord == 2:
+        return x * (g / r if r else 0.0)
+    if axis is not None and not keepdims:
+        g, r = np.expand_dims(g, axis), np.expand_dims(r, axis)
+    return g * _unit(r, x, ord)
+
+
+@p_norm.tangent
+def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
+    unit = _unit(r if axis is None or keepdims else np.expand_dims(r, axis), x, ord)
+    return lambda t: np.sum(unit * t, axis=axis, keepdims=keepdims)
+
+
+def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+    if ord is None:
+        ord = 2
+    if isinstance(ord, str):
+        raise DomainError(f"{function}: ord is {ord!r}, but must be a number for a vector!")
+    if ord in _INFINITE:
+        return (np.max if ord > 0 else np.min)(np.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return np.sum(plain(x) != 0, axis=axis, keepdims=keepdims).astype(float)
+    return p_norm(x, ord=float(ord), axis=axis, keepdims=keepdims)
+
+
+def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+    row, col = axes
+    if ord in (None, "fro", "f"):
+        return p_norm(x, axis=axes, keepdims=keepdims)
+    if ord in (1, -1, *_INFINITE):
+        first, second = (row, col) if abs(ord) == 1 else (col, row)
+        sums = np.sum(np.abs(x), axis=first, keepdims=keepdims)
+        return (np.max if ord > 0 else np.min)(sums, axis=second - (not keepdims and second > first), keepdims=keepdims)
+    if ord not in ("nuc", 2, -2):
+        raise DomainError(f"{function}: ord is {ord!r}, but must be None, 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2 for a matrix!")
+    s = singular_values(np.moveaxis(x, axes, (-2, -1)))
+    r = np.sum(s, axis=-1) if ord == "nuc" else _extreme(s, ord)
+    return np.expand_dims(r, axes) if keepdims else r
+
+
+def _extreme(s: Any, ord: int) -> Any:
+    """The largest (2) or the smallest (-2) singular value."""
+    return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
+
+
+def _normalised(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    wrapped = tuple(k % ndim for k in axes if -ndim <= k < ndim)
+    if len(wrapped) < len(axes) or len(set(wrapped)) < len(axes):
+        raise ShapeError(f"{function}: axis is {axis}, but must be distinct axes of an array that has {ndim}!")
+    return wrapped
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """`numpy.linalg.norm`: norms of vectors (one axis) and of matrices (two axes).
+
+    Parameters
+    ----------
+    x : array_like
+        With one or two axes, unless `axis` or no `ord` is given.
+    ord : {None, "fro", "nuc", inf, -inf, int, float}
+        The order, as in NumPy.
+    axis : int or pair of int, optional
+    keepdims : bool
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    Conventions: where a norm has a kink, elements that are zero have derivative zero (so has the norm of a vector of zeros),
+    maxima and minima hand their derivative on as `numpy.max` and `numpy.min` do, and singular values as `numpy.linalg.svdvals`.
+    The number of nonzero elements (``ord=0``) is a constant.
+    """
+    if axis is None and ord is None:
+        return p_norm(x, keepdims=keepdims)
+    x = as_operand(x, "norm: x")
+    ndim = np.ndim(x)
+    if axis is None:
+        axis = tuple(range(ndim))
+    axes = _normalised("norm", axis, ndim)
+    if len(axes) == 1:
+        return _vector_norm("norm", x, ord, axes[0], keepdims)
+    if len(axes) == 2:
+        return _matrix_norm("norm", x, ord, (axes[0], axes[1]), keepdims)
+    raise ShapeError(f"norm: axis is {axis}, but must be one axis of vectors or two of matrices!")
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """`numpy.linalg.vector_norm`: the norm of all elements along the given axes, by default of all."""
+    x = as_operand(x, "vector_norm: x")
+    axes = None if axis is None else _normalised("vector_norm", axis, np.ndim(x))
+    return _vector_norm("vector_norm", x, ord, axes, keepdims)
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """`numpy.linalg.matrix_norm`: norms of the matrices in the last two axes."""
+    x = as_operand(x, "matrix_norm: x")
+    if np.ndim(x) < 2:
+        raise ShapeError(f"matrix_norm: x has shape {np.shape(x)}, but must be a matrix (or a stack of them)!")
+    return _matrix_norm("matrix_norm", x, ord, (np.ndim(x) - 2, np.ndim(x) - 1), keepdims)
+
+
+@implements(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Any:
+    """`numpy.linalg.cond`: the condition number, as a ratio of singular values or a product of two norms.
+
+    A singular matrix has no condition number in the norms other than 2 and -2: its inverse is refused.
+    """
+    x = as_operand(x, "cond: x")
+    if np.ndim(x) < 2:
+        raise ShapeError(f"cond: x has shape {np.shape(x)}, but must be a matrix (or a stack of them)!")
+    if p in (None, 2, -2):
+        s = singular_values(x)
+        return _extreme(s, -2) / _extreme(s, 2) if p == -2 else _extreme(s, 2) / _extreme(s, -2)
+    return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))

@@ -1,0 +1,703 @@
+"""Products of vectors, matrices and stacks of them.
+
+`matmul` is the product with rules; NumPy's other products of two arrays are written with it, on reshaped operands, which are
+views and cost nothing. Products over arbitrary axes are `einsum`.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from varmat.core import dispatch
+from varmat.core.arena import LARGE
+from varmat.core.array_methods import FLOAT64, ArrayMethods
+from varmat.core.dual import Dual
+from varmat.core.errors import ShapeError
+from varmat.core.operation import as_operand, operation
+from varmat.core.tape import Rule, join
+from varmat.core.variables import ARRAYS, Var, VarMat, make_large, new
+from varmat.functions.composites import composite
+from varmat.functions.constant import named
+from varmat.functions.reduction_names import check_arguments, delivered
+
+__all__ = ["dot_product", "multiply"]
+
+
+# --- the matrix product ---
+
+
+def _check_matmul(name: str, a: Any, b: Any) -> None:
+    p, q = np.shape(a), np.shape(b)
+    for title, shape in (("a", p), ("b", q)):
+        if not shape:
+            raise ShapeError(f"{name}: {title} is a scalar, but must be a vector, a matrix or a stack of matrices!")
+    if p[-1] != q[-2 if len(q) > 1 else 0]:
+        raise ShapeError(f"{name}: b has shape {q}, but must have {p[-1]} rows, for a has shape {p}!")
+    try:
+        np.broadcast_shapes(p[:-2], q[:-2])
+    except ValueError:
+        raise ShapeError(f"{name}: b has shape {q}, but must have leading axes that broadcast with those of {p}!") from None
+
+
+def _left(g: Any, a: Any, b: Any) -> Any:
+    """The contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
+    if b.ndim == 1:
+        return g * b if a.ndim == 1 else g[..., None] * b
+    if a.ndim > 1:
+        return np.matmul(g, np.swapaxes(b, -1, -2))
+    return np.matmul(b, g[..., None])[..., 0]
+
+
+def _right(g: Any, a: Any, b: Any) -> Any:
+    """The contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
+    if a.ndim == 1:
+        return g * a if b.ndim == 1 else a[:, None] * g[..., None, :]
+    if b.ndim > 2:
+        return np.matmul(np.swapaxes(a, -1, -2), g)
+    if a.ndim > 2:  # one product with all matrices of the stack above each other, instead of a sum of products
+        rows = math.prod(a.shape[:-1])
+        a, g = a.reshape(rows, a.shape[-1]), g.reshape(rows, *b.shape[1:])
+    return np.dot(a.T, g)
+
+
+@operation(native=True)
+def matmul(a: Any, b: Any) -> Any:
+    """Matrix product of vectors, matrices, and stacks of matrices.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Of shapes ``(..., m, k)`` and ``(..., k, n)``, leading axes broadcast, or vectors of length `k`.
+
+    Returns
+    -------
+    Var or VarMat
+        Of shape ``(..., m, n)``, without the axis of a vector.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    For the adjoint `g` of the result, that of `a` is ``g @ b.T`` and that of `b` is ``a.T @ g``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> vm.gradient(lambda b: np.sum(X @ b), np.ones(2))
+    array([4., 6.])
+    """
+    _check_matmul("matmul", a, b)
+    return np.matmul(a, b)
+
+
+@matmul.reverse
+def matmul_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+    return lambda: _left(g, a, b), lambda: _right(g, a, b)
+
+
+@matmul.tangent
+def matmul_tangent(r: Any, a: Any, b: Any) -> Any:
+    return lambda t: np.matmul(t, b), lambda t: np.matmul(a, t)
+
+
+def _matmul_chain(result: Any, a: Any, b: Any) -> None:
+    g = result._adj
+    x = a._val if type(a) in ARRAYS else a
+    y = b._val if type(b) in ARRAYS else b
+    if a is b and x.ndim == 1:
+        a._take((g + g) * x)
+        return
+    if x is not a:
+        a._take(_left(g, x, y))
+    if y is not b:
+        b._take(_right(g, x, y))
+
+
+_MATMUL = Rule("matmul", _matmul_chain)
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    """`matmul`, with the common kinds first: arrays that are variables or data."""
+    if type(a) in ARRAYS:
+        x, tape = a._val, a._tape
+        if type(b) in ARRAYS:
+            y = b._val
+            tape = tape.top if tape is b._tape else join(tape, b._tape)
+        elif type(b) is np.ndarray and b.dtype is FLOAT64:
+            y, tape = b, tape.top
+        else:
+            return _other_kinds(a, b)
+    elif type(b) in ARRAYS and type(a) is np.ndarray and a.dtype is FLOAT64:
+        x, y, tape = a, b._val, b._tape.top
+    else:
+        return _other_kinds(a, b)
+    result: Any
+    try:
+        if x.size > LARGE and y.ndim and (shape := _shape_of_product(x, y)) and math.prod(shape) > LARGE:
+            result = make_large(shape, tape)
+            np.matmul(x, y, out=result._val)
+        else:
+            val = x.dot(y) if 0 < x.ndim < 3 and 0 < y.ndim < 3 else np.matmul(x, y)
+            result = new(VarMat if val.__class__ is np.ndarray else Var)
+            result._val = val if val.__class__ is np.ndarray else float(val)
+            result._adj = None
+            result._tape = tape
+    except ValueError:
+        return matmul(a, b)  # says what does not fit
+    tape.append((_MATMUL, result, a, b))
+    return result
+
+
+def _shape_of_product(x: Any, y: Any) -> tuple[int, ...]:
+    lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    return (*lead, *x.shape[-2:-1], *(y.shape[-1:] if y.ndim > 1 else ()))
+
+
+def _other_kinds(a: Any, b: Any) -> Any:
+    for x in (a, b):
+        if hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)):
+            return NotImplemented  # the other side may know what to do
+    return matmul(a, b)
+
+
+def _reflected(self: Any, other: Any) -> Any:
+    return _matmul(other, self)
+
+
+def _in_place(self: Any, other: Any) -> Any:
+    result = _matmul(self, other)
+    if result is not NotImplemented:
+        self[...] = result
+        return self
+    return result
+
+
+for _kind in (Var, VarMat, Dual):
+    for _name, _method in (("__matmul__", _matmul), ("__rmatmul__", _reflected), ("__imatmul__", _in_place)):
+        setattr(_kind, _name, _method)
+
+
+def _answer_ufunc(ufunc_name: str, function: Any) -> None:
+    """Let `function` answer for a ufunc, if this version of NumPy has it."""
+    dispatch.SUPPORTED.update(dict.fromkeys(named(ufunc_name), function))
+
+
+_answer_ufunc("matmul", _matmul)
+dispatch.SUPPORTED[np.linalg.matmul] = _matmul
+
+
+# --- products of two arrays, written with it ---
+
+
+@dispatch.implements(np.dot)
+def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    check_arguments(np.dot, None, out)
+    a, b = as_operand(a, "dot: a"), as_operand(b, "dot: b")
+    if not np.ndim(a) or not np.ndim(b):
+        r = a * b
+    elif np.ndim(b) < 3:
+        r = _matmul(a, b)
+    else:
+        r = _tensordot(a, b, axes=(-1, -2))
+    return delivered(out, r)
+
+
+@dispatch.implements(np.inner)
+def _inner(a: Any, b: Any) -> Any:
+    a, b = as_operand(a, "inner: a"), as_operand(b, "inner: b")
+    if not np.ndim(a) or not np.ndim(b):
+        return a * b
+    return _matmul(a, b) if np.ndim(b) == 1 else _tensordot(a, b, axes=(-1, -1))
+
+
+@dispatch.implements(np.vdot)
+def _vdot(a: Any, b: Any) -> Any:
+    return _matmul(np.ravel(as_operand(a, "vdot: a")), np.ravel(as_operand(b, "vdot: b")))
+
+
+@composite(np.outer)
+def _outer(a: Any, b: Any, out: Any = None) -> Any:
+    check_arguments(np.outer, None, out)
+    a, b = np.ravel(as_operand(a, "outer: a")), np.ravel(as_operand(b, "outer: b"))
+    return delivered(out, _matmul(a[:, None], b[None, :]))
+
+
+@dispatch.implements(np.linalg.outer)
+def _linalg_outer(x1: Any, x2: Any) -> Any:
+    for name, x in (("x1", x1), ("x2", x2)):
+        if np.ndim(x) != 1:
+            raise ShapeError(f"outer: {name} has shape {np.shape(x)}, but must be a vector!")
+    return _outer(x1, x2)
+
+
+def _contracted(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
+    """The axes of both operands over which `numpy.tensordot` sums, none negative."""
+    if isinstance(axes, (int, np.integer)):
+        pairs: Any = (range(-int(axes), 0), range(int(axes)))
+    else:
+        pairs = [[i] if isinstance(i, (int, np.integer)) else list(i) for i in axes]
+    return [normalize_axis_index(i, a_ndim) for i in pairs[0]], [normalize_axis_index(i, b_ndim) for i in pairs[1]]
+
+
+@composite(np.tensordot, np.linalg.tensordot)
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = as_operand(a, "tensordot: a"), as_operand(b, "tensordot: b")
+    p, q = np.shape(a), np.shape(b)
+    over_a, over_b = _contracted(axes, len(p), len(q))
+    lengths = [p[i] for i in over_a]
+    if lengths != [q[i] for i in over_b] or len(set(over_a)) < len(over_a) or len(set(over_b)) < len(over_b):
+        raise ShapeError(f"tensordot: b has shape {q}, but must fit a of shape {p} along the axes {over_a} and {over_b}!")
+    rows, columns = [i for i in range(len(p)) if i not in over_a], [i for i in range(len(q)) if i not in over_b]
+    free = (*(p[i] for i in rows), *(q[i] for i in columns))
+    # Without free axes an operand is a vector, so that a full contraction is a scalar.
+    k = math.prod(lengths)
+    left = np.reshape(np.transpose(a, (*rows, *over_a)), (math.prod(p[i] for i in rows), k) if rows else (k,))
+    right = np.reshape(np.transpose(b, (*over_b, *columns)), (k, math.prod(q[i] for i in columns)) if columns else (k,))
+    return np.reshape(_matmul(left, right), free) if free else _matmul(left, right)
+
+
+@composite(np.kron)
+def _kron(a: Any, b: Any) -> Any:
+    a, b = as_operand(a, "kron: a"), as_operand(b, "kron: b")
+    p, q = np.shape(a), np.shape(b)
+    ndim = np.maximum(len(p), len(q))
+    p, q = (1,) * (ndim - len(p)) + p, (1,) * (ndim - len(q)) + q
+    if not ndim:
+        return a * b
+    apart = np.reshape(a, [n for m in p for n in (m, 1)]) * np.reshape(b, [n for m in q for n in (1, m)])
+    return np.reshape(apart, [m * n for m, n in zip(p, q, strict=True)])
+
+
+def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    x1, x2 = as_operand(x1, "vecdot: x1"), as_operand(x2, "vecdot: x2")
+    if axis != -1:
+        x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
+    return _einsum("...i,...i->...", x1, x2)
+
+
+def _matvec(x1: Any, x2: Any) -> Any:
+    x2 = as_operand(x2, "matvec: x2")
+    return _matmul(x1, x2) if np.ndim(x2) == 1 else _matmul(x1, x2[..., None])[..., 0]
+
+
+def _vecmat(x1: Any, x2: Any) -> Any:
+    x1 = as_operand(x1, "vecmat: x1")
+    return _matmul(x1, x2) if np.ndim(x1) == 1 else _matmul(x1[..., None, :], x2)[..., 0, :]
+
+
+_answer_ufunc("vecdot", _vecdot)
+_answer_ufunc("matvec", _matvec)
+_answer_ufunc("vecmat", _vecmat)
+dispatch.SUPPORTED[np.linalg.vecdot] = _vecdot
+
+
+@dispatch.implements(np.linalg.multi_dot)
+def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
+    check_arguments(np.linalg.multi_dot, None, out)
+    arrays = [as_operand(x, f"multi_dot: array {i}") for i, x in enumerate(arrays)]
+    if len(arrays) < 2:
+        raise ShapeError(f"multi_dot: arrays has {len(arrays)} items, but must have at least two!")
+    for i, x in enumerate(arrays):
+        if np.ndim(x) != 2 and not (np.ndim(x) == 1 and i in (0, len(arrays) - 1)):
+            raise ShapeError(f"multi_dot: arrays[{i}] has shape {np.shape(x)}, but must be a matrix (the ends may be vectors)!")
+    lengths = [np.shape(x)[0] if np.ndim(x) == 2 else 1 for x in arrays[:1]]
+    lengths += [np.shape(x)[0] for x in arrays[1:]]
+    lengths.append(np.shape(arrays[-1])[1] if np.ndim(arrays[-1]) == 2 else 1)
+    return delivered(out, _chain_product(arrays, _cheapest_splits(lengths), 0, len(arrays)))
+
+
+def _cheapest_splits(lengths: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split the product of the matrices ``i:j`` so that the whole takes the fewest multiplications."""
+    count = len(lengths) - 1
+    cost = {(i, i + 1): 0 for i in range(count)}
+    splits = {}
+    for width in range(2, count + 1):
+        for i in range(count - width + 1):
+            j = i + width
+            costs = [(cost[i, k] + cost[k, j] + lengths[i] * lengths[k] * lengths[j], k) for k in range(i + 1, j)]
+            cost[i, j], splits[i, j] = sorted(costs)[0]
+    return splits
+
+
+def _chain_product(arrays: Any, splits: Any, i: int, j: int) -> Any:
+    if j == i + 1:
+        return arrays[i]
+    k = splits[i, j]
+    return _matmul(_chain_product(arrays, splits, i, k), _chain_product(arrays, splits, k, j))
+
+
+@dispatch.implements(np.trace)
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    check_arguments(np.trace, dtype, out)
+    return delivered(out, np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1))
+
+
+@dispatch.implements(np.linalg.trace)
+def _linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return _trace(x, offset, -2, -1, dtype)
+
+
+# --- the vector product ---
+
+
+@operation()
+def cross(a: Any, b: Any) -> Any:
+    """Vector product of vectors with three elements, along the last axis.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (..., 3)
+        Leading axes broadcast.
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    ShapeError
+        If a vector does not have three elements.
+
+    Notes
+    -----
+    For the adjoint `g` of the result, that of `a` is ``cross(b, g)`` and that of `b` is ``cross(g, a)``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.cross(vm.var([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+    VarMat([0., 0., 1.])
+    """
+    for name, x in (("a", a), ("b", b)):
+        if np.shape(x)[-1:] != (3,):
+            raise ShapeError(f"cross: {name} has shape {np.shape(x)}, but must have three elements along the axis of vectors!")
+    return np.cross(a, b)
+
+
+@cross.reverse
+def cross_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+    return lambda: np.cross(b, g), lambda: np.cross(g, a)
+
+
+@cross.tangent
+def cross_tangent(r: Any, a: Any, b: Any) -> Any:
+    return lambda t: cross(t, b), lambda t: cross(a, t)
+
+
+@dispatch.implements(np.cross)
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = (
+        x if not np.ndim(x) or i in (-1, np.ndim(x) - 1) else np.moveaxis(x, i, -1)
+        for x, i in ((as_operand(a, "cross: a"), axisa), (as_operand(b, "cross: b"), axisb))
+    )
+    r = cross(a, b)
+    return r if axisc in (-1, np.ndim(r) - 1) else np.moveaxis(r, -1, axisc)
+
+
+@dispatch.implements(np.linalg.cross)
+def _linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return _cross(x1, x2, axis=axis)
+
+
+# --- Einstein sums ---
+
+
+def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]:
+    """Subscripts of the operands and of the result (None where implied), and the operands, of either way to call."""
+    if isinstance(operands[0], str):
+        inputs, arrow, result = operands[0].replace(" ", "").partition("->")
+        return inputs.split(","), result if arrow else None, list(operands[1:])
+    letters = string.ascii_uppercase + string.ascii_lowercase
+
+    def spelled(axes: Any) -> str:
+        return "".join("..." if i is Ellipsis else letters[int(i)] for i in axes)
+
+    count = len(operands) // 2
+    output = spelled(operands[-1]) if len(operands) % 2 else None
+    return [spelled(axes) for axes in operands[1 : 2 * count : 2]], output, list(operands[0 : 2 * count : 2])
+
+
+def _explicit(terms: list[str], output: str | None, arrays: list[Any]) -> str:
+    """The subscripts with a letter for every axis, and the result's written out."""
+    if len(terms) != len(arrays):
+        raise ShapeError(f"einsum: the subscripts name {len(terms)} operands, but must name {len(arrays)}!")
+    counts = [np.ndim(x) - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, arrays, strict=True)]
+    most = sorted(counts)[-1]
+    unused = [c for c in string.ascii_letters if c not in "".join(terms)]
+    if len(unused) <= most:
+        raise ShapeError("einsum: there are more axes than letters!")
+    dots = "".join(unused[:most])
+    named_letters = "".join(terms).replace(".", "")
+    inputs = [term.replace("...", dots[most - n :]) for term, n in zip(terms, counts, strict=True)]
+    if output is None:
+        output = "..." * bool(most) + "".join(c for c in sorted(set(named_letters)) if named_letters.count(c) == 1)
+    for term, x in zip(inputs, arrays, strict=True):
+        if len(term) != np.ndim(x) or not set(term) <= set(string.ascii_letters):
+            raise ShapeError(f"einsum: an operand has shape {np.shape(x)}, but must have one axis for each of {term!r}!")
+    return ",".join(inputs) + "->" + output.replace("...", dots)
+
+
+@dispatch.implements(np.einsum)
+def _einsum(
+    *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K", casting: Any = "safe"
+) -> Any:
+    check_arguments(np.einsum, dtype, out)
+    terms, output, arrays = _einsum_terms(operands)
+    arrays = [as_operand(x, f"einsum: operand {i + 1}") for i, x in enumerate(arrays)]
+    r = einsum(*arrays, subscripts=_explicit(terms, output, arrays), optimize=optimize)
+    return delivered(out, r)
+
+
+@operation(variadic=True, stacked=True)
+def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
+    """Sum of products over named axes: `numpy.einsum` with explicit subscripts.
+
+    Parameters
+    ----------
+    *arrays : array_like
+    subscripts : str
+        One letter for every axis of every operand, and of the result: ``"ij,jk->ik"``.
+    optimize : bool or str
+        As for `numpy.einsum`; large products of three and more operands are optimised in any case.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    The adjoint of an operand is the Einstein sum of the result's adjoint with all other operands.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> vm.gradient(lambda b: np.einsum("i,ij,j->", b, X, b), np.ones(2))
+    array([ 7., 13.])
+    """
+    r = np.einsum(subscripts, *arrays, optimize=_path(optimize, arrays))
+    return r.copy() if r.base is not None else r  # of a single operand it may be a view
+
+
+def _path(optimize: Any, arrays: Any) -> Any:
+    """An optimal order costs time to find: worth it where much is to be summed."""
+    return optimize or (len(arrays) > 1 and math.prod(np.size(x) for x in arrays) > LARGE)
+
+
+def _contribution(k: int, g: Any, arrays: Any, terms: list[str], output: str, optimize: Any) -> Any:
+    """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of that one."""
+    term, shape = terms[k], np.shape(arrays[k])
+    others = [x for i, x in enumerate(arrays) if i != k]
+    sources = [output, *(t for i, t in enumerate(terms) if i != k)]
+    letters = "".join(dict.fromkeys(term))
+    known = "".join(c for c in letters if any(c in source for source in sources))
+    c = np.einsum(f"{','.join(sources)}->{known}", g, *others, optimize=_path(optimize, [g, *others]))
+    if known != letters:  # axes that only this operand has were summed over
+        c = np.reshape(c, [c.shape[known.index(x)] if x in known else 1 for x in letters])
+    if letters == term:
+        return np.broadcast_to(c, np.broadcast_shapes(c.shape, shape)) if known != letters else c
+    full = np.zeros(shape)
+    np.einsum(f"{term}->{letters}", full)[...] = c  # a view of the diagonal that repeated letters name
+    return full
+
+
+@einsum.reverse
+def einsum_reverse(g: Any, r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
+    inputs, _, output = subscripts.partition("->")
+    terms = inputs.split(",")
+
+    def contribution(k: int) -> Any:
+        return lambda: _contribution(k, g, arrays, terms, output, optimize)
+
+    return tuple(contribution(k) for k in range(len(arrays)))
+
+
+@einsum.tangent
+def einsum_tangent(r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
+    inputs, _, output = subscripts.partition("->")
+    terms = inputs.split(",")
+    direction = next(c for c in string.ascii_letters if c not in subscripts)
+
+    def push(k: int) -> Any:
+        def apply(t: Any) -> Any:
+            lead = direction * (np.ndim(t) - len(terms[k]))
+            text = ",".join(lead * (i == k) + term for i, term in enumerate(terms)) + "->" + lead + output
+            return einsum(*arrays[:k], t, *arrays[k + 1 :], subscripts=text, optimize=optimize)
+
+        return apply
+
+    return tuple(push(k) for k in range(len(arrays)))
+
+
+# --- convolution ---
+
+
+def _window(m: int, n: int, mode: Any) -> slice:
+    """Which part of the full convolution a mode keeps."""
+    short, long = sorted((m, n))
+    match mode:
+        case "full" | 2:
+            return slice(0, m + n - 1)
+        case "same" | 1:
+            return slice((short - 1) // 2, (short - 1) // 2 + long)
+        case "valid" | 0:
+            return slice(short - 1, long)
+    raise TypeError(f"convolve: mode is {mode!r}, but must be 'full', 'same' or 'valid'!")
+
+
+@operation(operands="a v")
+def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    """Discrete convolution of two vectors.
+
+    Parameters
+    ----------
+    a, v : array_like, vectors that are not empty
+    mode : {'full', 'same', 'valid'}
+        Which part to return, as in `numpy.convolve`.
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    ShapeError
+        If an operand is empty, or not a vector.
+
+    Notes
+    -----
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.convolve(a, np.array([1.0, 2.0]))[1], np.array([3.0, 4.0]))
+    array([2., 1.])
+    """
+    for name, x in (("a", a), ("v", v)):
+        if np.ndim(x) > 1 or not np.size(x):
+            raise ShapeError(f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!")
+    _window(np.size(a), np.size(v), mode)
+    return np.convolve(a, v, mode)
+
+
+@convolve.reverse
+def convolve_reverse(g: Any, r: Any, a: Any, v: Any, mode: Any) -> Any:
+    full = np.zeros(np.size(a) + np.size(v) - 1)
+    full[_window(np.size(a), np.size(v), mode)] = g
+
+    def correlation(x: Any, shape: tuple[int, ...]) -> Any:
+        return np.convolve(full, np.ravel(x)[::-1], "valid").reshape(shape)
+
+    # The longer operand slides in NumPy's 'valid', so `full`, which is never shorter, is it.
+    return lambda: correlation(v, np.shape(a)), lambda: correlation(a, np.shape(v))
+
+
+@convolve.tangent
+def convolve_tangent(r: Any, a: Any, v: Any, mode: Any) -> Any:
+    return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
+
+
+dispatch.SUPPORTED[np.convolve] = convolve
+
+
+@dispatch.implements(np.correlate)
+def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    a, v = np.ravel(as_operand(a, "correlate: a")), np.ravel(as_operand(v, "correlate: v"))
+    if np.size(a) < np.size(v):  # NumPy's order, which decides what 'same' means
+        return convolve(v, a[::-1], mode)[::-1]
+    return convolve(a, v[::-1], mode)
+
+
+# --- Stan's names ---
+
+
+@operation(native=True)
+def multiply(a: Any, b: Any) -> Any:
+    """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors (Stan's ``multiply``).
+
+    Parameters
+    ----------
+    a, b : scalar or array_like
+        If neither is a scalar, shapes as for `numpy.matmul`.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    For the elementwise product write ``a * b``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.multiply(np.array([[1.0, 2.0], [3.0, 4.0]]), vm.var([1.0, 1.0]))
+    VarMat([3., 7.])
+    """
+    if not np.ndim(a) or not np.ndim(b):
+        return a * b
+    _check_matmul("multiply", a, b)
+    return np.matmul(a, b)
+
+
+@multiply.reverse
+def multiply_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+    if not np.ndim(a) or not np.ndim(b):
+        return lambda: g * b, lambda: g * a
+    return matmul_reverse(g, r, a, b)
+
+
+@multiply.tangent
+def multiply_tangent(r: Any, a: Any, b: Any) -> Any:
+    if not np.ndim(a) or not np.ndim(b):
+        return lambda t: t * b, lambda t: a * t
+    return matmul_tangent(r, a, b)
+
+
+def dot_product(a: Any, b: Any) -> Any:
+    """Inner product of two vectors of one length.
+
+    Parameters
+    ----------
+    a, b : array_like, vectors
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    ShapeError
+        If the operands are not vectors of one length.
+
+    Notes
+    -----
+    The derivative with respect to each is the other one.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: vm.dot_product(x, x), np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    a, b = as_operand(a, "dot_product: a"), as_operand(b, "dot_product: b")
+    if np.ndim(a) != 1 or np.shape(a) != np.shape(b):
+        raise ShapeError(f"dot_product: b has shape {np.shape(b)}, but must be a vector as long as a, of shape {np.shape(a)}!")
+    return _matmul(a, b)

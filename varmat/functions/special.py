@@ -1,0 +1,554 @@
+"""The special functions of SciPy and Stan, as a table: rows like those of `varmat.functions.elementwise`.
+
+A function of SciPy is given by its name, so that `scipy.special` is imported when the first of them is used, not with varmat.
+Where a derivative would lose digits by cancellation it is written with another special function that has them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import SPECIAL
+from varmat.core.elementwise import ROWS
+from varmat.core.errors import DomainError
+from varmat.functions.elementwise import LN10, ZERO, formula, row
+
+__all__ = [
+    "Phi", "Phi_approx", "bessel_first_kind", "bessel_second_kind", "beta", "betainc", "betaincc", "betaincinv", "betaln",
+    "binary_log_loss", "binom", "binomial_coefficient_log", "boxcox", "boxcox1p", "cosm1", "dawsn", "digamma",
+    "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "expi", "expit", "expn",
+    "exprel", "falling_factorial", "fdim", "fma", "gamma", "gamma_p", "gamma_q", "gammainc", "gammaincc", "gammaincinv",
+    "gammaln", "gammasgn", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "i0", "i0e", "i1", "i1e", "inc_beta", "inv",
+    "inv_Phi", "inv_boxcox", "inv_boxcox1p", "inv_cloglog", "inv_erfc", "inv_inc_beta", "inv_logit", "inv_sqrt", "inv_square",
+    "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kl_div", "kv", "kve", "lambert_w0", "lambert_wm1", "lbeta",
+    "lchoose", "lgamma", "lmgamma", "lmultiply", "log1m", "log1m_exp", "log1m_inv_logit", "log1p_exp", "log_diff_exp",
+    "log_expit", "log_falling_factorial", "log_inv_logit", "log_inv_logit_diff", "log_modified_bessel_first_kind", "log_ndtr",
+    "log_rising_factorial", "loggamma", "logit", "modified_bessel_first_kind", "modified_bessel_second_kind", "multigammaln",
+    "multiply_log", "ndtr", "ndtri", "ndtri_exp", "owens_t", "poch", "polygamma", "powm1", "pseudo_huber", "psi", "rel_entr",
+    "rgamma", "rising_factorial", "spence", "std_normal_log_qf", "std_normal_qf", "step", "tgamma", "trigamma", "wrightomega",
+    "xlog1py", "xlogy", "y0", "y1", "yv", "zeta", "zeta_difference",
+]
+
+TWO_OVER_ROOT_PI = repr(2.0 / math.sqrt(math.pi))
+ROOT_PI_OVER_TWO = repr(math.sqrt(math.pi) / 2.0)
+ROOT_PI = repr(math.sqrt(math.pi))
+ROOT_HALF = repr(math.sqrt(0.5))
+# 1 / sqrt(2 pi), its inverse, sqrt(2 / pi) and its inverse.
+NORMAL = repr(1.0 / math.sqrt(2.0 * math.pi))
+ROOT_TWO_PI = repr(math.sqrt(2.0 * math.pi))
+ROOT_TWO_OVER_PI = repr(math.sqrt(2.0 / math.pi))
+ROOT_HALF_PI = repr(math.sqrt(math.pi / 2.0))
+
+
+def _lazy(function: Any) -> Any:
+    """A formula with functions of `scipy.special`, which it gets as its first argument when it is called."""
+
+    def with_special(*values: Any) -> Any:
+        import scipy.special
+
+        return function(scipy.special, *values)
+
+    return formula(with_special)
+
+
+def _logistic(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def _log_logistic(x: float) -> float:
+    return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
+
+
+# Gamma functions.
+
+gammaln = row("gammaln", "g * digamma(x)", "Logarithm of the absolute value of the gamma function",
+    lambda x: math.lgamma(x) if x > -math.inf else x,
+    "log(abs(gamma(x)))", (0.5, 1e-10, 3.7, 150.0, 1e8, -2.3), -1.96351, domain="not 0, -1, -2, ...")
+lgamma = gammaln
+loggamma = row("loggamma", "g * digamma(x)", "Logarithm of the gamma function of a positive number", None,
+    "log(gamma(x))", (0.5, 1e-10, 3.7, 150.0, 1e8), -1.96351, domain="x > 0")
+digamma = row("digamma", "g * zeta(2.0, x)", "Digamma function, the derivative of `gammaln`; SciPy also calls it psi", None,
+    "psi(0, x)", (0.5, 1e-10, 3.7, 150.0, 1e8, -2.3), 4.9348, domain="not 0, -1, -2, ...", ufunc="psi")
+psi = digamma
+zeta = row("zeta", (None, "-g * x * zeta(x + 1.0, y)"), "Hurwitz zeta function: the sum over k = 0, 1, ... of ``1 / (k + y)**x``",
+    None, "zeta(x, y)", ((2.0, 0.5), (3.5, 1e-5), (2.0, 100.0), (5.0, 3.3)), -16.8288, domain="x > 1, y > 0",
+    constant=("the exponent x",))
+gamma = row("gamma", "g * r * digamma(x)", "Gamma function", math.gamma,
+    "gamma(x)", (0.5, 1e-10, 3.7, 150.0, -2.3), -3.48023, domain="not 0, -1, -2, ...")
+tgamma = gamma
+rgamma = row("rgamma",
+    "g * where(x < 0.5, gamma(1.0 - minimum(x, 0.5)) * (cos(pi * x) - sin(pi * x) * digamma(1.0 - minimum(x, 0.5)) / pi), "
+    "-r * digamma(maximum(x, 0.5)))",
+    "Reciprocal of the gamma function", None, "rgamma(x)", (0.5, 3.7, 150.0, -2.3, 1e-10), 1.10779)
+gammasgn = row("gammasgn", ZERO, "Sign of the gamma function", None, "sign(gamma(x))", (0.5, -2.3), 0.0)
+beta = row("beta", ("-g * r * zeta_difference(1.0, x, y)", "-g * r * zeta_difference(1.0, y, x)"),
+    "Beta function ``gamma(x) gamma(y) / gamma(x + y)``", None, "beta(x, y)", ((0.5, 2.0), (3.0, 4.5), (1e-5, 1.0), (100.0, 2.5)),
+    -3.55556, domain="x > 0, y > 0")
+betaln = row("betaln", ("-g * zeta_difference(1.0, x, y)", "-g * zeta_difference(1.0, y, x)"),
+    "Logarithm of the absolute value of the beta function", None, "log(beta(x, y))",
+    ((0.5, 2.0), (3.0, 4.5), (1e-5, 1.0), (100.0, 2.5), (1e8, 2.0), (2.0, 1e10)), -2.66667, domain="x > 0, y > 0")
+lbeta = betaln
+poch = row("poch", ("g * r * zeta_difference(1.0, x, y)", "g * r * digamma(x + y)"),
+    "Rising factorial ``gamma(x + y) / gamma(x)``", None, "gamma(x + y) / gamma(x)", ((0.5, 2.0), (3.5, 1.5), (20.0, 0.3)), 2.0,
+    domain="x > 0, x + y > 0")
+rising_factorial = poch
+binom = row("binom", ("g * r * zeta_difference(1.0, x - y + 1.0, y)", "g * r * (digamma(x - y + 1.0) - digamma(y + 1.0))"),
+    "Binomial coefficient, of real numbers", None, "binomial(x, y)", ((5.5, 2.0), (7.5, 3.25), (100.0, 4.5)), 5.0,
+    domain="x > -1, y > -1, x - y > -1")
+_FACTORIAL = "x > -1, x - y > -1"
+lchoose = row("lchoose", ("g * zeta_difference(1.0, x - y + 1.0, y)", "g * (digamma(x - y + 1.0) - digamma(y + 1.0))"),
+    "Logarithm of the binomial coefficient, of real numbers", None, "log(binomial(x, y))",
+    ((5.5, 2.0), (7.5, 3.25), (100.0, 1.5), (1e8, 2.0)), 0.40404, domain=_FACTORIAL + ", y > -1",
+    ufunc=_lazy(lambda s, x, y: -np.log1p(x) - s.betaln(x - y + 1.0, y + 1.0)))
+binomial_coefficient_log = lchoose
+falling_factorial = row("falling_factorial", ("g * r * zeta_difference(1.0, x - y + 1.0, y)", "g * r * digamma(x - y + 1.0)"),
+    "Falling factorial ``gamma(x + 1) / gamma(x - y + 1)``", None, "gamma(x + 1) / gamma(x - y + 1)",
+    ((5.5, 2.0), (7.5, 3.25), (3.0, 0.0)),
+    10.0, domain=_FACTORIAL, ufunc=_lazy(lambda s, x, y: s.poch(x - y + 1.0, y)))
+log_rising_factorial = row("log_rising_factorial", ("g * zeta_difference(1.0, x, y)", "g * digamma(x + y)"),
+    "Logarithm of the rising factorial ``gamma(x + y) / gamma(x)``", None, "log(gamma(x + y) / gamma(x))",
+    ((5.5, 2.0), (0.5, 3.25), (1e8, 2.0)), 0.335664, domain="x > 0, x + y > 0, y > -1",
+    ufunc=_lazy(lambda s, x, y: _log_rising(s, x, y)))
+log_falling_factorial = row("log_falling_factorial", ("g * zeta_difference(1.0, x - y + 1.0, y)", "g * digamma(x - y + 1.0)"),
+    "Logarithm of the falling factorial ``gamma(x + 1) / gamma(x - y + 1)``", None, "log(gamma(x + 1) / gamma(x - y + 1))",
+    ((5.5, 2.0), (7.5, 3.25), (1e8, 2.0)), 0.40404, domain=_FACTORIAL + ", y > -1",
+    ufunc=_lazy(lambda s, x, y: _log_rising(s, x - y + 1.0, y)))
+
+
+def _log_rising(special: Any, x: Any, y: Any) -> Any:
+    # The beta function with y + 1, so that y = 0 is nothing special.
+    return special.gammaln(y + 1.0) - special.betaln(x, y + 1.0) - np.log(x + y)
+
+
+def _zeta_difference(special: Any, x: Any, y: Any, z: Any) -> Any:
+    result = _zeta_difference_direct(special, x, y, z)
+    far = np.minimum(y, y + z) >= 15.0
+    close = (np.abs(z) < 0.02 * y) & ~far
+    if np.any(far):
+        result = np.where(far, _zeta_difference_far(x, np.where(far, y, 15.0), np.where(far, z, 1.0)), result)
+    if np.any(close):
+        result = np.where(close, _zeta_difference_close(special, x, y + 0.5 * z, 0.5 * z), result)
+    return result
+
+
+def _zeta_difference_direct(special: Any, x: Any, y: Any, z: Any) -> Any:
+    if np.all(x == 1.0):
+        return special.psi(y + z) - special.psi(y)
+    return np.where(x == 1.0, special.psi(y + z) - special.psi(y), special.zeta(x, y) - special.zeta(x, y + z))
+
+
+def _zeta_difference_far(x: Any, y: Any, z: Any) -> Any:
+    # The Euler-Maclaurin series of the two zeta functions, subtracted term by term: with L = log(1 + z / y) the difference
+    # of two powers is y**-p (1 - exp(-p L)). Johansson (2015), Numerical Algorithms 69, 253-270.
+    log_ratio = np.log1p(z / y)
+
+    def powers(p: Any) -> Any:
+        return -(y**-p) * np.expm1(-p * log_ratio)
+
+    total = np.where(x == 1.0, log_ratio, powers(x - 1.0) / np.where(x == 1.0, 1.0, x - 1.0)) + 0.5 * powers(x)
+    rising: Any = x
+    for k, coefficient in enumerate(_EULER_MACLAURIN):
+        total = total + coefficient * rising * powers(x + 2.0 * k + 1.0)
+        rising = rising * (x + 2.0 * k + 1.0) * (x + 2.0 * k + 2.0)
+    return total
+
+
+def _zeta_difference_close(special: Any, x: Any, middle: Any, half: Any) -> Any:
+    # The Taylor series around the middle of the two arguments: only odd terms remain.
+    total: Any = 0.0
+    factor = 2.0 * x * half
+    for k in range(4):
+        total = total + factor * special.zeta(x + 2.0 * k + 1.0, middle)
+        factor = factor * (x + 2.0 * k + 1.0) * (x + 2.0 * k + 2.0) * half * half / ((2.0 * k + 2.0) * (2.0 * k + 3.0))
+    return total
+
+
+# B_2k / (2 k)!, with the Bernoulli numbers B.
+_EULER_MACLAURIN = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
+
+zeta_difference = row("zeta_difference",
+    (None, "-g * x * zeta_difference(x + 1.0, y, z)", "g * x * zeta(x + 1.0, y + z)"),
+    "``zeta(x, y) - zeta(x, y + z)`` without cancellation; for x = 1 it is ``digamma(y + z) - digamma(y)``", None,
+    "psi(0, y + z) - psi(0, y) if x == 1 else zeta(x, y) - zeta(x, y + z)",
+    ((1.0, 0.5, 2.0), (1.0, 3.0, 4.5), (2.0, 1e-5, 1.0), (1.0, 100.0, 2.5), (2.0, 1e10, 2.0), (1.0, 2.0, 1e10), (3.0, 15.5, 0.5)),
+    -4.44444, domain="x >= 1, y > 0, y + z > 0", constant=("the exponent x",), ufunc=_lazy(_zeta_difference))
+
+# Incomplete gamma and beta functions; gammainc(a, x) is P(a, x), betainc(a, b, x) is I_x(a, b).
+
+_GAMMA_DENSITY = "exp(xlogy(x - 1.0, y) - y - gammaln(x))"
+_BETA_DENSITY = "exp(xlogy(x - 1.0, z) + xlog1py(y - 1.0, -z) - betaln(x, y))"
+_SHAPE = ("the shape x",)
+_SHAPES = ("the shape x", "the shape y")
+
+gammainc = row("gammainc", (None, f"g * {_GAMMA_DENSITY}"), "Regularised lower incomplete gamma function of shape x", None,
+    "gammainc(x, 0, y, regularized=True)", ((0.7, 3.0), (2.5, 0.01), (50.0, 60.0)), 0.0275859, domain="x > 0, y > 0",
+    constant=_SHAPE)
+gammaincc = row("gammaincc", (None, f"-g * {_GAMMA_DENSITY}"), "Regularised upper incomplete gamma function of shape x", None,
+    "gammainc(x, y, inf, regularized=True)", ((0.7, 3.0), (2.5, 0.01), (50.0, 60.0)), -0.0275859, domain="x > 0, y > 0",
+    constant=_SHAPE)
+gamma_p, gamma_q = gammainc, gammaincc
+betainc = row("betainc", (None, None, f"g * {_BETA_DENSITY}"), "Regularised incomplete beta function of shapes x and y", None,
+    "betainc(x, y, 0, z, regularized=True)", ((0.5, 0.7, 0.8), (3.0, 4.5, 0.1), (20.0, 30.0, 0.4)), 0.723103,
+    domain="x > 0, y > 0, 0 <= z <= 1", constant=_SHAPES)
+betaincc = row("betaincc", (None, None, f"-g * {_BETA_DENSITY}"), "Complement of the regularised incomplete beta function", None,
+    "betainc(x, y, z, 1, regularized=True)", ((0.5, 0.7, 0.8), (3.0, 4.5, 0.1), (20.0, 30.0, 0.4)), -0.723103,
+    domain="x > 0, y > 0, 0 <= z <= 1", constant=_SHAPES)
+inc_beta = betainc
+gammaincinv = row("gammaincinv", (None, "g / exp(xlogy(x - 1.0, r) - r - gammaln(x))"), "Inverse of `gammainc` in its argument",
+    None, "findroot(lambda t: gammainc(x, 0, t, regularized=True) - y, (x / 100, 10 * x), solver='illinois')",
+    ((0.7, 0.9), (2.5, 0.1), (50.0, 0.5)), 8.90934,
+    domain="x > 0, 0 < y < 1", constant=_SHAPE)
+betaincinv = row("betaincinv", (None, None, "g / exp(xlogy(x - 1.0, r) + xlog1py(y - 1.0, -r) - betaln(x, y))"),
+    "Inverse of `betainc` in its argument", None,
+    "findroot(lambda t: betainc(x, y, 0, t, regularized=True) - z, (mpf(0), mpf(1)), solver='illinois')",
+    ((0.5, 0.7, 0.8), (3.0, 4.5, 0.1), (20.0, 30.0, 0.4)), 1.39387, domain="x > 0, y > 0, 0 < z < 1", constant=_SHAPES)
+inv_inc_beta = betaincinv
+
+# The error function and the normal distribution. phi / Phi is written with erfcx, which neither overflows nor cancels in the tail.
+
+erf = row("erf", f"{TWO_OVER_ROOT_PI} * g * exp(-x * x)", "Error function", math.erf, "erf(x)", (0.5, -3.0, 1e-10, 6.0, 20.0),
+    0.878783)
+erfc = row("erfc", f"-{TWO_OVER_ROOT_PI} * g * exp(-x * x)", "Complementary error function", math.erfc,
+    "erfc(x)", (0.5, -3.0, 1e-10, 6.0, 20.0), -0.878783)
+erfcx = row("erfcx",
+    f"g * where(x > 20.0, -x / {ROOT_PI} * hyperu(1.5, 1.5, square(maximum(x, 20.0))), (x + x) * r - {TWO_OVER_ROOT_PI})",
+    "Scaled complementary error function ``exp(x**2) erfc(x)``", None, "exp(x * x) * erfc(x)", (0.5, -5.0, 10.0, 25.0, 1e6),
+    -0.512689)
+erfi = row("erfi", f"{TWO_OVER_ROOT_PI} * g * exp(x * x)", "Imaginary error function", None, "erfi(x)", (0.5, -3.0, 1e-10, 20.0),
+    1.44887)
+erfinv = row("erfinv", f"{ROOT_PI_OVER_TWO} * g * exp(r * r)", "Inverse of `erf`", None,
+    "erfinv(x)", (0.5, -0.999, 1e-10), 1.11258, domain="-1 < x < 1")
+erfcinv = row("erfcinv", f"-{ROOT_PI_OVER_TWO} * g * exp(r * r)", "Inverse of `erfc`", None,
+    "erfinv(1 - x)", (0.5, 1.999, 1e-10, 1e-40), -1.11258, domain="0 < x < 2")
+inv_erfc = erfcinv
+dawsn = row("dawsn", "g * hyp1f1(1.0, 0.5, -x * x)", "Dawson's integral", None,
+    "exp(-x * x) * erfi(x) * sqrt(pi) / 2", (0.5, -3.0, 1e-10, 1e4), 0.575564)
+ndtr = row("ndtr", f"{NORMAL} * g * exp(-0.5 * x * x)", "Standard normal distribution function", None,
+    "ncdf(x)", (0.5, -3.0, -20.0, 6.0), 0.352065)
+Phi = ndtr
+log_ndtr = row("log_ndtr", f"{ROOT_TWO_OVER_PI} * g / erfcx(-{ROOT_HALF} * minimum(x, 37.0))", "Logarithm of `ndtr`", None,
+    "log(erfc(-x / sqrt(2)) / 2)", (0.5, -3.0, -20.0, -1e4, 6.0, 20.0), 0.50916)
+ndtri = row("ndtri", f"{ROOT_TWO_PI} * g * exp(0.5 * r * r)", "Inverse of `ndtr`, the normal quantile", None,
+    "sqrt(2) * erfinv(2 * x - 1)", (0.25, 0.999, 1e-10, 1e-40), 3.14687, domain="0 < x < 1")
+inv_Phi = std_normal_qf = ndtri  # noqa: N816 - Stan's name
+ndtri_exp = row("ndtri_exp", f"{ROOT_HALF_PI} * g * erfcx(-{ROOT_HALF} * r)",
+    "Normal quantile of a probability given by its logarithm", None,
+    "sqrt(2) * erfinv(2 * exp(x) - 1)", (-0.5, -1e-10, -20.0, -80.0), 1.57691, domain="x < 0")
+std_normal_log_qf = ndtri_exp
+Phi_approx = row("Phi_approx", "g * r * expit(-x * (0.07056 * x * x + 1.5976)) * (0.21168 * x * x + 1.5976)",
+    "Approximation of `Phi` by a logistic function, to 1.4e-4", lambda x: _logistic(x * (0.07056 * x * x + 1.5976)),
+    "1 / (1 + exp(-x * (mpf(0.07056) * x * x + mpf(1.5976))))", (0.5, -3.0, -10.0, 6.0), 0.352037,
+    ufunc=_lazy(lambda s, x: s.expit(x * (0.07056 * x * x + 1.5976))))
+owens_t = row("owens_t", (f"-0.5 * {NORMAL} * g * exp(-0.5 * x * x) * erf({ROOT_HALF} * x * y)",
+    "g * exp(-0.5 * x * x * (1.0 + y * y)) / (2.0 * pi * (1.0 + y * y))"), "Owen's T function", None,
+    "quad(lambda t: exp(-x * x * (1 + t * t) / 2) / (1 + t * t), [0, y]) / (2 * pi)", ((0.5, 1.2), (3.0, -1.0)),
+    -0.0794776)
+
+# Logistic functions and log-scale arithmetic.
+
+expit = row("expit", "g * r * expit(-x)", "Logistic function ``1 / (1 + exp(-x))``", _logistic,
+    "1 / (1 + exp(-x))", (0.5, -40.0, 40.0, -700.0, 1e-10), 0.235004)
+inv_logit = expit
+logit = row("logit", "g / (x * (1.0 - x))", "Log odds ``log(x / (1 - x))``", None,
+    "log(x / (1 - x))", (0.25, 1e-100, 0.999999), 5.33333, domain="0 < x < 1")
+log_expit = row("log_expit", "g * expit(-x)", "Logarithm of the logistic function", _log_logistic,
+    "-log1p(exp(-x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.377541)
+log_inv_logit = log_expit
+log1p_exp = row("log1p_exp", "g * expit(x)", "``log(1 + exp(x))`` without overflow (softplus)", lambda x: -_log_logistic(-x),
+    "log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.622459, ufunc=formula(lambda x: np.logaddexp(0.0, x)))
+log1m_inv_logit = row("log1m_inv_logit", "-g * expit(x)", "``log(1 - inv_logit(x))``", lambda x: _log_logistic(-x),
+    "-log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), -0.622459, ufunc=formula(lambda x: -np.logaddexp(0.0, x)))
+log1m = row("log1m", "-g / (1.0 - x)", "``log(1 - x)``, exact near 0", lambda x: math.log1p(-x),
+    "log1p(-x)", (0.5, -1e100, 1e-10, 0.999), -2.0, domain="x < 1", ufunc=formula(lambda x: np.log1p(-x)))
+log1m_exp = row("log1m_exp", "-g * exp(x) / absolute(expm1(x))", "``log(1 - exp(x))`` without cancellation",
+    lambda x: math.log(-math.expm1(x)) if x > -0.6931471805599453 else math.log1p(-math.exp(x)),
+    "log1p(-exp(x))", (-0.5, -1e-12, -40.0, -700.0, -0.7), -1.54149, domain="x < 0",
+    ufunc=formula(lambda x: np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))))
+# exp(y) / (exp(x) - exp(y)) for x > y.
+_ODDS = "exp(y - x) / absolute(expm1(y - x))"
+log_diff_exp = row("log_diff_exp", ("g / absolute(expm1(y - x))", f"-g * ({_ODDS})"), "``log(exp(x) - exp(y))`` without overflow",
+    None, "log(exp(x) - exp(y))", ((0.5, -1.0), (300.0, 299.0), (2.0, 1.999999999999), (800.0, -1.0)), 1.28722, domain="x > y",
+    ufunc=formula(lambda x, y: np.where((x == y) & (x == -np.inf), -np.inf, x + _log1m_exp(y - x))))
+log_inv_logit_diff = row("log_inv_logit_diff", (f"g * (expit(-x) + {_ODDS})", f"-g * (expit(y) + {_ODDS})"),
+    "``log(inv_logit(x) - inv_logit(y))``", None, "log(1 / (1 + exp(-x)) - 1 / (1 + exp(-y)))",
+    ((0.5, -1.0), (20.0, 3.0), (-30.0, -31.0), (50.0, 49.0)), 0.664758, domain="x > y",
+    ufunc=formula(lambda x, y: _log1m_exp(y - x) - np.logaddexp(0.0, -x) - np.logaddexp(0.0, y)))
+inv_cloglog = row("inv_cloglog", "g * exp(x - exp(x))", "``1 - exp(-exp(x))``", lambda x: -math.expm1(-math.exp(x)),
+    "-expm1(-exp(x))", (0.5, -30.0, -1.3, 3.0), 0.317042, ufunc=formula(lambda x: -np.expm1(-np.exp(x))))
+exprel = row("exprel", "0.5 * g * hyp1f1(2.0, 3.0, minimum(x, 1000.0))", "``(exp(x) - 1) / x``", None,
+    "expm1(x) / x", (0.5, -30.0, 1e-8, 100.0), 0.702557)
+exp10 = row("exp10", f"g * r * {LN10}", "``10**x``", None, "mpf(10)**x", (0.5, -300.0, 1e-10, 300.0), 7.28141)
+
+
+def _log1m_exp(x: Any) -> Any:
+    return ROWS["log1m_exp"].ufunc(x)
+
+
+# x log(y) and entropies. At x = y = 0 the quotient is 0 over 1 instead of 0 over 0.
+
+_RATIO = "x / where((x == 0) & (y == 0), 1.0, y)"
+xlogy = row("xlogy", ("g * log(y)", f"g * ({_RATIO})"), "``x log(y)``, 0 where x = 0 (and y is not nan)", None,
+    "x * log(y)", ((1.2, 0.5), (-0.4, 1e-100), (0.0, 2.0), (3.0, 1e10)), -0.693147, domain="y > 0",
+    note="At x = y = 0 the derivatives are -inf and 0")
+lmultiply = multiply_log = xlogy
+xlog1py = row("xlog1py", ("g * log1p(y)", "g * (x / where((x == 0) & (y == -1), 1.0, 1.0 + y))"),
+    "``x log(1 + y)``, 0 where x = 0 (and y is not nan)", None, "x * log1p(y)",
+    ((1.2, 0.5), (-0.4, 1e-20), (0.0, 2.0), (3.0, -0.999)),
+    0.405465, domain="y > -1", note="At x = 0, y = -1 the derivatives are -inf and 0")
+entr = row("entr", "g * (-log(x) - 1.0)", "Entropy term ``-x log(x)``", None, "-x * log(x)", (0.5, 1e-300, 3.0), -0.306853,
+    domain="x > 0")
+rel_entr = row("rel_entr", ("g * (log(divide(x, y)) + 1.0)", f"-g * ({_RATIO})"), "Relative entropy term ``x log(x / y)``", None,
+    "x * log(x / y)", ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10)), 1.87547, domain="x > 0, y > 0")
+kl_div = row("kl_div", ("g * log(divide(x, y))", f"g * (1.0 - {_RATIO})"), "Kullback-Leibler term ``x log(x / y) - x + y``", None,
+    "x * log(x / y) - x + y", ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10)), 0.875469, domain="x > 0, y > 0")
+
+# Powers and Box-Cox transforms. (log(1 + v) / v)' is -1/2 2F1(2, 2; 3; -v), (expm1(u) / u)' is 1/2 1F1(2; 3; u),
+# infinite from u = 1000, where SciPy would begin to sum for ever.
+
+inv = ROWS["reciprocal"]
+inv_sqrt = row("inv_sqrt", "-0.5 * g * r / x", "``1 / sqrt(x)``", lambda x: 1.0 / math.sqrt(x),
+    "1 / sqrt(x)", (0.25, 1e-200, 1e8), -4.0, domain="x > 0", ufunc=formula(lambda x: 1.0 / np.sqrt(x)))
+inv_square = row("inv_square", "-2.0 * g * r / x", "``1 / x**2``", lambda x: 1.0 / (x * x),
+    "1 / x**2", (-0.5, 1e-100, 1e8), 16.0, domain="x is not 0", ufunc=formula(lambda x: 1.0 / np.square(x)))
+powm1 = row("powm1", ("g * (y * power(x, y - 1))", "g * power(x, y) * log(x)"), "``x**y - 1`` without cancellation", None,
+    "x**y - 1", ((1.2, 2.5), (3.0, 1e-10), (0.5, -3.0)), 3.28634, domain="x > 0")
+boxcox = row("boxcox", ("g * power(x, y - 1)", "0.5 * g * square(log(x)) * hyp1f1(2.0, 3.0, minimum(y * log(x), 1000.0))"),
+    "Box-Cox transform ``(x**y - 1) / y``", None, "(x**y - 1) / y if y else log(x)",
+    ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5)), 1.31453, domain="x > 0")
+boxcox1p = row("boxcox1p",
+    ("g * power(1.0 + x, y - 1)", "0.5 * g * square(log1p(x)) * hyp1f1(2.0, 3.0, minimum(y * log1p(x), 1000.0))"),
+    "Box-Cox transform of 1 + x", None, "((1 + x)**y - 1) / y if y else log1p(x)",
+    ((1.2, 2.5), (3.0, 1e-8), (-0.5, -1.5), (1e-10, 0.5)), 3.26313, domain="x > -1")
+inv_boxcox = row("inv_boxcox", ("g * r / (1.0 + x * y)", "-0.5 * g * r * square(x) * hyp2f1(2.0, 2.0, 3.0, -x * y)"),
+    "Inverse of `boxcox` in its first argument", None, "(1 + x * y)**(1 / y) if y else exp(x)",
+    ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5)), 0.435275, domain="1 + x y > 0")
+inv_boxcox1p = row("inv_boxcox1p",
+    ("g * (r + 1.0) / (1.0 + x * y)", "-0.5 * g * (r + 1.0) * square(x) * hyp2f1(2.0, 2.0, 3.0, -x * y)"),
+    "Inverse of `boxcox1p` in its first argument", None, "(1 + x * y)**(1 / y) - 1 if y else expm1(x)",
+    ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5)), 0.435275, domain="1 + x y > 0")
+huber = row("huber", ("g * maximum(absolute(y) - x, 0.0)", "g * minimum(maximum(y, -x), x)"),
+    "Huber's loss: ``y**2 / 2`` up to ``abs(y) = x``, linear from there", None,
+    "y * y / 2 if abs(y) <= x else x * (abs(y) - x / 2)", ((1.2, 2.5), (1.2, 0.5), (0.7, -3.0)), 1.3, domain="x > 0")
+pseudo_huber = row("pseudo_huber",
+    ("g * x * square(square(divide(y, x))) / (hypot(1.0, divide(y, x)) * square(1.0 + hypot(1.0, divide(y, x))))",
+     "g * y / hypot(1.0, divide(y, x))"),
+    "Smooth version of Huber's loss, ``x**2 (sqrt(1 + (y / x)**2) - 1)``", None, "x * x * (sqrt(1 + (y / x)**2) - 1)",
+    ((1.2, 2.5), (1.2, 0.5), (0.7, -1e3), (3.0, 1e-3)), 0.892362, domain="x > 0")
+fma = row("fma", ("g * y", "g * x", "g"), "``x * y + z``", lambda x, y, z: x * y + z,
+    "x * y + z", ((1.2, 2.3, 0.4), (-3.0, 1e5, 7.0)), 2.3, ufunc=formula(lambda x, y, z: x * y + z))
+fdim = row("fdim", ("where(x > y, g, 0.0)", "where(x > y, -g, 0.0)"), "Positive difference ``max(x - y, 0)``", None,
+    "max(x - y, 0)", ((1.5, -2.0), (-3.0, 4.0)), 1.0, note="The derivative at x = y is 0",
+    ufunc=formula(lambda x, y: np.where(x <= y, 0.0, x - y)))
+step = row("step", ZERO, "1 where x >= 0, else 0", None, "mpf(x >= 0)", (0.5, -2.0), 0.0, note="The derivative is 0, at 0 as well",
+    ufunc=formula(lambda x: np.heaviside(x, 1.0)))
+binary_log_loss = row("binary_log_loss", (None, "where(x == 1, -g / y, g / (1.0 - y))"),
+    "Minus the logarithm of the probability of a binary outcome x, that of 1 being y", None,
+    "-log(y) if x == 1 else -log1p(-y)", ((1, 0.3), (0, 0.3), (0, 1e-10)), -3.33333, domain="x is 0 or 1, 0 < y < 1",
+    constant=("the outcome x",), ufunc=formula(lambda x, y: np.where(x == 1, -np.log(y), -np.log1p(-y))))
+cosm1 = row("cosm1", "-g * sin(x)", "``cos(x) - 1``, exact near 0", None, "cos(x) - 1", (0.5, -2.0, 1e-8), -0.479426)
+
+# Bessel functions, of constant order x.
+
+_ORDER = ("the order x",)
+j0 = row("j0", "-g * j1(x)", "Bessel function of the first kind of order 0", None, "besselj(0, x)", (0.5, -3.0, 0.0, 50.0),
+    -0.242268)
+j1 = row("j1", "0.5 * g * (j0(x) - jv(2.0, x))", "Bessel function of the first kind of order 1", None,
+    "besselj(1, x)", (0.5, -3.0, 0.0, 50.0), 0.453933)
+y0 = row("y0", "-g * y1(x)", "Bessel function of the second kind of order 0", None, "bessely(0, x)", (0.5, 3.0, 1e-5, 50.0),
+    1.47147, domain="x > 0")
+y1 = row("y1", "0.5 * g * (y0(x) - yv(2.0, x))", "Bessel function of the second kind of order 1", None,
+    "bessely(1, x)", (0.5, 3.0, 1e-5, 50.0), 2.49843, domain="x > 0")
+i0 = row("i0", "g * i1(x)", "Modified Bessel function of the first kind of order 0", None,
+    "besseli(0, x)", (0.5, -3.0, 1e-8, 500.0), 0.257894)
+i1 = row("i1", "0.5 * g * (i0(x) + iv(2.0, x))", "Modified Bessel function of the first kind of order 1", None,
+    "besseli(1, x)", (0.5, -3.0, 1e-8, 500.0), 0.547695)
+k0 = row("k0", "-g * k1(x)", "Modified Bessel function of the second kind of order 0", None,
+    "besselk(0, x)", (0.5, 3.0, 1e-8, 500.0), -1.65644, domain="x > 0")
+k1 = row("k1", "-0.5 * g * (k0(x) + kv(2.0, x))", "Modified Bessel function of the second kind of order 1", None,
+    "besselk(1, x)", (0.5, 3.0, 1e-8, 500.0), -4.2373, domain="x > 0")
+i0e = row("i0e", "-g * sign(x) * hyp1f1(1.5, 2.0, -2.0 * absolute(x))", "``exp(-abs(x)) i0(x)``", None,
+    "exp(-abs(x)) * besseli(0, x)", (0.5, -3.0, 1e-8, 1e5), -0.488614, note="The derivative at 0 is 0")
+i1e = row("i1e", "0.5 * g * (hyp1f1(1.5, 3.0, -2.0 * absolute(x)) - absolute(x) * hyp1f1(2.5, 4.0, -2.0 * absolute(x)))",
+    "``exp(-abs(x)) i1(x)``", None, "exp(-abs(x)) * besseli(1, x)", (0.5, -3.0, 1e-8, 1e5), 0.175773)
+# 2 x at 20 and beyond, where hyperu is exact and the differences of k0e, k1e and kve lose digits.
+_FAR = "maximum(x + x, 40.0)"
+k0e = row("k0e", f"g * where(x > 20.0, -{ROOT_PI} * hyperu(1.5, 2.0, {_FAR}), r - k1e(x))", "``exp(x) k0(x)``", None,
+    "exp(x) * besselk(0, x)", (0.5, 3.0, 1e-8, 1e5), -1.2069, domain="x > 0")
+k1e = row("k1e", f"g * where(x > 20.0, {ROOT_PI} * (2.0 * hyperu(1.5, 3.0, {_FAR}) - 6.0 * x * hyperu(2.5, 4.0, {_FAR})), "
+    "r - 0.5 * (k0e(x) + kve(2.0, x)))", "``exp(x) k1(x)``", None,
+    "exp(x) * besselk(1, x)", (0.5, 3.0, 1e-3, 1e4), -4.25512, domain="x > 0")
+jv = row("jv", (None, "0.5 * g * (jv(x - 1.0, y) - jv(x + 1.0, y))"), "Bessel function of the first kind of order x", None,
+    "besselj(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 50.0)), 0.246308, constant=_ORDER)
+yv = row("yv", (None, "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))"), "Bessel function of the second kind of order x", None,
+    "bessely(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 50.0)), 0.641155, domain="y > 0", constant=_ORDER)
+iv = row("iv", (None, "0.5 * g * (iv(x - 1.0, y) + iv(x + 1.0, y))"), "Modified Bessel function of the first kind of order x", None,
+    "besseli(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 500.0)), 0.65929, constant=_ORDER)
+kv = row("kv", (None, "-0.5 * g * (kv(x - 1.0, y) + kv(x + 1.0, y))"), "Modified Bessel function of the second kind of order x",
+    None, "besselk(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 500.0)), -0.693839, domain="y > 0", constant=_ORDER)
+ive = row("ive", (None, "g * (0.5 * (ive(x - 1.0, y) + ive(x + 1.0, y)) - sign(y) * r)"), "``exp(-abs(y)) iv(x, y)``", None,
+    "exp(-abs(y)) * besseli(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 100.0)), 0.0370466, constant=_ORDER)
+kve = row("kve", (None, "g * (r - 0.5 * (kve(x - 1.0, y) + kve(x + 1.0, y)))"), "``exp(y) kv(x, y)``", None,
+    "exp(y) * besselk(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 100.0)), -1.54384, domain="y > 0", constant=_ORDER)
+bessel_first_kind, bessel_second_kind, modified_bessel_first_kind, modified_bessel_second_kind = jv, yv, iv, kv
+log_modified_bessel_first_kind = row("log_modified_bessel_first_kind",
+    (None, "g * (0.5 * (ive(x - 1.0, y) + ive(x + 1.0, y)) / ive(x, y))"), "Logarithm of `iv`, without overflow", None,
+    "log(besseli(x, y))", ((2.0, 1.7), (0.5, 3.0), (1.5, 1000.0)), 1.44423, domain="y > 0", constant=_ORDER,
+    ufunc=_lazy(lambda s, x, y: np.log(s.ive(x, y)) + y))
+
+# Integrals and hypergeometric functions, of constant parameters.
+
+exp1 = row("exp1", "-g * exp(-x) / x", "Exponential integral E1", None, "e1(x)", (0.5, 1e-10, 30.0), -1.21306, domain="x > 0")
+expi = row("expi", "g * exp(x) / x", "Exponential integral Ei", None, "ei(x)", (0.5, -3.0, 1e-10, 30.0), 3.29744)
+expn = row("expn", (None, "-g * where(x > 1, expn(maximum(x - 1.0, 1.0), y), (exp(-y) - (x - 1.0) * r) / y)"),
+    "Generalised exponential integral E_x", None, "expint(x, y)", ((2, 0.5), (1, 0.5), (0, 3.0), (5, 1e-5), (3, 30.0)), -0.559774,
+    domain="y > 0, x = 0, 1, 2, ...", constant=_ORDER)
+spence = row("spence", "-g * hyp2f1(1.0, 1.0, 2.0, 1.0 - x)", "Spence's integral, the dilogarithm of 1 - x", None,
+    "re(polylog(2, 1 - x))", (0.5, 1e-5, 1.0001, 100.0), -1.38629, domain="x > 0")
+lambert_w0 = row("lambert_w0", "g * exp(-r) / (1.0 + r)", "Principal real branch of Lambert's W, the solution of ``r exp(r) = x``",
+    None, "re(lambertw(x))", (0.5, -0.3, 1e-10, 1e10), 0.520419, domain="x > -1 / e, nan outside",
+    ufunc=_lazy(lambda s, x: np.where(x < -1.0 / math.e, np.nan, s.lambertw(x, 0).real)))
+lambert_wm1 = row("lambert_wm1", "g * exp(-r) / (1.0 + r)",
+    "Lower real branch of Lambert's W, the solution of ``r exp(r) = x`` below -1",
+    None, "re(lambertw(x, -1))", (-0.25, -0.3, -1e-10), -7.46833, domain="-1 / e < x < 0, nan outside",
+    ufunc=_lazy(lambda s, x: np.where((x < -1.0 / math.e) | (x >= 0), np.nan, s.lambertw(x, -1).real)))
+wrightomega = row("wrightomega", "g * r / (1.0 + r)", "Wright's omega function, the solution of ``r + log(r) = x``", None,
+    "re(lambertw(exp(x)))", (0.5, -3.0, 30.0), 0.433828)
+_PARAMETERS = ("the parameter x", "the parameter y", "the parameter z")
+hyp0f1 = row("hyp0f1", (None, "g * hyp0f1(x + 1.0, y) / x"), "Confluent hypergeometric limit function 0F1(x; y)", None,
+    "hyp0f1(x, y)", ((2.5, 0.5), (2.5, -30.0)), 0.460416, constant=_PARAMETERS[:1])
+hyp1f1 = row("hyp1f1", (None, None, "g * x / y * hyp1f1(x + 1.0, y + 1.0, z)"), "Kummer's function 1F1(x; y; z)", None,
+    "hyp1f1(x, y, z)", ((2.0, 3.0, 0.5), (1.0, 0.5, -30.0)), 0.974425, constant=_PARAMETERS[:2])
+hyperu = row("hyperu", (None, None, "-g * x * hyperu(x + 1.0, y + 1.0, z)"), "Tricomi's function U(x, y, z)", None,
+    "hyperu(x, y, z)", ((1.5, 1.5, 0.5), (1.5, 1.5, 400.0)), -1.85454, domain="z > 0", constant=_PARAMETERS[:2])
+hyp2f1 = row("hyp2f1", (None, None, None, "g * x * y / z * hyp2f1(x + 1.0, y + 1.0, z + 1.0, w)"),
+    "Gauss's function 2F1(x, y; z; w)", None,
+    "hyp2f1(x, y, z, w)", ((1.0, 1.0, 2.0, 0.5), (2.0, 2.0, 3.0, -30.0)), 1.22741, domain="w < 1", constant=_PARAMETERS)
+
+# Ufuncs of SciPy that are twins of others.
+SPECIAL.update({name: ROWS[name].call for name in ("exp2", "cbrt", "expm1", "log1p")})
+SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)
+
+
+# Compositions.
+
+
+def polygamma(n: int, x: Any) -> Any:
+    """Derivative of order n of `digamma`.
+
+    Parameters
+    ----------
+    n : int
+        Order, 0 or more.
+    x : array_like of real numbers
+        Not 0, -1, -2, ...
+
+    Returns
+    -------
+    Var, VarMat or MatVar
+
+    Notes
+    -----
+    The derivative is ``polygamma(n + 1, x)``. Computed as ``(-1)**(n + 1) n! zeta(n + 1, x)``.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var(0.5)
+    >>> vm.polygamma(1, x).grad()
+    >>> print(f"{x.adj:.6g}")
+    -16.8288
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise TypeError(f"polygamma: the order n is {n!r}, but must be an integer!")
+    if n < 0:
+        raise DomainError(f"polygamma: the order n is {n!r}, but must be nonnegative!")
+    return digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(int(n)) * zeta(n + 1.0, x)
+
+
+def trigamma(x: Any) -> Any:
+    """Trigamma function, the derivative of `digamma`.
+
+    Parameters
+    ----------
+    x : array_like of real numbers
+        Not 0, -1, -2, ...
+
+    Returns
+    -------
+    Var, VarMat or MatVar
+
+    Notes
+    -----
+    The same as ``zeta(2, x)``; the derivative is ``polygamma(2, x)``.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var(0.5)
+    >>> vm.trigamma(x).grad()
+    >>> print(f"{x.adj:.6g}")
+    -16.8288
+    """
+    return zeta(2.0, x)
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """Logarithm of the multivariate gamma function of dimension d.
+
+    Parameters
+    ----------
+    a : array_like of real numbers
+        Greater than ``(d - 1) / 2``.
+    d : int
+        Dimension, 1 or more.
+
+    Returns
+    -------
+    Var, VarMat or MatVar
+
+    Notes
+    -----
+    ``d (d - 1) / 4 log(pi) + sum over j = 0, ..., d - 1 of gammaln(a - j / 2)``. Stan's `lmgamma` takes the dimension first.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> x = vm.var(2.5)
+    >>> vm.multigammaln(x, 3).grad()
+    >>> print(f"{x.adj:.6g}")
+    1.16243
+    """
+    if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
+        raise TypeError(f"multigammaln: the dimension d is {d!r}, but must be an integer!")
+    if d < 1:
+        raise DomainError(f"multigammaln: the dimension d is {d!r}, but must be positive!")
+    total = d * (d - 1) / 4.0 * math.log(math.pi) + gammaln(a)
+    for j in range(1, d):
+        total = total + gammaln(a - 0.5 * j)
+    return total
+
+
+def lmgamma(k: int, x: Any) -> Any:
+    """Logarithm of the multivariate gamma function of dimension k: `multigammaln` with the dimension first.
+
+    Parameters
+    ----------
+    k : int
+        Dimension, 1 or more.
+    x : array_like of real numbers
+        Greater than ``(k - 1) / 2``.
+
+    Returns
+    -------
+    Var, VarMat or MatVar
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> print(f"{vm.lmgamma(3, 2.5):.6g}")
+    1.881
+    """
+    return multigammaln(x, k)

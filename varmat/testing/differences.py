@@ -1,0 +1,108 @@
+"""Finite differences with an estimate of their own error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+# Relative to a size; each is a quarter of the one before, so that two extrapolations remove the terms in h**2 and h**4. Powers of
+# two, like the sizes, so that adding them to an argument is exact.
+STEPS = (2.0**-4, 2.0**-6, 2.0**-8)
+# Rounding of the function, relative to its magnitude.
+NOISE = 2e-15
+# An estimate with a relative error like this ends the search for a better step.
+GOOD = 1e-8
+# So does one whose error is this small against the magnitude of the function: the derivative is zero.
+NOTHING = 1e-10
+# With an error as small as this, relatively, there is a finite derivative, whatever the exact rule says.
+SURE = 1e-4
+# Sizes of step along a direction whose elements are of the order of the argument's.
+SIZES = tuple(2.0**-k for k in (27, 22, 17, 12, 7, 2))
+
+
+class OutsideDomainError(Exception):
+    """The function refuses every point beside the one where its derivative is wanted."""
+
+
+def sizes_at(x: float) -> list[float]:
+    """Sizes of step for an element that is `x`, ascending: relative ones, and absolute ones."""
+    if not math.isfinite(x) or x == 0.0:
+        return list(SIZES)
+    scale = 2.0 ** round(math.log2(abs(x)))
+    ascending = sorted({scale * s for s in SIZES} | {s for s in SIZES[2:] if s > 2.0**-40 * scale})
+    # Of two that are almost the same, one will do.
+    return [s for s, before in zip(ascending, [0.0, *ascending], strict=False) if s > 4.0 * before]
+
+
+def slope(function: Callable[[float], Any], sizes: Sequence[float]) -> tuple[Any, Any]:
+    """The derivative of ``function(h)`` at zero, and its estimated error, from central differences extrapolated twice.
+
+    The smallest of the ascending `sizes` of step at which rounding does not matter is taken: a larger one could reach across a kink
+    or a pole. A size at which the function raises is passed over.
+    """
+    refusal: Exception | None = None
+    best: tuple[Any, Any] | None = None
+    nearer: list[tuple[float, Any, float]] = []
+    with np.errstate(all="ignore"):
+        for size in sizes:
+            try:
+                rough, magnitude = _difference(function, size * STEPS[-1])
+                noise = NOISE * magnitude / (STEPS[-1] * size)
+                if _largest(rough) * GOOD >= noise:
+                    estimate, error, _ = _extrapolate(function, size)
+                    if np.max(error, initial=0.0) <= GOOD * _largest(estimate):
+                        return estimate, _doubted(estimate, error, size, nearer)
+                nearer.append((size, rough, noise))
+            except (ArithmeticError, ValueError) as exception:
+                refusal = exception
+        for size in reversed(sizes):
+            try:
+                estimate, error, magnitude = _extrapolate(function, size)
+            except (ArithmeticError, ValueError):
+                continue
+            error = _doubted(estimate, error, size, nearer)
+            if best is None or np.max(error, initial=0.0) < np.max(best[1], initial=0.0):
+                best = estimate, error
+            if np.all(error <= NOTHING * magnitude):
+                break
+    if best is None:
+        raise OutsideDomainError(str(refusal)) from refusal
+    return best
+
+
+def _doubted(estimate: Any, error: Any, size: float, nearer: list[tuple[float, Any, float]]) -> Any:
+    """The error of an estimate, increased where smaller steps say clearly something else."""
+    for smaller, rough, noise in nearer:
+        gap = np.abs(estimate - rough)
+        if smaller < size:
+            error = np.where(gap > 3.0 * error + 100.0 * noise, np.maximum(error, gap), error)
+    return error
+
+
+def conclusive(exact: Any, estimate: Any, error: Any) -> Any:
+    """Where an estimate may be compared with a derivative: one that is not finite is only put in doubt by a good estimate."""
+    with np.errstate(all="ignore"):
+        needed = np.where(np.isfinite(exact), np.inf, SURE * (1.0 + np.abs(estimate)))
+        return np.isfinite(estimate) & np.isfinite(error) & (error <= needed)
+
+
+def _extrapolate(function: Callable[[float], Any], size: float) -> tuple[Any, Any, float]:
+    (d0, _), (d1, _), (d2, magnitude) = (_difference(function, h * size) for h in STEPS)
+    once, again = (16.0 * d1 - d0) / 15.0, (16.0 * d2 - d1) / 15.0
+    twice = (256.0 * again - once) / 255.0
+    # Truncation is overestimated by this, rounding is not underestimated: the last extrapolation hardly changes it.
+    error = 0.1 * np.abs(again - once) + NOISE * magnitude / (STEPS[-1] * size)
+    return twice, np.where(np.isfinite(twice) & np.isfinite(error), error, np.inf), magnitude
+
+
+def _difference(function: Callable[[float], Any], h: float) -> tuple[Any, float]:
+    """A central difference, and the magnitude of what was subtracted."""
+    ahead, behind = np.asarray(function(h)), np.asarray(function(-h))
+    return (ahead - behind) / (2.0 * h), _largest(ahead) + _largest(behind)
+
+
+def _largest(x: Any) -> float:
+    return float(np.max(np.abs(x), initial=0.0))

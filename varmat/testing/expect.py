@@ -1,0 +1,264 @@
+"""`expect_ad`: every route to the derivatives of a function, compared."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from varmat.testing import routes
+from varmat.testing.compare import Comparison, Report, Tolerances, at, difference
+from varmat.testing.differences import OutsideDomainError, conclusive
+from varmat.testing.refusals import FORWARD, NUMPY, REVERSE, attempt, plain_values, variable_mixtures
+
+__all__ = ["expect_ad"]
+
+Mixture = dict[int, str]
+
+# Directions of forward mode at once.
+DIRECTIONS = 3
+# Smaller derivatives than this may have lost their digits to underflow.
+TINY = 1e-200
+DIFFERENCE = "finite difference of the value"
+HESSIAN = "Hessian times vector"
+HESSIAN_DIFFERENCE = "finite difference of the reverse gradient"
+
+
+def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Report:
+    """Demand that all routes to the derivatives of a function agree at a point.
+
+    For every mixture of constant and variable arguments: the value is that of plain NumPy; the gradient of a weighted sum of
+    the results agrees with finite differences and with forward mode; several directions at once agree with each alone; the
+    Hessian is symmetric and agrees with finite differences of the gradient; two uses of the arguments give twice the gradient;
+    a second reverse pass gives the same. Further: the same variable as two arguments, other memory layouts, no argument
+    changed. Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where something is not
+    finite, finite differences are passed over.
+
+    Parameters
+    ----------
+    f : callable
+        Takes the arguments; returns a scalar, an array or a tuple of them. It must not write into its arguments.
+    *args : float, float array, or anything else
+        The point. Floats and float arrays are differentiated, everything else (int, int arrays, None, ...) is static.
+    tolerances : Tolerances, optional
+
+    Returns
+    -------
+    Report
+        The worst relative difference of each comparison.
+
+    Raises
+    ------
+    AssertionError
+        If two routes disagree. It says which two, for which mixture of arguments, where, and by how much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from varmat.testing import expect_ad
+    >>> report = expect_ad(np.multiply, 2.0, np.array([1.0, -3.0]))
+    >>> report.worst < 1e-12
+    True
+    """
+    case = routes.Case(f, args)
+    comparison = Comparison(f"expect_ad({case.name})")
+    expected = plain_values(case, comparison)
+    if expected is not None and case.active:
+        _Check(case, comparison, tolerances or Tolerances(), expected).run()
+    return comparison.report()
+
+
+class _Check:
+    """The comparisons of `expect_ad` at a point where plain NumPy has a value."""
+
+    def __init__(self, case: routes.Case, comparison: Comparison, tolerances: Tolerances, expected: routes.Arrays) -> None:
+        self.case = case
+        self.comparison = comparison
+        self.tolerances = tolerances
+        self.expected = expected
+        self.weights = routes.random_weights(expected)
+        self.full: routes.Gradients = {}
+        self.estimates: tuple[routes.Gradients, routes.Gradients] | None = None
+        finite = all(np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active)))
+        self.differences = tolerances.finite_difference < inf and finite
+        # Derivatives are compared on a scale not far below that of the values: where they cancel there is rounding.
+        largest = max(_largest(case.args[i]) for i in case.active)
+        self.floor = 1e-3 * max(map(_largest, expected), default=0.0) / max(1.0, largest)
+
+    def run(self) -> None:
+        mixtures = variable_mixtures(self.case)
+        if self.differences:
+            self.estimates = routes.difference_gradient(self.case, self.weights)
+        for mixture in mixtures:
+            call = self.case.describe(mixture)
+            gradient = self.reverse(mixture, call)
+            self.full = self.full or gradient
+            self.against_differences(mixture, call, gradient)
+            self.same("reverse mode with all arguments variable", call, gradient, {i: self.full[i] for i in mixture})
+            self.fan_out(mixture, call, gradient)
+            if self.tolerances.forward < inf:
+                self.forward(mixture, call, gradient)
+                if self.tolerances.hessian < inf:
+                    self.hessian(mixture, call, gradient)
+        for i, j in combinations(self.case.active, 2):
+            if np.shape(self.case.args[i]) == np.shape(self.case.args[j]):
+                self.twice_the_same(i, j)
+        if any(self.case.args[i].size > 1 for i in self.case.arrays):
+            for layout in routes.LAYOUTS:
+                self.layout(layout, [m for m in mixtures if len(m) >= len(self.case.active) - 1])
+
+    def attempt(self, route: str, call: str, function: Any, mixture: Any, *args: Any, **kwargs: Any) -> Any:
+        return attempt(self.comparison, route, call, function, self.case, mixture, *args, **kwargs)
+
+    def values(self, route: str, call: str, values: routes.Arrays) -> None:
+        pair = (f"value in {route}", NUMPY)
+        if len(values) != len(self.expected):
+            self.comparison.fail(pair, f"{call}: there are {len(values)} results against {len(self.expected)}")
+        for i, (a, b) in enumerate(zip(values, self.expected, strict=True)):
+            self.comparison.close(pair, f"{call}: value {i}", a, b, self.tolerances.value, slack=1e-15)
+
+    def same(self, route: str, call: str, gradient: routes.Gradients, other: routes.Gradients) -> None:
+        """Demand the same gradient but for rounding."""
+        for i, g in other.items():
+            what = f"{call}: the gradient with respect to argument {i}"
+            self.comparison.close((REVERSE, route), what, gradient[i], g, self.tolerances.rounding, self.floor)
+
+    def reverse(self, mixture: Mixture, call: str) -> routes.Gradients:
+        _, values, (gradient, second) = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights)
+        self.values(REVERSE, call, values)
+        self.same("a second reverse pass", call, second, gradient)
+        return gradient  # type: ignore[no-any-return]
+
+    def against_differences(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+        if self.estimates is None:
+            return
+        for i in mixture:
+            estimate, error = (part[i] for part in self.estimates)
+            what = f"{call}: the gradient with respect to argument {i}"
+            tolerance, hint = self.tolerances.finite_difference, partial(self.third_opinion, i)
+            self.against((REVERSE, DIFFERENCE), what, gradient[i], estimate, error, tolerance, self.floor, hint)
+
+    def against(self, pair: tuple[str, str], what: str, exact: Any, estimate: Any, error: Any, tolerance: float, floor: float,
+                hint: Any) -> None:  # fmt: skip
+        """Compare with finite differences, beyond their own error and where they tell something."""
+        known = conclusive(exact, estimate, error)
+        exact, estimate, slack = (np.where(known, x, 0.0) for x in (exact, estimate, 3.0 * error + TINY))
+        self.comparison.close(pair, what, exact, estimate, tolerance, floor, slack, hint)
+
+    def third_opinion(self, i: int, index: Any) -> str:
+        try:
+            third = f"forward mode gives {self.pushed(self.unit(i, index)):.10g}"
+        except Exception as failure:
+            third = f"forward mode raises {type(failure).__name__}"
+        return f"; the second is the finite difference, {third}"
+
+    def unit(self, i: int, index: Any) -> dict[int, np.ndarray]:
+        """The direction of one element of one argument."""
+        unit = np.zeros(np.shape(self.case.args[i]))
+        unit[index] = 1.0
+        return {i: unit}
+
+    def pushed(self, tangents: Any) -> float:
+        """The weighted sum of the tangents of the results."""
+        rates = routes.forward(self.case, tangents)[1]
+        return float(sum(np.sum(w * t) for w, t in zip(self.weights, rates, strict=True)))
+
+    def forward(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+        tolerance = self.tolerances.forward
+        directions = {i: routes.random((DIRECTIONS, *np.shape(self.case.args[i])), 100 + i) for i in mixture}
+        values, together = self.attempt(FORWARD, call, routes.forward, directions, DIRECTIONS)
+        self.values(FORWARD, call, values)
+        for k in range(DIRECTIONS):
+            one = {i: v[k] for i, v in directions.items()}
+            _, alone = self.attempt(FORWARD, call, routes.forward, one)
+            with np.errstate(all="ignore"):
+                left = [w * t for w, t in zip(self.weights, alone, strict=True)]
+                right = [gradient[i] * one[i] for i in mixture]
+            what, hint = f"{call}: the derivative along a random direction", partial(self.worst, mixture, gradient)
+            self.inner_products((FORWARD, REVERSE), what, left, right, tolerance, self.floor, hint)
+            pair = (f"forward mode in {DIRECTIONS} directions at once", "forward mode in one")
+            for j, (t, s) in enumerate(zip(together, alone, strict=True)):
+                self.comparison.close(pair, f"{call}: tangent {k} of result {j}", t[k], s, tolerance, self.floor)
+
+    def inner_products(self, pair: tuple[str, str], what: str, left: Any, right: Any, tolerance: float, floor: float,
+                       hint: Any = None) -> None:  # fmt: skip
+        """Compare two sums, relative to the sizes of their terms."""
+        with np.errstate(all="ignore"):
+            a, b = (sum(float(np.sum(x)) for x in side) for side in (left, right))
+            scales = [sum(float(np.sum(np.abs(x))) for x in side) for side in (left, right)]
+        floor = max(floor, *(scale for scale in scales if np.isfinite(scale)), 0.0)
+        self.comparison.close(pair, what, a, b, tolerance, floor, hint=hint)
+
+    def worst(self, mixture: Mixture, gradient: routes.Gradients, _: Any) -> str:
+        """Where forward and reverse mode disagree most."""
+        found = [(0.0, "")]
+        for i in mixture:
+            for index in list(np.ndindex(np.shape(self.case.args[i])))[: routes.MOST_ELEMENTS]:
+                a, b = self.pushed(self.unit(i, index)), float(gradient[i][index])
+                error = float(difference(np.asarray(a), np.asarray(b), self.floor))
+                found.append((error, f"; most for argument {i}{at(index)}: forward mode gives {a:.10g}, reverse mode {b:.10g}"))
+        return max(found)[1]
+
+    def fan_out(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+        call = f"two uses, f + f, of {call}"
+        both = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, uses=2)[2][0]
+        self.same("twice that of one use", call, both, {i: 2.0 * g for i, g in gradient.items()})
+
+    def hessian(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+        u, v = ({i: self.direction(i, seed) for i in mixture} for seed in (300, 400))
+        hu, hv = (
+            routes.flat(self.attempt(HESSIAN, call, routes.hessian_times_vector, mixture, self.weights, d)) for d in (u, v)
+        )  # fmt: skip
+        floor = 1e-2 * _largest(routes.flat(gradient))
+        if np.all(np.isfinite(hu)) and np.all(np.isfinite(hv)):
+            what = f"{call}: the second derivative along two directions"
+            left, right = routes.flat(u) * hv, routes.flat(v) * hu
+            self.inner_products(("<u, Hv>", "<v, Hu>"), what, [left], [right], self.tolerances.hessian, floor)
+        tolerance = self.tolerances.hessian_finite_difference
+        if not self.differences or tolerance == inf:
+            return
+        try:
+            estimate, error = routes.difference_hessian(self.case, mixture, self.weights, v)
+        except OutsideDomainError:
+            return
+        what = f"{call}: the product, all arguments in one vector,"
+        pair, hint = (HESSIAN, HESSIAN_DIFFERENCE), "; the second is the finite difference"
+        self.against(pair, what, hv, estimate, error, tolerance, floor, lambda _: hint)
+
+    def direction(self, i: int, seed: int) -> Any:
+        """Powers of two, not large against the elements of the argument, so that steps along them are exact."""
+        x = np.abs(self.case.args[i])
+        with np.errstate(all="ignore"):
+            power = np.round(np.log2(np.where((x > 0.0) & (x < 1.0), x, 1.0) * np.abs(routes.random(x.shape, seed + i))))
+        return np.sign(routes.random(x.shape, seed + i)) * 2.0**power
+
+    def twice_the_same(self, i: int, j: int) -> None:
+        """One variable as two arguments."""
+        case = self.case.at({j: self.case.args[i]})
+        try:
+            weights = routes.random_weights(routes.numbers(case.plain()))
+        except (ArithmeticError, ValueError):
+            return
+        mixture = {i: "varmat", j: "varmat"}
+        call = f"argument {i} passed as argument {j} too in {case.describe(mixture)}"
+        apart = attempt(self.comparison, REVERSE, call, routes.reverse, case, mixture, weights)[2][0]
+        once = attempt(self.comparison, REVERSE, call, routes.reverse, case, {i: "varmat"}, weights, same=(i, j))[2][0]
+        with np.errstate(all="ignore"):
+            self.same("the sum of the two gradients", call, once, {i: apart[i] + apart[j]})
+
+    def layout(self, layout: str, mixtures: list[Mixture]) -> None:
+        """Arguments, variable or constant, that are views in another layout."""
+        for mixture in mixtures:
+            call = f"{layout} views in {self.case.describe(mixture)}"
+            _, values, gradients = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, layout=layout)
+            self.values("reverse mode with views", call, values)
+            self.same("reverse mode without views", call, gradients[0], {i: self.full[i] for i in mixture})
+
+
+def _largest(x: Any) -> float:
+    """The largest finite absolute value."""
+    x = np.abs(x)
+    return float(np.max(np.where(np.isfinite(x), x, 0.0), initial=0.0))

@@ -1,0 +1,270 @@
+"""The routes to a derivative: plain NumPy, reverse mode, forward mode, and forward over reverse.
+
+All work on a `Case`, a function with a point, and on a mixture: which arguments are variables, and of which kind. A function may
+return a scalar, an array or a tuple of them; here it always returns a list of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dual import Dual
+from varmat.core.matvar import MatVar, matvar
+from varmat.core.tape import nested, start_sweep, sweep
+from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, make_view, value, var
+from varmat.testing.compare import at
+from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
+
+# Argument position -> "varmat" or "matvar"; an argument that does not appear is data.
+Mixture = Mapping[int, str]
+Arrays = list[np.ndarray]
+Gradients = dict[int, np.ndarray]
+
+# The most elements of one argument that finite differences are taken for.
+MOST_ELEMENTS = 100
+
+
+def reversed_axes(a: Any) -> Any:
+    return a[(slice(None, None, -1),) * a.ndim]
+
+
+def every_other(a: Any) -> Any:
+    return a[..., ::2]
+
+
+def transposed(a: Any) -> Any:
+    return a.T
+
+
+# A layout is a view that every array argument becomes, and the shape of what it is a view of.
+LAYOUTS: dict[str, tuple[Any, Any]] = {
+    "reversed": (reversed_axes, lambda shape: shape),
+    "strided": (every_other, lambda shape: (*shape[:-1], 2 * shape[-1])),
+    "transposed": (transposed, lambda shape: shape[::-1]),
+}
+
+
+class ContractError(AssertionError):
+    """A function breaks a promise that every operation gives, whatever its numbers."""
+
+
+class Case:
+    """A function at a point, with what all routes share."""
+
+    def __init__(self, f: Any, args: Sequence[Any]) -> None:
+        self.f = f
+        self.name = getattr(f, "__name__", None) or repr(f)
+        self.args = [_normal(x) for x in args]
+        self.active = [i for i, x in enumerate(self.args) if type(x) is float or _is_float_array(x)]
+        self.arrays = [i for i in self.active if type(self.args[i]) is not float]
+
+    def at(self, args: Mapping[int, Any]) -> Case:
+        """The same function with some arguments replaced."""
+        return Case(self.f, [args.get(i, x) for i, x in enumerate(self.args)])
+
+    def describe(self, mixture: Mixture) -> str:
+        """The call, with the kind and shape of each argument."""
+        words = []
+        for i, x in enumerate(self.args):
+            if i not in self.active:
+                words.append(f"{type(x).__name__} (static)")
+            elif i in mixture:
+                words.append("Var" if type(x) is float else f"{'MatVar' if mixture[i] == 'matvar' else 'VarMat'} {x.shape}")
+            else:
+                words.append("float" if type(x) is float else f"data {x.shape}")
+        return f"f({', '.join(words)})"
+
+    def plain(self) -> Any:
+        """What f returns for plain arguments."""
+        with np.errstate(all="ignore"):
+            return self.f(*map(_copied, self.args))
+
+    def weighted(self, weights: Arrays) -> float:
+        """The weighted sum of what f returns."""
+        return float(sum(np.sum(w * x) for w, x in zip(weights, numbers(self.plain()), strict=True)))
+
+
+def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Fixed pseudo-random numbers, none of them near zero."""
+    rng = np.random.default_rng(seed)
+    return np.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape))
+
+
+def random_weights(values: Arrays) -> Arrays:
+    """Weights for the sum over all results whose gradient is compared."""
+    return [random(x.shape, 1 + i) for i, x in enumerate(values)]
+
+
+def outputs(result: Any) -> list[Any]:
+    """The results of a function as a list."""
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def numbers(result: Any) -> Arrays:
+    """The plain values of results as a list of float64 arrays."""
+    return [np.asarray(value(x), np.float64) for x in outputs(result)]
+
+
+def _normal(x: Any) -> Any:
+    if isinstance(x, (float, np.floating)):
+        return float(x)
+    if isinstance(x, np.ndarray) and x.dtype.kind == "f":
+        return np.array(x, np.float64, order="C") if x.ndim else float(x)
+    return x
+
+
+def _is_float_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype == np.float64
+
+
+def _copied(x: Any) -> Any:
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+class Call:
+    """The arguments of one call: variables, of the kinds a mixture names, and data."""
+
+    def __init__(self, case: Case, mixture: Mixture, layout: str | None = None, same: tuple[int, int] | None = None) -> None:
+        self.case = case
+        self.args: list[Any] = []
+        for i, x in enumerate(case.args):
+            if same is not None and i == same[1]:
+                self.args.append(self.args[same[0]])
+            else:
+                self.args.append(self._argument(x, mixture.get(i), layout if i in case.arrays else None))
+
+    @staticmethod
+    def _argument(x: Any, kind: str | None, layout: str | None) -> Any:
+        if layout is not None:
+            how, shape = LAYOUTS[layout]
+            whole = np.full(shape(x.shape), np.nan)
+            how(whole)[...] = x
+            if kind is None:
+                return how(whole)
+            parent = var(whole)
+            return make_view(parent, how, how(parent._val))
+        if kind is None:
+            return _copied(x)
+        return matvar(x) if kind == "matvar" and type(x) is not float else var(x)
+
+    def check_unchanged(self) -> None:
+        for i, (x, now) in enumerate(zip(self.case.args, self.args, strict=True)):
+            if i in self.case.active and not np.array_equal(numbers(now)[0], np.asarray(x), equal_nan=True):
+                raise ContractError(f"argument {i} was changed by the call or by the reverse pass")
+
+    def check_unshared(self, results: list[Any]) -> None:
+        """What an operation returns owns its values; only views share them."""
+        for result in results:
+            for i, x in enumerate(self.args):
+                both = type(result) is VarMat and type(x) in ARRAYS and result is not x
+                if both and result.size and np.may_share_memory(result._val, x._val):
+                    raise ContractError(f"the result shares memory with argument {i}, but is not a view of it")
+
+
+def reverse(
+    case: Case, mixture: Mixture, weights: Arrays, uses: int = 1, layout: str | None = None, same: tuple[int, int] | None = None
+) -> tuple[list[Any], Arrays, list[Gradients]]:
+    """Reverse mode, twice over the same tape.
+
+    Returns the types of the results, their values, and the gradients of the weighted sum of `uses` calls by a first and a second
+    reverse pass.
+    """
+    with nested() as tape, np.errstate(all="ignore"):
+        call = Call(case, mixture, layout, same)
+        results = [outputs(case.f(*call.args)) for _ in range(uses)]
+        if len(results[0]) != len(weights):
+            raise ContractError(f"there are {len(weights)} results by plain NumPy, but {len(results[0])} with variables")
+        kinds, values = [type(x) for x in results[0]], numbers(results[0])
+        gradients = []
+        for _ in range(2):
+            start_sweep(tape)
+            for items in results:
+                for item, w in zip(items, weights, strict=True):
+                    _seed(item, w)
+            sweep(tape)
+            gradients.append({i: np.array(call.args[i].adj) for i in mixture})
+        call.check_unchanged()
+        call.check_unshared(results[0])
+    return kinds, values, gradients
+
+
+def _seed(result: Any, w: np.ndarray) -> None:
+    if isinstance(result, MatVar):
+        for item, c in zip(result.ravel().tolist(), w.ravel().tolist(), strict=True):
+            _seed(item, c)
+    elif type(result) in VARIABLES:
+        if np.shape(w) != result.shape:
+            raise ContractError(f"the result has shape {result.shape}, but that of plain NumPy has {np.shape(w)}")
+        result._take(float(w) if type(result) is Var else np.array(w))
+
+
+def forward(case: Case, tangents: Mapping[int, Any], k: int | None = None) -> tuple[Arrays, Arrays]:
+    """Forward mode: values, and tangents of the results, with a leading axis if there are `k` directions."""
+    with np.errstate(all="ignore"):
+        args = [Dual(x, tangents[i]) if i in tangents else _copied(x) for i, x in enumerate(case.args)]
+        results = outputs(case.f(*args))
+        rates = []
+        for x in results:
+            shape = np.shape(x) if k is None else (k, *np.shape(x))
+            rates.append(np.asarray(x.tan if isinstance(x, Dual) else np.zeros(shape), np.float64))
+    return [numbers(x)[0] for x in results], rates
+
+
+def hessian_times_vector(case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]) -> Gradients:
+    """The Hessian of the weighted sum times a vector: the tangent, computed on variables, differentiated in reverse."""
+    with nested() as tape, np.errstate(all="ignore"):
+        call = Call(case, mixture)
+        args = [Dual(x, directions[i]) if i in mixture else x for i, x in enumerate(call.args)]
+        results = outputs(case.f(*args))
+        start_sweep(tape)
+        for item, w in zip(results, weights, strict=True):
+            if isinstance(item, Dual):
+                _seed(item.tan, w)
+        sweep(tape)
+        return {i: np.array(call.args[i].adj) for i in mixture}
+
+
+def difference_gradient(case: Case, weights: Arrays) -> tuple[Gradients, Gradients]:
+    """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where none was taken."""
+    estimates, errors = {}, {}
+    for i in case.active:
+        x = np.asarray(case.args[i])
+        estimate, error = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
+        step = max(1, -(-x.size // MOST_ELEMENTS))
+        for place in range(0, x.size, step):
+            index = np.unravel_index(place, x.shape)
+
+            def moved(h: float, i: int = i, x: Any = x, index: Any = index) -> float:
+                y = x.copy()
+                y[index] += h
+                return case.at({i: y}).weighted(weights)
+
+            try:
+                estimate[index], error[index] = slope(moved, sizes_at(float(x[index])))
+            except OutsideDomainError as refusal:
+                raise AssertionError(
+                    f"expect_ad({case.name}): finite differences move argument {i}{at(index)} out of the domain "
+                    f"({refusal}); let f map every point to the domain, or pass Tolerances(finite_difference=inf)"
+                ) from refusal
+        estimates[i], errors[i] = estimate, error
+    return estimates, errors
+
+
+def difference_hessian(case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]) -> tuple[Any, Any]:
+    """Finite differences of the reverse gradient along a direction, with estimated errors, all arguments in one vector."""
+
+    def moved(h: float) -> Any:
+        moved_case = case.at({i: case.args[i] + h * directions[i] for i in mixture})
+        _, values, (gradient, _) = reverse(moved_case, mixture, weights)
+        # A formula for the derivative may go on where the function has ended.
+        return flat(gradient) if all(np.all(np.isfinite(x)) for x in values) else np.full(flat(gradient).shape, np.nan)
+
+    return slope(moved, SIZES)
+
+
+def flat(gradients: Mapping[int, Any]) -> np.ndarray:
+    """Gradients with respect to all arguments as one vector."""
+    return np.concatenate([np.ravel(g) for g in gradients.values()]) if gradients else np.zeros(0)

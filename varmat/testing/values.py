@@ -1,0 +1,144 @@
+"""`expect_value`: a function against a 50-digit reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core.tape import nested
+from varmat.core.variables import backward, var
+from varmat.testing import routes
+from varmat.testing.compare import Comparison, Report, at
+
+__all__ = ["expect_value"]
+
+NAMES = ("x", "y", "z", "w")
+# Digits of the reference; mpmath differentiates numerically at a multiple of them.
+DIGITS = 50
+# Below this, a float64 has lost digits to underflow, so differences of this size are nothing.
+TINY = 1e-300
+ORACLE = "50-digit reference"
+
+
+def expect_value(f: Any, reference: Any, points: Sequence[Any], rtol: float = 1e-12) -> Report:
+    """Demand that value and first derivatives of a scalar function agree with a 50-digit reference.
+
+    The function is called with scalars (`Var`), one point at a time, and with arrays (`VarMat`) of all points; it may be
+    elementwise or return the sum over its elements.
+
+    Parameters
+    ----------
+    f : callable
+        Takes one or more real arguments.
+    reference : callable or str
+        The same function of `mpmath.mpf` arguments, or an expression in ``x``, ``y``, ``z``, ``w`` with the functions of mpmath.
+        Floats in it are exact binary numbers: write ``mpf(1)/10``, not ``0.1``.
+    points : sequence of floats or of tuples
+        Where to compare. A coordinate that is an `int` is passed as it is and not differentiated.
+    rtol : float
+        Largest relative difference accepted, elementwise.
+
+    Returns
+    -------
+    Report
+        The worst relative difference of values and derivatives, by kind of argument.
+
+    Raises
+    ------
+    AssertionError
+        If a value or a derivative disagrees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from varmat.testing import expect_value
+    >>> report = expect_value(np.log1p, "log1p(x)", [1e-10, 0.5, 3.0])
+    >>> report.worst < 1e-15
+    True
+    """
+    mpmath = _mpmath()
+    name = getattr(f, "__name__", None) or repr(f)
+    comparison = Comparison(f"expect_value({name})")
+    points = [point if isinstance(point, tuple) else (point,) for point in points]
+    function = _function(reference, mpmath) if isinstance(reference, str) else reference
+    with mpmath.workdps(DIGITS):
+        exact = [_exact(function, point, mpmath) for point in points]
+    for point, truth in zip(points, exact, strict=True):
+        call = f"{name}({', '.join(map(repr, point))})"
+        _demand(comparison, "Var", call, _evaluate(f, point), *truth, rtol)
+    if points:
+        _expect_arrays(f, comparison, points, exact, rtol)
+    return comparison.report()
+
+
+def _expect_arrays(f: Any, comparison: Comparison, points: Sequence[Any], exact: list[Any], rtol: float) -> None:
+    call = f"arrays of {len(points)} points"
+    value, partials = _evaluate(f, [_column(column) for column in zip(*points, strict=True)])
+    values = np.array([truth[0] for truth in exact])
+    if not np.ndim(value):  # a sum over the elements: relative to the size of its terms
+        total, size = np.sum(values), float(np.sum(np.abs(values)))
+        comparison.close(("VarMat", ORACLE), f"{call}: the sum of the values", value, total, rtol, floor=size)
+        value = values
+    _demand(comparison, "VarMat", call, (value, partials), values, np.array([truth[1] for truth in exact]).T, rtol)
+
+
+def _column(column: tuple[Any, ...]) -> Any:
+    same_integer = isinstance(column[0], int) and len(set(column)) == 1
+    return column[0] if same_integer else np.array(column)
+
+
+def _demand(comparison: Comparison, kind: str, call: str, result: Any, value: Any, partials: Any, rtol: float) -> None:
+    """Elementwise relative agreement of value and derivatives: every element on its own scale."""
+    pairs = [("the value", result[0], value)]
+    pairs += [(f"the derivative with respect to argument {i}", g, partials[i]) for i, g in result[1].items()]
+    for what, a, b in pairs:
+        a, b = np.asarray(a), np.asarray(b)
+        if a.shape != b.shape:
+            comparison.fail((kind, ORACLE), f"{call}: {what} has shape {a.shape} against {b.shape}")
+        for index in np.ndindex(a.shape):
+            comparison.close((kind, ORACLE), f"{call}: {what}{at(index)}", a[index], b[index], rtol, slack=TINY)
+
+
+def _evaluate(f: Any, point: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
+    """Value of `f` and the derivatives of the sum of its elements."""
+    with nested(), np.errstate(all="ignore"):
+        args = [x if np.asarray(x).dtype.kind in "iu" else var(x) for x in point]
+        result = f(*args)
+        value = routes.numbers(result)[0]
+        if hasattr(result, "adj"):
+            backward(result, np.ones(result.shape) if result.shape else 1.0)
+        return value, {i: np.array(x.adj) for i, x in enumerate(args) if hasattr(x, "adj")}
+
+
+def _function(expression: str, mpmath: Any) -> Callable[..., Any]:
+    code = compile(expression, "<reference>", "eval")
+    # The text is that of a test, written beside the function it is about.
+    return lambda *args: eval(code, {**vars(mpmath), **dict(zip(NAMES, args, strict=False))})
+
+
+def _exact(function: Callable[..., Any], point: tuple[Any, ...], mpmath: Any) -> tuple[float, list[float]]:
+    """Value and partial derivatives at a point, rounded once, to float64."""
+    exact = [x if isinstance(x, int) else mpmath.mpf(float(x)) for x in point]
+    value = function(*exact)
+    partials = []
+    for i, x in enumerate(exact):
+        along = lambda t, i=i: function(*exact[:i], t, *exact[i + 1 :])  # noqa: E731 - a line of the function
+        partials.append(np.nan if isinstance(x, int) else _real(mpmath.diff(along, x)))
+    return _real(value), partials
+
+
+def _real(x: Any) -> float:
+    number = complex(x)
+    if abs(number.imag) > 1e-30 * abs(number.real):
+        raise ValueError(f"expect_value: the reference is complex there: {x}")
+    return number.real
+
+
+def _mpmath() -> Any:
+    try:
+        import mpmath
+    except ImportError as error:
+        raise ImportError("expect_value compares with mpmath, which is not installed: pip install varmat[test]") from error
+    return mpmath
