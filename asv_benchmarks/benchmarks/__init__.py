@@ -1,0 +1,6 @@
+"""Benchmarks for asv. What they measure stands in ``models.py`` one folder up, shared with ``compare.py``."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
