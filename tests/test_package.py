@@ -1,0 +1,110 @@
+"""The package as a whole: what importing it costs, which way imports point, and the budgets of size."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import varmat
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "varmat"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+# Slow to import, and needed by few: they are imported where they are first used.
+HEAVY = ["scipy.special", "scipy.stats", "scipy.linalg", "scipy.sparse", "scipy.optimize", "scipy.integrate"]
+HEAVY += ["matplotlib", "pandas", "xarray", "mpmath", "hypothesis", "pytest"]
+# Subpackage or module -> what it may import besides itself. Imports point down.
+BELOW = {
+    "core": set(),
+    "inspection": {"core"},
+    "functions": {"core"},
+    "functionals": {"core"},
+    "testing": {"core"},
+    "densities": {"core", "functions"},
+    "transforms": {"core", "functions"},
+    "models": {"core", "functions", "functionals", "densities", "transforms"},
+}
+# The last one counts code: no blank lines, comments and docstrings.
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1600
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def test_import_is_light():
+    code = f"import sys, varmat; print([name for name in {HEAVY} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+    assert found.stderr == ""
+
+
+def test_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert version("varmat") == project["version"]
+    assert getattr(varmat, "__version__", project["version"]) == project["version"]
+    released = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert not released or released[0] == project["version"]
+
+
+def test_types_are_shipped():
+    assert files("varmat").joinpath("py.typed").is_file()
+
+
+def test_public_names_do_not_shadow_numpy_builtins():
+    assert not {"np", "numpy", "Any", "annotations"} & set(dir(varmat))
+
+
+def imported(path: Path) -> set[str]:
+    """The subpackages of varmat that a module imports; an empty name is varmat itself."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}: imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            first, _, rest = name.partition(".")
+            if first == "varmat":
+                part = rest.split(".")[0]
+                found.add(part if part in BELOW else "")
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path != PACKAGE / "__init__.py"], ids=name_of)
+def test_imports_point_down(path):
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    assert imported(path) <= BELOW[own] | {own}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_budgets_of_size(path):
+    text = path.read_text()
+    assert text.count("\n") <= MODULE_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            docstring = ast.get_docstring(node, clean=False)
+            lines = node.end_lineno - node.lineno + 1 - (docstring.count("\n") + 1 if docstring else 0)
+            assert lines <= FUNCTION_LINES, f"{node.name} has {lines} lines"
+
+
+def code_lines(path: Path) -> int:
+    """Lines that are neither blank, nor comments, nor parts of docstrings."""
+    text = path.read_text()
+    lines = {n for n, line in enumerate(text.splitlines(), 1) if line.strip() and not line.strip().startswith("#")}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines -= set(range(node.lineno, node.end_lineno + 1))
+    return len(lines)
+
+
+def test_the_engine_stays_small():
+    assert sum(map(code_lines, (PACKAGE / "core").glob("*.py"))) <= CORE_LINES
