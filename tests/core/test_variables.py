@@ -46,6 +46,17 @@ def test_what_is_not_real_is_refused(make, x):
         make(x)
 
 
+@pytest.mark.parametrize("use", [vm.var, vm.matvar, lambda x: vm.var([1.0, 2.0]) * x, vm.logsumexp])
+def test_masks_are_not_dropped(use):
+    with pytest.raises(TypeError, match="masked array"):
+        use(np.ma.array([1.0, 2.0], mask=[True, False]))
+
+
+def test_operands_that_are_not_numbers_are_named():
+    with pytest.raises(TypeError, match="add: operand 2 has dtype object, but must be real numbers"):
+        vm.var(1.0) + object()
+
+
 def test_var_of_a_variable_is_refused():
     with pytest.raises(TypeError, match=r"var: the argument is a variable already; varmat\.value"):
         vm.var(vm.var(1.0))

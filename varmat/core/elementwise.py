@@ -172,7 +172,7 @@ class Elementwise:
         """Duals, matvars and what converts to data."""
         if any(hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)) for x in args):
             return NotImplemented
-        args = tuple(as_operand(x, self.name) for x in args)
+        args = tuple(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
         if any(isinstance(x, Dual) for x in args):
             return dual_call(self, args, {})
         if not any(isinstance(x, MatVar) for x in args):

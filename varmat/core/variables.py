@@ -11,6 +11,7 @@ Both sum `c` over the axes along which `x` was broadcast.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,9 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
 
 def data(x: Any, name: str = "data") -> Any:
     """A float for a scalar, a float64 array for anything array-like; refuses what has no float64 value."""
+    masked = sys.modules.get("numpy.ma")  # not imported with NumPy
+    if masked is not None and isinstance(x, masked.MaskedArray):
+        raise TypeError(f"{name} is a masked array, but must be real numbers without a mask; use x.compressed() or x.filled(value)")
     array = np.asarray(x)
     if array.dtype != FLOAT64:
         if array.dtype.kind not in "biuf":
