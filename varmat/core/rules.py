@@ -37,12 +37,29 @@ def function_of(parameters: str, body: list[str], namespace: dict[str, Any]) -> 
     return namespace["rule"]
 
 
-def in_place(expression: str) -> str:
-    """The expression with the last operation writing into `out`, if it is arithmetic."""
-    tree = ast.parse(expression, mode="eval").body
-    if isinstance(tree, ast.BinOp) and type(tree.op) in _IN_PLACE:
-        return f"{_IN_PLACE[type(tree.op)]}({ast.unparse(tree.left)}, {ast.unparse(tree.right)}, out)"
-    return f"copyto(out, {expression})"
+def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
+    """Statements that write the expression into `out`, with `out` for intermediate results; `numbers` are no arrays."""
+
+    def is_number(node: ast.expr) -> bool:
+        return all(not isinstance(part, ast.Name) or part.id in numbers for part in ast.walk(node))
+
+    def write(node: ast.expr) -> list[str]:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            before, operand = through_out(node.operand)
+            return [*before, f"negative({operand}, out)"]
+        if not isinstance(node, ast.BinOp) or type(node.op) not in _IN_PLACE:
+            return [f"copyto(out, {ast.unparse(node)})"]
+        before, left = through_out(node.left)
+        right = ast.unparse(node.right)
+        if not before:
+            before, right = through_out(node.right)
+        return [*before, f"{_IN_PLACE[type(node.op)]}({left}, {right}, out)"]
+
+    def through_out(node: ast.expr) -> tuple[list[str], str]:
+        arithmetic = isinstance(node, ast.UnaryOp) or (isinstance(node, ast.BinOp) and type(node.op) in _IN_PLACE)
+        return (write(node), "out") if arithmetic and not is_number(node) else ([], ast.unparse(node))
+
+    return write(ast.parse(expression, mode="eval").body)
 
 
 def elementwise_rule(row: Any, variable: tuple[bool, ...], kind: str) -> Rule:
@@ -107,9 +124,14 @@ def _large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     small = _array_rule(row, variable)
     arity = row.arity
     parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
-    namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", *_IN_PLACE.values())}}
-    write = [function_of(parameters, [in_place(p)], namespace) for p in row.partials]
-    functions = [(w, p) if v else None for w, p, v in zip(write, row.pushes(), variable, strict=True)]
+    namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", "negative", *_IN_PLACE.values())}}
+
+    def writing(numbers: frozenset[str]) -> list[Any]:
+        write = [function_of(parameters, in_place(p, numbers), namespace) for p in row.partials]
+        return [(w, p, e == "g") if v else None for w, p, e, v in zip(write, row.pushes(), row.partials, variable, strict=True)]
+
+    # By whether the adjoint is the same number everywhere, as below a sum.
+    functions = {True: writing(frozenset("g")), False: writing(frozenset())}
 
     def chain(out: Any, *entry: Any) -> None:
         operands = entry[:arity] if arity < 3 else entry[0]
@@ -126,17 +148,23 @@ def _large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
 def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
     """Contributions to large operands (or to scalars among them), a block of all arrays at a time."""
     g = out._adj
-    if not any(g.strides):  # the same number everywhere, as below a sum
+    uniform = not any(g.strides)
+    rules = rules[uniform]
+    if uniform:
         g = g.flat[0]
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) else x for x in (g, *values, out._val)]
     work: list[Any] = []
     for x, rule in zip(operands, rules, strict=True):
         if rule is not None:
+            *functions, identity = rule
+            if identity:
+                x._add(out._adj)
+                continue
             first = type(x) is not Var and x._adj is None
             if first:
                 x._adj = _adjoint_space(x)
             target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
-            work.append([x, *rule, target, first, 0.0])
+            work.append([x, *functions, target, first, 0.0])
     for start in range(0, out._val.size, BLOCK):
         block = slice(start, start + BLOCK)
         arguments = [x[block] if isinstance(x, np.ndarray) else x for x in flat]
