@@ -19,7 +19,7 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dual import Dual, dual_call
-from varmat.core.matvar import MatVar, from_matvar, object_array
+from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand
 from varmat.core.rules import OPERANDS, elementwise_rule, function_of, names_in
 from varmat.core.tape import Rule, join
@@ -178,10 +178,8 @@ class Elementwise:
         if not any(isinstance(x, MatVar) for x in args):
             return self.call(*args)
         if any(isinstance(x, VarMat) for x in args):
-            return self.call(*map(from_matvar, args))
-        # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
-        items = [object_array([x], ()) if type(x) is Var else x for x in args]
-        result = np.frompyfunc(self.call, self.arity, 1)(*(x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items))
+            return self.call(*map(to_varmat, args))
+        result = np.frompyfunc(self.call, self.arity, 1)(*as_objects(args))
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
 
 

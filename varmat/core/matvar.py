@@ -107,6 +107,13 @@ def object_array(items: Any, shape: tuple[int, ...]) -> MatVar:
     return np.fromiter(items, dtype=object, count=len(items)).reshape(shape).view(MatVar)
 
 
+def as_objects(operands: Any) -> list[Any]:
+    """Operands for NumPy's loops over objects: without our types, so that NumPy does not dispatch on them again."""
+    # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
+    items = [object_array([x], ()) if type(x) is Var else x for x in operands]
+    return [x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items]
+
+
 def to_varmat(x: Any) -> Any:
     """Convert a `MatVar` to a `VarMat`, recorded on the tape; other arguments are returned as they are.
 
@@ -118,10 +125,6 @@ def to_varmat(x: Any) -> Any:
     >>> x.adj
     array([2., 4.])
     """
-    return from_matvar(x)
-
-
-def from_matvar(x: Any) -> Any:
     if not isinstance(x, MatVar):
         return x
     items = x.ravel().tolist()

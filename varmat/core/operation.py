@@ -30,9 +30,9 @@ from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import Dual, dual_call
 from varmat.core.errors import Domain
-from varmat.core.matvar import MatVar, from_matvar, object_array, to_matvar
+from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
-from varmat.core.variables import VARIABLES, Outputs, Var, data, make_result
+from varmat.core.variables import VARIABLES, Outputs, data, make_result
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -205,14 +205,12 @@ class Operation:
     def _matvar_call(self, args: Any, settings: Any) -> Any:
         """Any varmat in, a varmat out; otherwise a matvar."""
         if any(type(x) in VARIABLES and x.shape for x in args):
-            return self(*map(from_matvar, args), **settings)
+            return self(*map(to_varmat, args), **settings)
         if self.native:
-            # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
-            items = [object_array([x], ()) if type(x) is Var else x for x in args]
-            result = self.function(*(x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items), **settings)
+            result = self.function(*as_objects(args), **settings)
             result = result.value if type(result) is Saved else result
             return result.view(MatVar) if isinstance(result, np.ndarray) else result
-        result = self(*map(from_matvar, args), **settings)
+        result = self(*map(to_varmat, args), **settings)
         if isinstance(result, tuple):
             return like(result, map(to_matvar, result))
         return to_matvar(result)

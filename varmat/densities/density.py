@@ -36,9 +36,8 @@ import numpy as np
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Operation, Saved, is_differentiable, operation
 
-# Tests that take floats and arrays alike.
+# In Stan's words; on floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x)
-finite = Domain("finite", lambda x: abs(x) < math.inf)
 
 Factors = tuple[Any, ...]
 Derivative = Callable[[], list[Factors]]

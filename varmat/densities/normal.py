@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from varmat.core.errors import positive
+from varmat.core.errors import finite, positive
 from varmat.core.operation import Saved
-from varmat.densities.density import density, finite, log, not_nan, standardised, summed
+from varmat.densities.density import density, log, not_nan, standardised, summed
 
 __all__ = ["normal_lpdf", "std_normal_lpdf"]
 
