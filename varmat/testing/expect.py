@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.testing import routes
+from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, Tolerances, at, difference
 from varmat.testing.differences import OutsideDomainError, conclusive
 from varmat.testing.refusals import FORWARD, NUMPY, REVERSE, attempt, plain_values, variable_mixtures
@@ -68,7 +68,18 @@ def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Repor
     expected = plain_values(case, comparison)
     if expected is not None and case.active:
         _Check(case, comparison, tolerances or Tolerances(), expected).run()
+        coverage.note(f, args, **_by_column(comparison.errors))
     return comparison.report()
+
+
+def _by_column(errors: dict[str, float]) -> dict[str, Any]:
+    """The worst figures by column of the table of coverage, finite differences left out."""
+    columns = {"varmat": 0.0}
+    for name, error in errors.items():
+        if "finite difference" not in name:
+            column = "hessian" if "Hv" in name else "forward" if FORWARD in name else "varmat"
+            columns[column] = max(error, columns.get(column, 0.0))
+    return columns
 
 
 class _Check:

@@ -9,7 +9,7 @@ import numpy as np
 
 from varmat.core.matvar import MatVar
 from varmat.core.variables import VarMat
-from varmat.testing import routes
+from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, Tolerances, at
 from varmat.testing.refusals import ALL_MIXTURES, MATVAR, NUMPY, REVERSE, attempt, plain_values
 
@@ -70,6 +70,7 @@ def expect_ad_matvar(f: Any, *args: Any, tolerances: Tolerances | None = None) -
         _expect_types(case, comparison, mixture, kinds, [x.ndim for x in values])
     if sum(x.size for x in expected) <= MOST_ROWS:
         _expect_jacobian(case, comparison, tolerance, expected)
+    coverage.note(f, args, matvar=comparison.report().worst)
     return comparison.report()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from varmat.core.tape import nested
 from varmat.core.variables import backward, var
-from varmat.testing import routes
+from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, at
 
 __all__ = ["expect_value"]
@@ -70,6 +70,7 @@ def expect_value(f: Any, reference: Any, points: Sequence[Any], rtol: float = 1e
         _demand(comparison, "Var", call, _evaluate(f, point), *truth, rtol)
     if points:
         _expect_arrays(f, comparison, points, exact, rtol)
+        coverage.note(f, points[0], mpmath=comparison.report().worst)
     return comparison.report()
 
 
@@ -124,8 +125,13 @@ def _exact(function: Callable[..., Any], point: tuple[Any, ...], mpmath: Any) ->
     value = function(*exact)
     partials = []
     for i, x in enumerate(exact):
-        along = lambda t, i=i: function(*exact[:i], t, *exact[i + 1 :])  # noqa: E731 - a line of the function
-        partials.append(np.nan if isinstance(x, int) else _real(mpmath.diff(along, x)))
+        if isinstance(x, int):
+            partials.append(np.nan)
+            continue
+        # In units of the operand, for mpmath takes steps of absolute size.
+        unit = abs(x) or mpmath.mpf(1)
+        along = lambda t, i=i, x=x, unit=unit: function(*exact[:i], x + t * unit, *exact[i + 1 :])  # noqa: E731 - a line of the function
+        partials.append(_real(mpmath.diff(along, 0) / unit))
     return _real(value), partials
 
 

@@ -1,0 +1,76 @@
+"""The table of what the tests cover (see `varmat.testing.coverage`): recorded in every run, demanded of a complete one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from varmat.testing import coverage
+
+HERE = Path(__file__).parent
+RAISES = pytest.raises
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--coverage-table", nargs="?", const="-", metavar="FILE",
+        help="print which public functions the tests exercise, or write it as Markdown to --coverage-table=FILE",
+    )  # fmt: skip
+
+
+class Coverage:
+    """What a run of the tests records, and whether it is complete."""
+
+    def __init__(self, config: Any, recorder: coverage.Recorder) -> None:
+        self.config = config
+        self.recorder = recorder
+        self.all_files = False
+        self.deselected = 0
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        self.all_files = {item.path for item in session.items} == set(HERE.rglob("test_*.py"))
+
+    def pytest_deselected(self, items: Any) -> None:
+        self.deselected += len(items)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: Any) -> None:
+        if session.exitstatus == pytest.ExitCode.OK and self.is_complete() and self.recorder.missing():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
+        target = self.config.getoption("--coverage-table")
+        if target == "-":
+            terminalreporter.write_line(self.recorder.text())
+        elif target:
+            Path(target).write_text(self.recorder.markdown() + "\n")
+        if self.is_complete() and (missing := self.recorder.missing()):
+            terminalreporter.write_line(f"No expect_ad in the tests for {', '.join(missing)}", red=True)
+
+    def pytest_unconfigure(self) -> None:
+        coverage.stop()
+        pytest.raises = RAISES
+
+    def is_complete(self) -> bool:
+        """Whether all tests were run in this process: all files, nothing left out, no early stop."""
+        option, parts = self.config.option, any("::" in arg for arg in self.config.args)
+        distributed = hasattr(self.config, "workerinput") or bool(getattr(option, "numprocesses", None))
+        return self.all_files and not (self.deselected or parts or distributed or option.collectonly or option.maxfail)
+
+
+@contextmanager
+def noted_raises(*args: Any, **settings: Any) -> Iterator[Any]:
+    """`pytest.raises`, whose error counts as a tested refusal of the function that it names."""
+    __tracebackhide__ = True
+    with RAISES(*args, **settings) as caught:
+        yield caught
+    coverage.note_refusal(caught.value)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Coverage(config, coverage.start()))
+    pytest.raises = noted_raises

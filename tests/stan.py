@@ -1,0 +1,51 @@
+"""Values of Stan Math in tests/data: read, and compared with ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from varmat.testing import Report, expect_reference
+
+DATA = Path(__file__).parent / "data"
+
+
+def entries(name: str, throws: bool = False) -> list[Any]:
+    """The entries of a file as pytest parameters: those with a value, or those at which Stan raises."""
+    content = json.loads((DATA / f"{name}.json").read_text())
+    assert content["source"] == "Stan Math 4.9.0"
+    return [pytest.param(entry, id=entry["id"]) for entry in content["entries"] if ("throws" in entry) is throws]
+
+
+def number(x: Any) -> Any:
+    """Nested lists as arrays; integers stay what they are, for they are sizes, counts and classes."""
+    if isinstance(x, list):
+        array = np.array([number(item) for item in x])
+        return array if array.size else array.astype(float)
+    return float(x) if isinstance(x, str) else x
+
+
+def arguments(entry: Any) -> list[Any]:
+    """The arguments of an entry."""
+    return [number(x) for x, _ in entry["args"]]
+
+
+def lower(c: Any) -> Any:
+    """The gradient with respect to a symmetric matrix, however it is spread over its two triangles, on the lower one."""
+    square = np.ndim(c) >= 2 and c.shape[-1] == c.shape[-2]
+    return np.tril(c) + np.tril(c.swapaxes(-1, -2), -1) if square else c
+
+
+def check(f: Any, entry: Any, rtol: float = 1e-9, fold: Any = None) -> Report:
+    """Demand that `f` has the value and the gradients of Stan at the arguments of the entry."""
+    outputs, weights = entry["output"], entry["weights"]
+    if entry.get("tuple"):
+        outputs, weights = tuple(map(number, outputs)), tuple(map(number, weights))
+    else:
+        outputs = number(outputs)
+    gradients = [None if c is None else number(c) for _, c in entry["args"]]
+    return expect_reference(f, arguments(entry), outputs, gradients, None if weights is None else weights, rtol, fold)

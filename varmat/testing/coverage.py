@@ -1,0 +1,295 @@
+"""Which public functions the tests exercise, along which routes, and the worst relative errors they see.
+
+In varmat's own test suite
+
+    python -m pytest --coverage-table
+
+prints the table after the run, and ``--coverage-table=FILE`` writes it as Markdown. A complete run of the suite fails if a public
+function was never compared along the routes of `expect_ad`.
+
+The harness reports to a recorder, which is absent unless `start` was called. A tested function is often a lambda: the recorder
+calls it once more, on variables, and looks which public functions it calls. What these call in turn does not count. A test that
+has figures of its own says so with `note`:
+
+    coverage.note(np.linalg.det, mpmath=3e-16)
+    coverage.note(lambda a: np.linalg.det(a) ** 2, [matrix], mpmath=3e-16)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.elementwise import ROWS, Elementwise
+from varmat.core.operation import OPERATIONS
+from varmat.core.tape import nested
+from varmat.testing import routes
+
+__all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
+
+COLUMNS = ("varmat", "matvar", "forward", "hessian", "reference", "mpmath", "errors")
+# What is defined there is no differentiable function: the engine, functionals, tools, and what is evaluated on plain values.
+EXEMPT = ("core", "functionals", "inspection", "models", "testing", "functions.constant", "functions.refused")
+# The start of a refusal: the name of a function.
+REFUSAL = re.compile(r"([\w.]+): ")
+DISPATCHERS = {f.__code__: name for f, name in ((dispatch.array_function, "function"), (dispatch.array_ufunc, "ufunc"))}
+
+
+class Row:
+    """A public function: its names, the module of varmat it comes from, and the worst error by column."""
+
+    def __init__(self, function: Any, module: str) -> None:
+        self.function = function
+        self.module = module
+        # What it is called by: the function itself, and NumPy's functions for which it answers.
+        self.callables = [function]
+        self.names: list[str] = []
+        self.errors: dict[str, float] = {}
+        # For refusals, which are only counted.
+        self.refusals = 0
+
+    def note(self, column: str, error: float) -> None:
+        """Remember the error if it is the worst so far."""
+        if column not in COLUMNS:
+            raise TypeError(f"note: there is no column {column!r}, only {COLUMNS}")
+        self.errors[column] = max(error, self.errors.get(column, 0.0))
+
+    @property
+    def worst(self) -> float:
+        """The worst of all errors."""
+        return max(self.errors.values(), default=0.0)
+
+    def cells(self) -> list[str]:
+        """What stands in the table: the names, for each column the worst error (or the count of refusals), the worst of all."""
+        marks = [_figure(self.errors[column]) if column in self.errors else "" for column in COLUMNS[:-1]]
+        return [", ".join(self.names), *marks, str(self.refusals or ""), _figure(self.worst) if self.errors else ""]
+
+
+def public_functions() -> list[Row]:
+    """A row for each differentiable function that has a public name; names of one function share a row."""
+    rows: dict[int, Row] = {}
+    row_of_call = {id(row.call): row for row in ROWS.values()}
+
+    def add(called: Any, answer: Any, name: str) -> None:
+        # A density without its constants, which knows the full one, is the same function.
+        function = row_of_call.get(id(answer), getattr(answer, "density", answer))
+        module = _home(function)
+        if name and not module.startswith(EXEMPT):
+            row = rows.setdefault(id(function), Row(function, module))
+            row.callables.append(called)
+            row.names.append(name)
+
+    package = sys.modules["varmat"]
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if callable(thing) and not isinstance(thing, type):
+            add(thing, thing, name)
+    for function, answer in dispatch.SUPPORTED.items():
+        add(function, answer, _public_name(function))
+    for name, answer in dispatch.SPECIAL.items():
+        add(answer, answer, f"scipy.special.{name}")
+    return sorted(rows.values(), key=lambda row: (row.module, row.names[0].removeprefix("np.").lower()))
+
+
+def _home(function: Any) -> str:
+    """The module in which a function is defined, without the name of the package."""
+    if isinstance(function, Elementwise):
+        # The class is that of the engine, the row is in a table.
+        tables = (name for name in sys.modules if name.startswith("varmat.functions."))
+        homes = (name for name in tables if vars(sys.modules[name]).get(function.name) is function)
+        return next(homes, "varmat.functions.elementwise").partition(".")[2]
+    return str(getattr(function, "__module__", None) or type(function).__module__).partition(".")[2]
+
+
+def _public_name(function: Any) -> str:
+    """The name under which users of NumPy find a function; empty if there is none."""
+    name = function.__name__
+    for place in (np, np.linalg, np.fft, np.lib.stride_tricks):
+        if getattr(place, name, None) is function:
+            return f"{place.__name__.replace('numpy', 'np', 1)}.{name}"
+    return ""
+
+
+class Recorder:
+    """Collects what the tests report."""
+
+    def __init__(self) -> None:
+        self.rows = public_functions()
+        self.by_identity = {id(each): row for row in self.rows for each in row.callables}
+        self.by_rule = {name: self.by_identity.get(id(op)) for table in (OPERATIONS, ROWS) for name, op in table.items()}
+        self.by_code: dict[Any, list[Row]] = {}
+        self.by_name: dict[str, list[Row]] = {}
+        for row in self.rows:
+            if hasattr(row.function, "__code__"):
+                self.by_code.setdefault(row.function.__code__, []).append(row)
+            own = getattr(row.function, "__name__", "")
+            for name in {own, *row.names, *(name.rpartition(".")[2] for name in row.names)}:
+                self.by_name.setdefault(name, []).append(row)
+
+    def note(self, f: Any, args: Sequence[Any], errors: Mapping[str, float], active: Iterable[int] | None = None) -> None:
+        """Note errors, by column, for the public functions that `f` calls."""
+        for row in self.called(f, args, active):
+            for column, error in errors.items():
+                row.note(column, error)
+
+    def note_refusal(self, error: BaseException) -> None:
+        """Count a refusal for the function that its text names."""
+        if match := REFUSAL.match(str(error)):
+            for row in self.by_name.get(match[1], ()):
+                row.refusals += 1
+
+    def called(self, f: Any, args: Sequence[Any], active: Iterable[int] | None) -> list[Row]:
+        """The public functions that `f` is or calls itself; those that its public functions call in turn do not count."""
+        if row := self.by_identity.get(id(f)):
+            return [row]
+        case = routes.Case(f, args)
+        observer = Observer(self)
+        with nested() as tape:
+            call = routes.Call(case, dict.fromkeys(case.active if active is None else active, "varmat"))
+            observer.watch(f, call.args, tape)
+        return list(observer.found.values())
+
+    def missing(self) -> list[str]:
+        """Names of the functions that were never compared along the routes of `expect_ad`."""
+        return [row.names[0] for row in self.rows if "varmat" not in row.errors]
+
+    def table(self) -> list[list[str]]:
+        """The cells of the table: a heading, a row for each function, and totals."""
+        heading = ["function", *COLUMNS, "worst"]
+        body = [[f"{row.module}: {cells[0]}", *cells[1:]] for row in self.rows for cells in [row.cells()]]
+        counts = [sum(column in row.errors for row in self.rows) for column in COLUMNS[:-1]]
+        refused = sum(row.refusals > 0 for row in self.rows)
+        worst = max((row.worst for row in self.rows), default=0.0)
+        return [heading, *body, [f"{len(self.rows)} functions", *map(str, [*counts, refused]), _figure(worst)]]
+
+    def text(self) -> str:
+        """The table for a terminal."""
+        return _aligned([[cells[0][:70], *cells[1:]] for cells in self.table()], "  ", "")
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        heading, *body = self.table()
+        rule = ["---", *["---:"] * (len(heading) - 1)]
+        return _aligned([heading, rule, *body], " | ", "| ")
+
+
+def _figure(error: float) -> str:
+    return f"{error:.0e}" if error else "0"
+
+
+def _aligned(table: list[list[str]], between: str, border: str) -> str:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [between.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) for cells in table]
+    return "\n".join(f"{border}{line}{border[::-1]}".rstrip() for line in lines)
+
+
+class Observer:
+    """Watches one call, with the interpreter's profiling hook, for the outermost public functions."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.found: dict[int, Row] = {}
+        self.tape: Any = None
+        # The frame of the public function that is running, and the length of the tape up to which entries are accounted for.
+        self.inside: Any = None
+        self.known = 0
+
+    def watch(self, f: Any, args: Sequence[Any], tape: Any) -> None:
+        """Call the function; what it raises is its own affair."""
+        self.tape, before = tape, sys.getprofile()
+        self.known = len(tape)
+        try:
+            with np.errstate(all="ignore"):
+                sys.setprofile(self)
+                try:
+                    f(*args)
+                finally:
+                    sys.setprofile(before)
+        except Exception:
+            self.found.clear()
+        else:
+            self.recorded_directly()
+
+    def __call__(self, frame: Any, event: str, _: Any) -> None:
+        if self.inside is not None:
+            if event == "return" and frame is self.inside:
+                self.inside = None
+                self.known = len(self.tape)
+        elif event == "call" and (row := self.row_of(frame)) is not None:
+            self.recorded_directly()
+            self.found[id(row)] = row
+            self.inside = frame
+
+    def recorded_directly(self) -> None:
+        """Operators record without a call that has a name: they are known by their entries on the tape."""
+        for entry in self.tape[self.known :]:
+            if row := self.recorder.by_rule.get(entry[0].name):
+                self.found[id(row)] = row
+        self.known = len(self.tape)
+
+    def row_of(self, frame: Any) -> Row | None:
+        """The public function whose frame it is."""
+        code = frame.f_code
+        if code in DISPATCHERS:
+            names = frame.f_locals
+            whole = names.get("method", "__call__") == "__call__"
+            return self.recorder.by_identity.get(id(names[DISPATCHERS[code]])) if whole else None
+        if code.co_name == "__call__":
+            return self.recorder.by_identity.get(id(frame.f_locals.get("self")))
+        # Functions made by one maker share their code and differ in what they close over.
+        for row in self.recorder.by_code.get(code, ()):
+            cells = zip(code.co_freevars, row.function.__closure__ or (), strict=True)
+            if all(frame.f_locals.get(name) is cell.cell_contents for name, cell in cells):
+                return row
+        return None
+
+
+_recorder: Recorder | None = None
+
+
+def start() -> Recorder:
+    """Begin to record; what was recorded before is dropped."""
+    global _recorder
+    _recorder = Recorder()
+    return _recorder
+
+
+def stop() -> None:
+    """End recording."""
+    global _recorder
+    _recorder = None
+
+
+def note(f: Any, args: Sequence[Any] = (), /, *, active: Iterable[int] | None = None, **errors: float) -> None:
+    """Note, if a recorder is there, that a test has found relative errors of a function.
+
+    Parameters
+    ----------
+    f : callable
+        A public function of varmat or NumPy, or one that calls such functions.
+    args : sequence, optional
+        Where `f` can be called, if it is not itself a public function. Those numbers are variables that `active` says.
+    active : iterable of int, optional
+        Positions of the arguments that are variables; by default those of floats and float arrays.
+    **errors : float
+        Column of the table (one of ``coverage.COLUMNS``) -> worst relative error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from varmat.testing import coverage
+    >>> coverage.note(np.exp, mpmath=1e-16)
+    """
+    if _recorder is not None:
+        _recorder.note(f, args, errors, active)
+
+
+def note_refusal(error: BaseException) -> None:
+    """Count, if a recorder is there, an error for the function that its text names: ``name: ...``."""
+    if _recorder is not None:
+        _recorder.note_refusal(error)
