@@ -14,8 +14,10 @@ from varmat.functionals import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
 from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
 from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
+from varmat.functions.dot_products import *  # noqa: F403 - the names are listed there
 from varmat.functions.exponentials import *  # noqa: F403 - the names are listed there
 from varmat.functions.factorisations import *  # noqa: F403 - the names are listed there
+from varmat.functions.forms import *  # noqa: F403 - the names are listed there
 from varmat.functions.gathering import *  # noqa: F403 - the names are listed there
 from varmat.functions.joining import *  # noqa: F403 - the names are listed there
 from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
@@ -59,8 +61,10 @@ __all__ += functionals.__all__
 __all__ += functions.covariances.__all__
 __all__ += functions.cumulative.__all__
 __all__ += functions.determinants.__all__
+__all__ += functions.dot_products.__all__
 __all__ += functions.exponentials.__all__
 __all__ += functions.factorisations.__all__
+__all__ += functions.forms.__all__
 __all__ += functions.gathering.__all__
 __all__ += functions.joining.__all__
 __all__ += functions.least_squares.__all__

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import mpmath as mp
 import numpy as np
+import stan
 
 import varmat as vm
+from varmat.testing import coverage
 
-DATA = Path(__file__).parents[1] / "data"
-rng = np.random.default_rng(20240611)
 GENERAL = np.array([[2.1, -0.4, 0.7], [0.3, 1.6, -1.1], [-0.8, 0.5, 2.9]])
 SPD = GENERAL @ GENERAL.T
 TALL = np.array([[1.23, -0.71, 0.12], [0.44, 2.15, -0.66], [-1.37, 0.28, 0.99], [0.61, -0.53, 1.78]])
@@ -23,6 +21,8 @@ GENERALS = np.stack([GENERAL, GENERAL.T + 0.25])
 SPDS = np.stack([SPD, SPD + np.eye(3)])
 TALLS = np.stack([TALL, 0.517 - 1.1 * TALL[::-1]])
 COLUMN_STACK = np.stack([COLUMNS, -2.0 * COLUMNS[::-1]])
+# A stack of stacks of matrices that are large enough to be factorised one by one.
+LARGES = (lambda b: b @ np.swapaxes(b, -1, -2) / 20 + 2.0 * np.eye(20))(np.cos(np.arange(2 * 3 * 400.0)).reshape(2, 3, 20, 20))
 
 
 def results_of(y: Any) -> list[Any]:
@@ -80,30 +80,24 @@ def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float
 
             slope = float(mp.diff(along, 0))
             error = max(error, abs(np.sum(adjoint * d) - slope) / float(np.sum(np.abs(adjoint * d))))
+    coverage.note(f, args, mpmath=error)
     return error
 
 
-def stan_entries(name: str) -> list[dict[str, Any]]:
-    return json.loads((DATA / f"{name}.json").read_text())["entries"]
+def stan_entries(functions: Any, throws: bool = False) -> list[Any]:
+    """The entries of Stan for the named functions, or those at which it raises."""
+    return [p for p in stan.entries("linear_algebra", throws) if p.values[0]["function"] in functions]
 
 
-def fold(c: Any) -> Any:
-    """The gradient with respect to a symmetric matrix, however it is spread over its two triangles, on the lower one."""
-    return np.tril(c) + np.tril(np.transpose(c), -1)
+def symmetric(f: Any) -> Any:
+    """The function of the symmetric matrix with the lower triangle of its first argument."""
+
+    def of_triangle(a: Any, *others: Any) -> Any:
+        return f(np.where(np.tri(np.shape(a)[-1], dtype=bool), a, np.swapaxes(a, -1, -2)), *others)
+
+    return of_triangle
 
 
-def stan_error(f: Any, entry: dict[str, Any], symmetric: bool = False) -> float:
-    """The largest relative difference between Stan and us, of the value and of the gradients."""
-    args = [x if isinstance(x, int) else np.array(x) if isinstance(x, list) else x for x, _ in entry["args"]]
-    wanted = [c is not None for _, c in entry["args"]]
-    output = [np.array(entry["output"])] if entry["function"] != "qr_thin" else [np.array(x) for x in entry["output"]]
-    weights = entry["weights"]
-    weights = [np.array(1.0)] if weights is None else [np.array(w) for w in ([weights] if len(output) == 1 else weights)]
-    values, adjoints = gradients(f, args, weights, wanted)
-    expected = output + [np.array(c) for _, c in entry["args"] if c is not None]
-    error = 0.0
-    for ours, stan in zip(values + adjoints, expected, strict=True):
-        square = symmetric and np.ndim(stan) == 2 and len(stan) == len(stan[0])
-        a, b = (fold(ours), fold(stan)) if square else (ours, stan)
-        error = max(error, float(np.max(np.abs(a - b))) / max(1.0, float(np.max(np.abs(b)))))
-    return error
+def lower_triangular(f: Any) -> Any:
+    """The function of the lower triangle of its argument."""
+    return lambda a: f(np.tril(a))

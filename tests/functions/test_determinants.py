@@ -7,7 +7,8 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from matrices import GENERAL, GENERALS, SPD, SPDS, fold, gradients, stan_entries, stan_error, worst_error
+import stan
+from matrices import GENERAL, GENERALS, LARGES, SPD, SPDS, gradients, stan_entries, symmetric, worst_error
 
 import varmat as vm
 from varmat.functions.determinants import cofactor
@@ -35,15 +36,22 @@ def test_against_50_digits(name: str) -> None:
     assert worst_error(f, exact, args, symmetric) < 1e-14
 
 
-STAN = {"determinant": vm.determinant, "log_determinant": vm.log_determinant, "log_determinant_spd": vm.log_determinant_spd}
+STAN = ("determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace")
 
 
-@pytest.mark.parametrize("entry", [e for e in stan_entries("linear_algebra") if e["function"] in STAN], ids=lambda e: e["id"])
+@pytest.mark.parametrize("entry", stan_entries(STAN))
 def test_against_stan(entry: Any) -> None:
-    # One entry is nearly singular, with a condition of 1e10 or so.
-    condition = np.linalg.cond(np.array(entry["args"][0][0]))
-    error = stan_error(STAN[entry["function"]], entry, symmetric=entry["function"].endswith("spd"))
-    assert error < 1e-14 * max(1.0, condition)
+    # One entry is nearly singular, with a condition of 1e7 or so.
+    condition = np.linalg.cond(stan.arguments(entry)[0])
+    fold = stan.lower if entry["function"].endswith(("spd", "ldlt")) else None
+    stan.check(getattr(vm, entry["function"]), entry, rtol=1e-14 * max(1.0, condition), fold=fold)
+
+
+@pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
+def test_what_stan_refuses(entry: Any) -> None:
+    (a,) = stan.arguments(entry)
+    with pytest.raises(vm.ShapeError if a.shape[0] != a.shape[1] else vm.DomainError, match=r": a(\[0, 1\] is| has shape)"):
+        getattr(vm, entry["function"])(a)
 
 
 SINGULAR = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
@@ -67,8 +75,10 @@ CASES: list[tuple[Any, Any]] = [
     (lambda a: slogdet(a).logabsdet, np.empty((0, 0))),
     (lambda a: slogdet(a).sign, GENERALS),
     (vm.log_determinant, np.array([[-2.0]])),
-    (vm.log_determinant_spd, SPDS),
-    (vm.log_determinant_spd, SPD[::-1, ::-1]),
+    (symmetric(vm.log_determinant_spd), SPDS),
+    (symmetric(vm.log_determinant_spd), SPD[::-1, ::-1]),
+    (vm.trace, GENERAL),
+    (vm.trace, GENERALS),
     (vm.log_determinant_spd, np.empty((0, 0))),
 ]
 
@@ -130,10 +140,33 @@ def test_hilbert() -> None:
     assert worst_error(vm.log_determinant_spd, log_abs, [a], symmetric=True) < tolerance
     _, (general,) = gradients(vm.log_determinant, [a])
     _, (spd,) = gradients(vm.log_determinant_spd, [a])
-    np.testing.assert_allclose(spd, fold(general), rtol=0, atol=tolerance * np.max(np.abs(spd)))
+    np.testing.assert_allclose(spd, stan.lower(general), rtol=0, atol=tolerance * np.max(np.abs(spd)))
 
 
-@pytest.mark.parametrize(("f", "name"), [(det, "det"), (slogdet, "slogdet"), (vm.log_determinant_spd, "log_determinant_spd")])
+@pytest.mark.parametrize("f", [vm.determinant, lambda a: slogdet(a).logabsdet, vm.log_determinant_spd])
+def test_stacks_of_large_matrices(f: Any) -> None:
+    # They are factorised one by one.
+    (values,), (adjoint,) = gradients(f, [LARGES], [np.ones(LARGES.shape[:-2])])
+    for index in np.ndindex(LARGES.shape[:-2]):
+        (value,), (one,) = gradients(f, [LARGES[index]], [1.0])
+        np.testing.assert_allclose(values[index], value, rtol=1e-13)
+        np.testing.assert_allclose(adjoint[index], one, rtol=0, atol=1e-13 * np.max(np.abs(one)))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_sign_of_larger_matrices(sign: float) -> None:
+    a = LARGES[0, 0][::-1].copy()
+    a[0] *= sign
+    np.testing.assert_array_equal(vm.value(slogdet(vm.var(a)).sign), np.linalg.slogdet(a)[0])
+    np.testing.assert_allclose(vm.determinant(a), np.linalg.det(a), rtol=1e-12)
+    stacked = slogdet(vm.var(np.stack([a, np.zeros_like(a), np.full_like(a, np.nan)])))
+    np.testing.assert_array_equal(vm.value(stacked.sign), [np.linalg.slogdet(a)[0], 0.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [(det, "det"), (slogdet, "slogdet"), (vm.log_determinant_spd, "log_determinant_spd"), (vm.trace, "trace")],
+)
 def test_refusals(f: Any, name: str) -> None:
     with pytest.raises(vm.ShapeError, match=rf"{name}: a has shape \(2, 3\), but must be a square matrix"):
         f(vm.var(np.ones((2, 3))))
@@ -149,8 +182,15 @@ def test_not_positive_definite() -> None:
         assert caught.value.is_recoverable
 
 
+def test_not_symmetric() -> None:
+    message = r"log_determinant_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a symmetric matrix!"
+    with pytest.raises(vm.DomainError, match=message):
+        vm.log_determinant_spd(vm.var([[2.0, 0.5], [0.1, 1.0]]))
+
+
 def test_names() -> None:
     from varmat.functions import determinants
 
     assert vm.determinant is determinants.det
+    assert determinants.log_determinant_ldlt is vm.log_determinant_spd
     assert slogdet(vm.var(GENERAL))._fields == ("sign", "logabsdet")

@@ -20,7 +20,7 @@ from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
 from varmat.functions.elementwise import CONSTANT_OPERANDS
-from varmat.testing import expect_ad, expect_ad_matvar
+from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
 NAMES = sorted(ROWS)
 FREE = {name: [i for i in range(ROWS[name].arity) if i not in CONSTANT_OPERANDS.get(name, {})] for name in NAMES}
@@ -119,6 +119,7 @@ def worst(name: str) -> tuple[float, float]:
         # A second derivative that is nearly zero (of expit at 0) is compared on the scale of the first ones.
         floor = np.abs(gradient)[:, None] / np.maximum(1.0, np.abs(free))
         second.append(error(hessian(function, *free), curvature, np.maximum(floor, floor.T)))
+    coverage.note(ROWS[name], mpmath=max(first))
     return max(first), max(second)
 
 

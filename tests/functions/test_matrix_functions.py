@@ -7,7 +7,8 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from matrices import GENERAL, GENERALS, gradients, stan_entries, stan_error, worst_error
+import stan
+from matrices import GENERAL, GENERALS, gradients, stan_entries, worst_error
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -36,11 +37,18 @@ def test_against_50_digits(name: str) -> None:
     assert worst_error(f, exact, [a]) < 1e-13
 
 
-@pytest.mark.parametrize(
-    "entry", [e for e in stan_entries("linear_algebra") if e["function"] in ("matrix_exp", "matrix_power")], ids=lambda e: e["id"]
-)
+STAN = ("matrix_exp", "matrix_power")
+
+
+@pytest.mark.parametrize("entry", stan_entries(STAN))
 def test_against_stan(entry: Any) -> None:
-    assert stan_error(vm.matrix_exp if entry["function"] == "matrix_exp" else power, entry) < 1e-13
+    stan.check(getattr(vm, entry["function"]), entry, rtol=1e-13)
+
+
+@pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
+def test_what_stan_refuses(entry: Any) -> None:
+    with pytest.raises(vm.ShapeError, match="must be a square matrix"):
+        getattr(vm, entry["function"])(*stan.arguments(entry))
 
 
 MATRICES = [GENERAL, GENERALS, NILPOTENT, np.zeros((2, 2)), np.array([[0.3]]), np.empty((0, 0)), GENERAL.T[::-1]]
@@ -80,3 +88,4 @@ def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
 
 def test_names() -> None:
     assert vm.matrix_exp is vm.expm
+    np.testing.assert_array_equal(vm.matrix_power([[2.0, 1.0], [0.0, 1.0]], 3), [[8.0, 7.0], [0.0, 1.0]])

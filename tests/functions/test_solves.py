@@ -9,22 +9,25 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+import stan
 from matrices import (
     COLUMN_STACK,
     COLUMNS,
     GENERAL,
     GENERALS,
+    LARGES,
     SPD,
     SPDS,
     VECTOR,
-    fold,
     gradients,
+    lower_triangular,
     stan_entries,
-    stan_error,
+    symmetric,
     worst_error,
 )
 
 import varmat as vm
+from varmat.functions import solves
 from varmat.testing import expect_ad, expect_ad_matvar
 
 solve, inv = np.linalg.solve, np.linalg.inv
@@ -77,7 +80,7 @@ EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
     "upper unit transposed": (upper_unit_transposed, lambda a, b: unit_triu(a).T ** -1 * b, [GENERAL, COLUMNS], False),
     "cho_solve": (cho_lower, lambda c, b: (tril(c) * tril(c).T) ** -1 * b, [GENERAL, COLUMNS], False),
     "cho_solve upper": (cho_upper, lambda c, b: (triu(c).T * triu(c)) ** -1 * b, [GENERAL, VECTOR], False),
-    "chol2inv": (vm.chol2inv, lambda c: (tril(c) * tril(c).T) ** -1, [GENERAL], False),
+    "chol2inv": (lower_triangular(vm.chol2inv), lambda c: (tril(c) * tril(c).T) ** -1, [GENERAL], False),
     "inverse_spd": (vm.inverse_spd, lambda a: a**-1, [SPD], True),
     "mdivide_left_spd": (vm.mdivide_left_spd, lambda a, b: a**-1 * b, [SPD, COLUMNS], True),
     "mdivide_right": (vm.mdivide_right, lambda b, a: b * a**-1, [COLUMNS.T.copy(), GENERAL], False),
@@ -90,23 +93,24 @@ def test_against_50_digits(name: str) -> None:
     assert worst_error(f, exact, args, symmetric) < 1e-13
 
 
-STAN = {
-    "chol2inv": vm.chol2inv,
-    "inverse": vm.inverse,
-    "inverse_spd": vm.inverse_spd,
-    "mdivide_left": vm.mdivide_left,
-    "mdivide_left_spd": vm.mdivide_left_spd,
-    "mdivide_left_tri_low": vm.mdivide_left_tri_low,
-    "mdivide_right": vm.mdivide_right,
-    "mdivide_right_spd": vm.mdivide_right_spd,
-    "mdivide_right_tri_low": vm.mdivide_right_tri_low,
-}
+STAN = (
+    "chol2inv",
+    "inverse",
+    "inverse_spd",
+    *(f"mdivide_{side}{kind}" for side in ("left", "right") for kind in ("", "_ldlt", "_spd", "_tri_low")),
+)
 
 
-@pytest.mark.parametrize("entry", [e for e in stan_entries("linear_algebra") if e["function"] in STAN], ids=lambda e: e["id"])
+@pytest.mark.parametrize("entry", stan_entries(STAN))
 def test_against_stan(entry: Any) -> None:
-    name = entry["function"]
-    assert stan_error(STAN[name], entry, symmetric=name.endswith("spd")) < 1e-13
+    fold = stan.lower if entry["function"].endswith(("spd", "ldlt")) else None
+    stan.check(getattr(solves, entry["function"]), entry, rtol=1e-13, fold=fold)
+
+
+@pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
+def test_what_stan_refuses(entry: Any) -> None:
+    with pytest.raises(vm.DomainError if entry["throws"] == "domain_error" else vm.ShapeError, match=r": (a|b|factor)(\[| has )"):
+        getattr(solves, entry["function"])(*stan.arguments(entry))
 
 
 CASES: list[tuple[Any, list[Any]]] = [
@@ -123,13 +127,19 @@ CASES: list[tuple[Any, list[Any]]] = [
     (upper_unit_transposed, [GENERALS, COLUMN_STACK]),
     (cho_lower, [GENERAL, VECTOR]),
     (cho_upper, [GENERALS, VECTOR]),
-    (vm.chol2inv, [GENERALS]),
-    (vm.inverse_spd, [SPDS]),
-    (vm.mdivide_left_spd, [SPD, VECTOR]),
-    (vm.mdivide_left_spd, [SPDS, VECTOR]),
-    (vm.mdivide_left_spd, [SPDS, COLUMN_STACK]),
+    (lower_triangular(vm.chol2inv), [GENERALS]),
+    (lower_triangular(vm.chol2inv), [GENERAL[::-1, ::-1]]),
+    (vm.chol2inv, [np.empty((0, 0))]),
+    (symmetric(vm.inverse_spd), [SPDS]),
+    (symmetric(vm.mdivide_left_spd), [SPD, VECTOR]),
+    (symmetric(vm.mdivide_left_spd), [SPD, COLUMN_STACK]),
+    (symmetric(vm.mdivide_left_spd), [SPDS, VECTOR]),
+    (symmetric(vm.mdivide_left_spd), [SPDS, COLUMN_STACK]),
+    (vm.mdivide_left_tri_low, [GENERAL, VECTOR]),
+    (vm.mdivide_left_tri_low, [GENERALS, COLUMNS]),
     (vm.mdivide_right, [VECTOR, GENERAL]),
-    (vm.mdivide_right_spd, [COLUMNS.T, SPD]),
+    (vm.mdivide_right, [COLUMN_STACK.mT, GENERALS]),
+    (symmetric(lambda a, b: vm.mdivide_right_spd(b, a)), [SPD, COLUMNS.T]),
     (vm.mdivide_right_tri_low, [COLUMNS.T, GENERAL]),
     (lambda a: np.linalg.tensorinv(a, ind=1), [np.linspace(-1, 1, 16).reshape(4, 2, 2) ** 2 + np.eye(4).reshape(4, 2, 2)]),
     (np.linalg.tensorsolve, [np.eye(4).reshape(2, 2, 4) + 0.1, np.array([[1.0, 2.0], [3.0, -4.0]])]),
@@ -140,7 +150,7 @@ CASES: list[tuple[Any, list[Any]]] = [
     (solve, [np.empty((0, 3, 3)), VECTOR]),
     (lower, [np.empty((0, 0)), np.empty((0, 2))]),
     (vm.inverse_spd, [np.empty((2, 0, 0))]),
-    (vm.mdivide_left_spd, [SPD, np.empty((3, 0))]),
+    (symmetric(vm.mdivide_left_spd), [SPD, np.empty((3, 0))]),
     (solve, [np.array([[2.0]]), np.array([3.0])]),
     (solve, [GENERAL[::-1, ::-1], VECTOR[::-1]]),
 ]
@@ -162,7 +172,7 @@ def test_ill_conditioned(f: Any) -> None:
     exact = (lambda a: a**-1) if len(args) == 1 else (lambda a, b: a**-1 * b)
     condition = np.linalg.cond(HILBERT)
     assert condition > 1e10
-    assert worst_error(f, exact, args, symmetric=f is vm.mdivide_left_spd) < 10 * condition * np.finfo(float).eps
+    assert worst_error(f, exact, args, f is vm.mdivide_left_spd) < 10 * condition * np.finfo(float).eps
 
 
 def test_only_the_named_triangle_is_read() -> None:
@@ -171,10 +181,78 @@ def test_only_the_named_triangle_is_read() -> None:
     (clean,), (expected, _) = gradients(lower, [np.tril(GENERAL), VECTOR])
     np.testing.assert_array_equal(value, clean)
     np.testing.assert_array_equal(adjoint, expected)
-    spoilt = np.where(np.tri(3, dtype=bool), SPD, np.nan)
-    (value,), (adjoint, _) = gradients(vm.mdivide_left_spd, [spoilt, VECTOR])
+    np.testing.assert_array_equal(adjoint[np.triu_indices(3, 1)], 0.0)
+
+
+def test_symmetric_systems_have_the_folded_adjoint() -> None:
+    _, (adjoint, _) = gradients(vm.mdivide_left_spd, [SPD, VECTOR])
     _, (expected, _) = gradients(solve, [SPD, VECTOR])
-    np.testing.assert_allclose(adjoint, fold(expected), rtol=1e-13)
+    np.testing.assert_allclose(adjoint, stan.lower(expected), rtol=1e-13)
+
+
+LARGE_COLUMNS = np.sin(np.arange(2 * 3 * 40.0)).reshape(2, 3, 20, 2)
+
+
+def place(index: Any, x: Any) -> Any:
+    """What `index` of the stack is in the leading axes of `x`."""
+    axes = max(x.ndim - 2, 0)
+    return tuple(0 if n == 1 else i for i, n in zip(index[len(index) - axes :], x.shape[:axes], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (inv, [LARGES]),
+        (solve, [LARGES, LARGE_COLUMNS]),
+        (solve, [LARGES, LARGE_COLUMNS[1]]),
+        (solve, [LARGES[:, :1], LARGE_COLUMNS]),
+        (solve, [LARGES, LARGE_COLUMNS[0, 0, :, 0]]),
+        (vm.inverse_spd, [LARGES]),
+        (lower_triangular(vm.chol2inv), [LARGES]),
+        (vm.mdivide_left_spd, [LARGES, LARGE_COLUMNS]),
+        (vm.mdivide_left_tri_low, [LARGES, LARGE_COLUMNS[0, 0, :, 0]]),
+    ],
+)
+def test_stacks_of_large_matrices(f: Any, args: Any) -> None:
+    (value,), adjoints = gradients(f, args)
+    weights = np.cos(1.7 * np.arange(1, 1 + value.size)).reshape(value.shape) + 0.3
+    stack, total = LARGES.shape[:-2], [np.zeros(x.shape) for x in args]
+    for index in np.ndindex(stack):
+        where = [place(index, x) for x in args]
+        (part,), ones = gradients(f, [x[i] for x, i in zip(args, where, strict=True)], [weights[index]])
+        np.testing.assert_allclose(value[index], part, rtol=0, atol=1e-13 * np.max(np.abs(part)))
+        for c, i, one in zip(total, where, ones, strict=True):
+            c[i] += one
+    for adjoint, c in zip(adjoints, total, strict=True):
+        np.testing.assert_allclose(adjoint, c, rtol=0, atol=1e-13 * np.max(np.abs(c)))
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 150])
+def test_large_systems_in_blocks(n: int) -> None:
+    b = np.cos(np.arange(n * n, dtype=float)).reshape(n, n)
+    a = b @ b.T / n + 3.0 * np.eye(n)
+    _, general = gradients(solve, [a, b])
+    _, spd = gradients(vm.mdivide_left_spd, [a, b])
+    np.testing.assert_allclose(spd[0], stan.lower(general[0]), rtol=0, atol=1e-12 * np.max(np.abs(general[0])))
+    np.testing.assert_allclose(spd[1], general[1], rtol=0, atol=1e-13 * np.max(np.abs(general[1])))
+    for trans in (0, 1):
+        for triangle in (np.tril, np.triu):
+            t = triangle(a)
+            _, general = gradients(solve, [t.T if trans else t, b])
+            _, ours = gradients(lambda a, b, k=triangle is np.tril, m=trans: vm.solve_triangular(a, b, k, m), [t, b])
+            expected = triangle(general[0].T if trans else general[0])
+            np.testing.assert_allclose(ours[0], expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
+            np.testing.assert_allclose(ours[1], general[1], rtol=0, atol=1e-13 * np.max(np.abs(general[1])))
+    (value,), (adjoint,) = gradients(vm.inverse_spd, [a])
+    (plain,), (expected,) = gradients(inv, [a])
+    np.testing.assert_array_equal(value, value.T)
+    np.testing.assert_allclose(value, plain, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(adjoint, stan.lower(expected), rtol=0, atol=1e-13)
+    c = np.linalg.cholesky(a)
+    (value,), (adjoint,) = gradients(vm.chol2inv, [c])
+    _, (expected,) = gradients(lambda c: vm.inverse_spd(c @ c.T), [c])
+    np.testing.assert_array_equal(value, value.T)
+    np.testing.assert_allclose(adjoint, np.tril(expected), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("bad", [lower, cho_lower])
@@ -197,28 +275,38 @@ def test_one_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return call
 
-    for module, name in ((lapack, "dgetrf"), (np.linalg, "cholesky"), (np.linalg, "solve"), (np.linalg, "inv"), (np.linalg, "svd")):
-        monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
+    for name in ("cholesky", "det", "inv", "slogdet", "solve", "svd"):
+        monkeypatch.setattr(np.linalg, name, counted(name, getattr(np.linalg, name)))
+    for name in ("dgetrf", "dpotrf"):
+        monkeypatch.setattr(lapack, name, counted(name, getattr(lapack, name)))
     for f, expected in (
-        (lambda a: vm.mdivide_left(a, VECTOR), ["dgetrf"]),
+        (lambda a: vm.mdivide_left(a, np.ones(a.shape[-1])), ["dgetrf"]),
+        (vm.inverse, ["dgetrf"]),
         (vm.determinant, ["dgetrf"]),
         (vm.log_determinant, ["dgetrf"]),
-        (lambda a: vm.mdivide_left_spd(a, VECTOR), ["cholesky"]),
-        (vm.log_determinant_spd, ["cholesky"]),
+        (lambda a: vm.mdivide_left_spd(a, np.ones(a.shape[-1])), ["dpotrf"]),
+        (vm.inverse_spd, ["dpotrf"]),
+        (vm.cholesky_decompose, ["dpotrf"]),
+        (vm.log_determinant_spd, ["dpotrf"]),
     ):
-        calls.clear()
-        gradients(f, [SPD])
-        assert calls == expected
+        for a, times in ((SPD, 1), (LARGES, 6)):
+            calls.clear()
+            gradients(f, [a])
+            assert calls == expected * times
 
 
+LARGE_SINGULAR = LARGES[0] * np.array([1.0, 1.0, 0.0])[:, None, None]
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
+SKEWED = np.array([[2.0, 0.5], [0.1, 1.0]])
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
 REFUSALS: list[tuple[Any, list[Any], type[Exception], str]] = [
     (inv, [np.ones((2, 3))], vm.ShapeError, r"inv: a has shape \(2, 3\), but must be a square matrix"),
     (inv, [SINGULAR], vm.DomainError, "inv: a is singular, but must be invertible!"),
-    (inv, [np.stack([np.eye(2), SINGULAR])], np.linalg.LinAlgError, "inv: a is singular"),
+    (inv, [np.stack([np.eye(2), SINGULAR])], np.linalg.LinAlgError, r"inv: a\[1\] is singular"),
+    (inv, [LARGE_SINGULAR], np.linalg.LinAlgError, r"inv: a\[2\] is singular"),
+    (solve, [LARGE_SINGULAR, np.ones(20)], vm.DomainError, r"solve: a\[2\] is singular"),
     (solve, [SINGULAR, np.ones(2)], vm.DomainError, "solve: a is singular, but must be invertible!"),
-    (solve, [SINGULAR[None], np.ones(2)], np.linalg.LinAlgError, "solve: a is singular"),
+    (solve, [SINGULAR[None], np.ones(2)], np.linalg.LinAlgError, r"solve: a\[0\] is singular"),
     (solve, [np.eye(2), np.ones(3)], vm.ShapeError, r"solve: b has shape \(3,\), but must have 2 rows, as a has!"),
     (solve, [np.eye(2), 1.0], vm.ShapeError, r"solve: b has shape \(\), but must have 2 rows"),
     (solve, [GENERALS, np.ones((3, 3, 1))], vm.ShapeError, r"solve: b has shape \(3, 3, 1\), but must go with a, of shape"),
@@ -226,7 +314,17 @@ REFUSALS: list[tuple[Any, list[Any], type[Exception], str]] = [
     (lambda a: vm.solve_triangular(a, VECTOR, trans=3), [GENERAL], vm.DomainError, "solve_triangular: trans is 3, but must be 0"),
     (vm.inverse_spd, [INDEFINITE], vm.DomainError, "inverse_spd: a has the eigenvalue -1, but must be positive definite!"),
     (vm.inverse_spd, [np.stack([np.eye(2), INDEFINITE])], np.linalg.LinAlgError, r"inverse_spd: a\[1\] has the eigenvalue -1"),
-    (vm.inverse_spd, [np.full((2, 2), np.nan)], vm.DomainError, "inverse_spd: a has elements that are not finite"),
+    (vm.inverse_spd, [np.full((2, 2), np.nan)], vm.DomainError, r"inverse_spd: a\[0, 0\] is nan, but must be finite!"),
+    (vm.inverse_spd, [SKEWED], vm.DomainError, r"inverse_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a symmetric"),
+    (vm.inverse_spd, [LARGES - 5.0 * np.eye(20)], vm.DomainError, r"inverse_spd: a\[0, 0\] has the eigenvalue"),
+    (vm.mdivide_left_spd, [SKEWED, np.ones(2)], vm.DomainError, r"mdivide_left_spd: a\[0, 1\] is 0.5, but must be 0.1"),
+    (vm.mdivide_left_tri_low, [np.eye(2), np.ones(3)], vm.ShapeError, r"mdivide_left_tri_low: b has shape \(3,\), but must have 2"),
+    (vm.mdivide_left_tri_low, [np.diag([1.0, 0.0]), np.ones(2)], vm.DomainError, r"mdivide_left_tri_low: a\[1, 1\] is 0.0, but"),
+    (vm.mdivide_right, [np.ones((2, 3)), np.eye(2)], vm.ShapeError, r"mdivide_right: b has shape \(2, 3\), but must have 2 col"),
+    (vm.mdivide_right_spd, [1.0, np.eye(2)], vm.ShapeError, r"mdivide_right_spd: b has shape \(\), but must have 2 columns"),
+    (vm.mdivide_right_tri_low, [np.ones(2), np.ones((2, 3))], vm.ShapeError, r"mdivide_right_tri_low: a has shape \(2, 3\)"),
+    (vm.chol2inv, [SKEWED], vm.DomainError, r"chol2inv: factor\[0, 1\] is 0.5, but must be 0.0, above the diagonal!"),
+    (vm.chol2inv, [np.diag([1.0, 0.0])], vm.DomainError, r"chol2inv: factor\[1, 1\] is 0.0, but must be nonzero!"),
     (vm.mdivide_left_spd, [INDEFINITE, np.ones(2)], vm.DomainError, "mdivide_left_spd: a has the eigenvalue -1"),
     (vm.chol2inv, [np.ones(3)], vm.ShapeError, "chol2inv: factor has shape"),
     (lambda a: np.linalg.tensorinv(a, ind=0), [np.eye(2)], vm.DomainError, "tensorinv: ind is 0, but must be positive!"),
@@ -243,10 +341,9 @@ def test_refusals(f: Any, args: Any, error: type[Exception], message: str) -> No
 
 
 def test_names_of_stan() -> None:
-    from varmat.functions import solves
-
     assert vm.inverse is solves.inv
     assert vm.mdivide_left is solves.solve
+    assert solves.mdivide_left_ldlt is vm.mdivide_left_spd
 
 
 def test_scipy_linalg_is_imported_when_first_used() -> None:

@@ -77,7 +77,7 @@ positive = Domain("positive", lambda x: x > 0)
 nonnegative = Domain("nonnegative", lambda x: x >= 0)
 # Comparisons take floats as well as arrays, and are faster than NumPy's functions on floats.
 finite = Domain("finite", lambda x: abs(x) < math.inf)
-positive_finite = Domain("positive finite", lambda x: (x > 0) & np.isfinite(x))
+positive_finite = Domain("positive finite", lambda x: (x > 0) & (x < math.inf))
 not_nan = Domain("a number", lambda x: ~np.isnan(x))
 
 

@@ -1,14 +1,16 @@
 """Covariance functions of Gaussian processes.
 
-A stationary kernel is a row of the table at the end: the correlation as a function of the squared distance in units of the
-length scale, and its derivative. One operation serves all rows. Distances are computed once and kept; differences are taken
-before anything else, so that close points lose no digits and the matrix is exactly symmetric; the reverse pass goes through
-products of matrices.
+A stationary kernel is a row of the table at the end: the correlation as a function of a multiple of the squared distance in units
+of the length scale, and its derivative. One operation serves all rows. Distances are computed once and kept; differences are taken
+before anything else, so that close points lose no digits and the matrix is exactly symmetric. Matrices are gone through by blocks
+of rows that stay in the cache from the difference to the covariance; the reverse pass needs only products with vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError, finite, nonnegative, positive_finite
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.reductions import add_reduce
 
 __all__ = [
     "gp_dot_prod_cov",
@@ -34,16 +37,24 @@ class Kernel(NamedTuple):
     ----------
     name : str
         Of the public function.
+    unit : float
+        What the squared distances in units of the length scale are multiplied by: the argument `z` of the other two.
     correlation : callable
-        A function of the squared distances `z`; differentiable.
+        A function of `z` and of the array that it writes to.
     slope : callable
-        Its derivative, a function of `z` and of the correlation; differentiable. It must be finite at ``z = 0``, where the
-        distance of two points does not depend on them to first order.
+        The derivative of the covariance, a function of `z`, of the covariance and of the variance; differentiable. It must be
+        finite at ``z = 0``, where the distance of two points does not depend on them to first order.
     """
 
     name: str
-    correlation: Callable[[Any], Any]
-    slope: Callable[[Any, Any], Any]
+    unit: float
+    correlation: Callable[[Any, Any], Any]
+    slope: Callable[[Any, Any, Any], Any]
+
+
+# Elements of a block of rows: some arrays of that size stay in the L2 cache.
+BLOCK = 1 << 15
+LARGEST = sys.float_info.max
 
 
 def _rows(x: Any) -> Any:
@@ -51,71 +62,137 @@ def _rows(x: Any) -> Any:
     return x[:, None] if np.ndim(x) == 1 else x
 
 
-def _differences(x1: Any, x2: Any, length_scale: Any) -> Any:
-    """Differences between all points in units of the length scale, one dimension after the other."""
-    x1, x2 = _rows(x1), _rows(x2)
-    for u, v, scale in zip(x1.T, x2.T, np.broadcast_to(length_scale, x1.shape[1]), strict=True):
-        part = np.subtract.outer(u, v)
-        yield np.divide(part, scale, out=part)
+def _step(columns: int) -> int:
+    """The rows of a block of so many columns."""
+    return max(1, BLOCK // max(1, columns))
+
+
+def _blocks(shape: tuple[int, int]) -> list[slice]:
+    """Ranges of rows that make up a matrix of `shape`."""
+    step = _step(shape[1])
+    return [slice(start, start + step) for start in range(0, shape[0], step)]
+
+
+def _coordinates(x1: Any, x2: Any, length_scale: Any, unit: float) -> list[tuple[Any, Any, float]]:
+    """For each dimension two matrices whose product are the differences, and the factor of their squares.
+
+    Of ``x * 1 + 1 * (-y)`` nothing is rounded but the sum, and products of matrices are faster than differences of vectors.
+    """
+    u, v = _rows(x1), _rows(x2)
+    scales = [length_scale] * u.shape[1] if type(length_scale) is float else length_scale.tolist()
+    coordinates = []
+    for k, scale in enumerate(scales):
+        left, right = np.empty((len(u), 2)), np.empty((2, len(v)))
+        left[:, 0], left[:, 1], right[0] = u[:, k], 1.0, 1.0
+        np.negative(v[:, k], right[1])
+        # Points that coincide must not become nan, however short the scale.
+        factor = math.copysign(min(abs(unit) / scale / scale, LARGEST), unit)
+        coordinates.append((left, right, factor))
+    return coordinates
+
+
+def _squared_differences(left: Any, right: Any, factor: float, out: Any, scratch: Any) -> Any:
+    """Along one dimension, times the factor; through an array that is written over, which may be `out`."""
+    np.dot(left, right, scratch)
+    np.multiply(scratch, scratch, scratch)
+    return np.multiply(scratch, factor, out)
+
+
+def _ndim(x: Any) -> int:
+    """As `numpy.ndim` of a number, an array or a variable, without its detour by way of an exception."""
+    return getattr(x, "ndim", 0)
 
 
 def _check_points(function: str, x1: Any, x2: Any, sigma: Any, length_scale: Any = 1.0) -> None:
-    for name, x in (("x", x1), ("x2", x2)):
-        if np.ndim(x) not in (1, 2):
+    for name, x in (("x", x1), ("x2", x2))[: 1 if x2 is x1 else 2]:
+        if _ndim(x) not in (1, 2):
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must have one row (or number) per point!")
-        finite.check(function, name, plain(x))
+        if not np.isfinite(plain(x)).all():
+            finite.check(function, name, plain(x))
     point = np.shape(x1)[1:]
     if np.shape(x2)[1:] != point:
         raise ShapeError(f"{function}: x2 has shape {np.shape(x2)}, but must have points of shape {point}, as x has!")
-    if np.ndim(sigma):
+    if _ndim(sigma):
         raise ShapeError(f"{function}: sigma has shape {np.shape(sigma)}, but must be a scalar!")
-    if np.ndim(length_scale) and np.shape(length_scale) != point:
+    if _ndim(length_scale) and np.shape(length_scale) != point:
         shape = np.shape(length_scale)
         raise ShapeError(f"{function}: length_scale has shape {shape}, but must be a scalar or have shape {point}!")
 
 
 @operation(operands="x1 x2 sigma length_scale")
-def gp_stationary_cov(x1: Any, x2: Any, sigma: Any, length_scale: Any, *, kernel: Kernel) -> Any:
+def gp_stationary_cov(x1: Any, x2: Any, sigma: Any, length_scale: Any, *, kernel: Kernel, workspace: Any = np.empty) -> Any:
     """The covariances between two sets of points for a row of the table: what the public functions record."""
     _check_points(kernel.name, x1, x2, sigma, length_scale)
     positive_finite.check(kernel.name, "sigma", sigma)
     positive_finite.check(kernel.name, "length_scale", length_scale)
-    z = np.zeros((len(x1), len(x2)))
-    for part in _differences(x1, x2, length_scale):
-        np.multiply(part, part, out=part)
-        np.add(z, part, out=z)
-    k = kernel.correlation(z)
-    return Saved(np.multiply(k, sigma * sigma, out=k), z=z)
+    shape = (len(x1), len(x2))
+    coordinates = _coordinates(x1, x2, length_scale, kernel.unit)
+    r, z, scratch = workspace(shape), workspace(shape), workspace((min(_step(shape[1]), shape[0]), shape[1]))
+    for rows in _blocks(shape):
+        out, sum_ = r[rows], z[rows]
+        if not coordinates:
+            sum_.fill(0.0)
+        for k, (left, right, factor) in enumerate(coordinates):
+            if k:
+                np.add(sum_, _squared_differences(left[rows], right, factor, out, out), sum_)
+            else:
+                _squared_differences(left[rows], right, factor, sum_, out)
+        np.multiply(kernel.correlation(sum_, out), sigma * sigma, out)
+    return Saved(r, z=z, scratch=scratch)
 
 
 @gp_stationary_cov.reverse
-def gp_stationary_cov_reverse(g: Any, r: Any, x1: Any, x2: Any, sigma: Any, length_scale: Any, kernel: Kernel, z: Any) -> Any:
-    # w is the adjoint of the squared distances.
-    w = np.multiply(g, kernel.slope(z, r / (sigma * sigma)))
-    np.multiply(w, sigma * sigma, out=w)
+def gp_stationary_cov_reverse(
+    g: Any, r: Any, x1: Any, x2: Any, sigma: Any, length_scale: Any, kernel: Kernel, z: Any, scratch: Any
+) -> Any:
+    def weights() -> Iterator[tuple[slice, Any]]:
+        """The adjoint of z, by blocks of rows."""
+        for rows in _blocks(r.shape):
+            part = g[rows]
+            yield rows, np.multiply(kernel.slope(z[rows], r[rows], sigma * sigma), part, scratch[: len(part)])
 
-    def of_points(w: Any, x: Any, y: Any) -> Any:
-        # Around their mean, on which nothing depends, less is lost in the difference.
-        u, v = _rows(x), _rows(y)
-        centre = u.mean(axis=0) if len(u) else 0.0
-        u, v = u - centre, v - centre
-        c = u * w.sum(axis=1)[:, None] - w @ v
-        return (c * (2.0 / np.square(length_scale))).reshape(x.shape)
+    found: list[Any] = []
+
+    def of_points(i: int) -> Any:
+        if not found:
+            c, d, total = _of_points(weights(), z, x1, x2)
+            factor = 2.0 * kernel.unit / (length_scale * length_scale)
+            found.extend((factor * c, factor * d, total))
+        return found[i]
 
     def of_scale() -> Any:
-        if np.ndim(length_scale) == 0:
-            return -2.0 / length_scale * np.vdot(w, z)
-        return -2.0 / length_scale * np.array([np.vdot(w, np.square(part)) for part in _differences(x1, x2, length_scale)])
+        if not _ndim(length_scale):  # one way through the matrices serves points and scale
+            total = found[2] if found else math.fsum(np.vdot(w, z[rows]) for rows, w in weights())
+            return -2.0 / length_scale * total
+        totals, coordinates = np.zeros(length_scale.shape), _coordinates(x1, x2, length_scale, kernel.unit)
+        for rows, w in weights():
+            part = np.empty(w.shape)
+            for k, (left, right, factor) in enumerate(coordinates):
+                totals[k] += np.vdot(w, _squared_differences(left[rows], right, factor, part, part))
+        return -2.0 / length_scale * totals
 
-    return lambda: of_points(w, x1, x2), lambda: of_points(w.T, x2, x1), lambda: 2.0 / sigma * np.vdot(g, r), of_scale
+    return lambda: of_points(0), lambda: of_points(1), lambda: 2.0 / sigma * np.vdot(g, r), of_scale
+
+
+def _of_points(weights: Iterator[tuple[slice, Any]], z: Any, x1: Any, x2: Any) -> tuple[Any, Any, float]:
+    """Weighted sums of the differences of each point of both sets from the others, ``sum_j w_ij (u_i - v_j)``, and of `z`."""
+    # Around their mean, on which nothing depends, less is lost in the differences. Products with ones are the fastest sums.
+    centre = add_reduce(x2, 0) / len(x2) if len(x2) else 0.0
+    u, v, one, total = x1 - centre, x2 - centre, np.ones(max(len(x1), len(x2))), 0.0
+    c, d, of_rows, of_columns = np.empty(u.shape), np.zeros(v.shape), np.empty(len(u)), np.zeros(len(v))
+    for rows, w in weights:
+        c[rows], of_rows[rows] = w.dot(v), w.dot(one[: len(v)])
+        d += w.T.dot(u[rows])
+        of_columns += one[: len(w)].dot(w)
+        total += float(np.vdot(w, z[rows]))
+    return (u.T * of_rows).T - c, (v.T * of_columns).T - d, total
 
 
 @gp_stationary_cov.tangent
 def gp_stationary_cov_tangent(r: Any, x1: Any, x2: Any, sigma: Any, length_scale: Any, kernel: Kernel) -> Any:
     # All differences at once, for here they must be differentiable themselves: shape (n1, n2, d).
     u = (_rows(x1)[:, None, :] - _rows(x2)[None, :, :]) / length_scale
-    z = np.sum(u * u, axis=-1)
-    w = 2.0 * sigma * sigma * kernel.slope(z, kernel.correlation(z))
+    w = 2.0 * kernel.unit * kernel.slope(kernel.unit * np.sum(u * u, axis=-1), r, sigma * sigma)
     return (
         lambda t: w * np.sum(u * (_rows(t)[:, None, :] / length_scale), axis=-1),
         lambda t: -w * np.sum(u * (_rows(t)[None, :, :] / length_scale), axis=-1),
@@ -137,6 +214,8 @@ def _two_sets(name: str, parameters: tuple[str, ...], x: Any, given: tuple[Any, 
 
 def _distance(z: Any) -> Any:
     """The square root, with derivative zero at zero; differentiable."""
+    if type(z) is np.ndarray:
+        return np.sqrt(z)
     zero = plain(z) == 0
     return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, z)))
 
@@ -148,13 +227,17 @@ def _inverse_distance(z: Any) -> Any:
 
 
 def _matern(name: str, nu2: float, polynomial: Any, derivative: Any) -> Kernel:
-    """A polynomial in ``a = sqrt(nu2 z)`` times ``exp(-a)``; the derivative with respect to z is another one."""
+    """A polynomial in ``a = sqrt(z)`` times ``exp(-a)``; the derivative with respect to z is another one."""
 
-    def times_exponential(factor: Any, z: Any) -> Any:
-        a = np.sqrt(nu2) * _distance(z)
-        return factor(a) * np.exp(-a)
+    def correlation(z: Any, out: Any) -> Any:
+        a = np.sqrt(z)
+        return np.multiply(polynomial(a), np.exp(np.negative(a, out), out), out)
 
-    return Kernel(name, lambda z: times_exponential(polynomial, z), lambda z, k: times_exponential(derivative, z))
+    def slope(z: Any, r: Any, variance: Any) -> Any:
+        a = _distance(z)
+        return variance * derivative(a) * np.exp(-a)
+
+    return Kernel(name, nu2, correlation, slope)
 
 
 _DOC = """{title}
@@ -204,31 +287,33 @@ def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") ->
 
 
 gp_exp_quad_cov = _make(
-    Kernel("gp_exp_quad_cov", lambda z: np.exp(-0.5 * z), lambda z, k: -0.5 * k),
+    Kernel("gp_exp_quad_cov", -0.5, np.exp, lambda z, r, variance: r),
     "The squared exponential covariance function.",
     "\\sigma^2 \\exp(-r^2 / 2)",
     "2.426",
 )
 gp_exponential_cov = _make(
-    Kernel("gp_exponential_cov", lambda z: np.exp(-_distance(z)), lambda z, k: -0.5 * k * _inverse_distance(z)),
+    Kernel(
+        "gp_exponential_cov", 1.0, lambda z, out: np.exp(-np.sqrt(z), out), lambda z, r, variance: -0.5 * r * _inverse_distance(z)
+    ),
     "The exponential covariance function.",
     "\\sigma^2 \\exp(-r)",
     "1.472",
     " It has a kink where two points coincide; their derivative there is taken to be zero.",
 )
 gp_matern32_cov = _make(
-    _matern("gp_matern32_cov", 3.0, lambda a: 1.0 + a, lambda a: -1.5),
+    _matern("gp_matern32_cov", 3.0, lambda a: 1.0 + a, lambda a: -0.5),
     "The Matern covariance function of order 3/2.",
     "\\sigma^2 (1 + \\sqrt 3\\, r) \\exp(-\\sqrt 3\\, r)",
     "1.933",
 )
 gp_matern52_cov = _make(
-    _matern("gp_matern52_cov", 5.0, lambda a: 1.0 + a + a * a / 3.0, lambda a: (-5.0 / 6.0) * (1.0 + a)),
+    _matern("gp_matern52_cov", 5.0, lambda a: 1.0 + a + a * a / 3.0, lambda a: (1.0 + a) / -6.0),
     "The Matern covariance function of order 5/2.",
     "\\sigma^2 (1 + \\sqrt 5\\, r + 5 r^2 / 3) \\exp(-\\sqrt 5\\, r)",
     "2.096",
 )
-_DISTANCES = Kernel("gp_periodic_cov", _distance, lambda z, k: 0.5 * _inverse_distance(z))
+_DISTANCES = Kernel("gp_periodic_cov", 1.0, np.sqrt, lambda z, r, variance: 0.5 * variance * _inverse_distance(z))
 
 
 def gp_periodic_cov(x: Any, *parameters: Any) -> Any:

@@ -7,28 +7,30 @@ from typing import Any
 import numpy as np
 
 from varmat.core.errors import check_square
-from varmat.core.operation import Saved, operation
-from varmat.functions.solves import (
+from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.lapack import (
+    LU,
+    check_symmetric,
     cholesky_factor,
-    factor_inverse,
-    inner,
-    inverse_spd,
+    half_diagonal,
+    inverse_triangle,
+    lu_det,
     lu_factor,
     lu_inverse,
-    symmetric,
-    to_triangle,
+    lu_logabsdet,
+    lu_sign,
+    transposed,
 )
+from varmat.functions.solves import inner, inverse_spd, symmetric
 
-__all__ = ["determinant", "log_determinant", "log_determinant_spd"]
+__all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
+
+SlogdetResult: Any = type(np.linalg.slogdet(np.empty((0, 0))))
 
 
-def lu_sign_logabsdet(factor: Any) -> tuple[float, float]:
-    lu, pivots, singular = factor
-    if singular:
-        return 0.0, -np.inf
-    diagonal = lu.diagonal()
-    odd = np.count_nonzero(pivots != np.arange(len(pivots))) + np.count_nonzero(diagonal < 0)
-    return (-1.0 if odd % 2 else 1.0) if not np.isnan(diagonal).any() else np.nan, float(np.log(np.abs(diagonal)).sum())
+def scaled(g: Any, x: Any) -> Any:
+    """Multiply matrices, in place, by a number for each of them."""
+    return np.multiply(x, g[..., None, None] if isinstance(g, np.ndarray) else g, out=x)
 
 
 @operation(operands="a", stacked=True)
@@ -38,7 +40,7 @@ def log_determinant_spd(a: Any) -> Any:
     Parameters
     ----------
     a : array_like, shape (..., n, n)
-        Symmetric; the lower triangle is read.
+        Symmetric, to 1e-8; computed with is the lower triangle.
 
     Returns
     -------
@@ -49,11 +51,12 @@ def log_determinant_spd(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not positive definite; also a `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, or not positive definite; the latter is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto the lower triangle.
+    The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto the lower triangle. Also called
+    ``varmat.log_determinant_ldlt``.
 
     Examples
     --------
@@ -63,13 +66,14 @@ def log_determinant_spd(a: Any) -> Any:
            [-2.,  2.]])
     """
     check_square("log_determinant_spd", "a", np.shape(a))
+    check_symmetric("log_determinant_spd", a)
     factor = cholesky_factor("log_determinant_spd", a)
-    return Saved(2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1), factor=factor)
+    return Saved(2.0 * np.add.reduce(np.log(factor.diagonal(0, -2, -1)), axis=-1), factor=factor)
 
 
 @log_determinant_spd.reverse
 def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
-    return np.asarray(g)[..., None, None] * to_triangle(factor_inverse(factor))
+    return scaled(g + g, half_diagonal(inverse_triangle(factor)))
 
 
 @log_determinant_spd.tangent
@@ -108,16 +112,13 @@ def det(a: Any) -> Any:
            [-2.,  1.]])
     """
     check_square("det", "a", np.shape(a))
-    if a.ndim > 2 or not a.size:
-        return np.linalg.det(a)
     factor = lu_factor(a)
-    sign, _ = lu_sign_logabsdet(factor)
-    return Saved(sign * float(np.abs(factor[0].diagonal()).prod()), factor=factor)
+    return Saved(lu_det(factor), factor=factor) if factor else np.linalg.det(a)
 
 
 @det.reverse
-def det_reverse(g: Any, r: Any, a: Any, factor: Any = None) -> Any:
-    return np.asarray(g)[..., None, None] * _cofactors(a, r, factor)
+def det_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+    return _cofactors(a, r, factor, g)
 
 
 @det.tangent
@@ -126,17 +127,16 @@ def det_tangent(r: Any, a: Any) -> Any:
     return lambda t: inner(c, t)
 
 
-def _cofactors(a: Any, d: Any, factor: Any) -> Any:
-    """The cofactors of `a` with determinant `d`.
+def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
+    """The cofactors of `a` with determinant `d`, times g.
 
     Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`, whose cofactors are close to
     those of `a` however ill-conditioned it is; only an exact zero needs the singular values.
     """
-    if not np.all(d):
+    if not (d.all() if isinstance(d, np.ndarray) else d):
         sign, u, s, vt = _signed_svd(a)
-        return u @ ((sign * np.multiply(*_products(s)))[..., None] * vt)
-    x = lu_inverse(factor) if factor else np.linalg.inv(a)
-    return np.asarray(d)[..., None, None] * x.mT
+        return scaled(g, u @ ((sign * np.multiply(*_products(s)))[..., None] * vt))
+    return transposed(lu_inverse(factor) if factor else np.linalg.inv(a), g * d)
 
 
 def _signed_svd(a: Any) -> Any:
@@ -183,10 +183,8 @@ def cofactor(a: Any) -> Any:
     check_square("cofactor", "a", np.shape(a))
     if not a.size:
         return np.array(a)
-    if a.ndim > 2:
-        return _cofactors(a, np.linalg.det(a), None)
     factor = lu_factor(a)
-    return np.array(_cofactors(a, np.prod(factor[0].diagonal()) * lu_sign_logabsdet(factor)[0], factor))
+    return _cofactors(a, lu_det(factor) if factor else np.linalg.det(a), factor)
 
 
 @cofactor.reverse
@@ -226,7 +224,7 @@ def slogdet(a: Any) -> Any:
     Notes
     -----
     The derivative of `logabsdet` is the transposed inverse (nan for a singular matrix), made of the LU factor of the value;
-    that of `sign` is zero. ``varmat.log_determinant(a)`` is ``np.linalg.slogdet(a).logabsdet``.
+    that of `sign` is zero. `varmat.log_determinant` is the second of them alone.
 
     Examples
     --------
@@ -236,30 +234,44 @@ def slogdet(a: Any) -> Any:
            [-0.125,  0.25 ]])
     """
     check_square("slogdet", "a", np.shape(a))
-    if a.ndim > 2 or not a.size:
-        return np.linalg.slogdet(a)
     factor = lu_factor(a)
-    empty = np.linalg.slogdet(np.empty((0, 0)))
-    return Saved(type(empty)(*map(np.float64, lu_sign_logabsdet(factor))), factor=factor)
+    return Saved(SlogdetResult(lu_sign(factor), lu_logabsdet(factor)), factor=factor) if factor else np.linalg.slogdet(a)
 
 
 @slogdet.reverse
-def slogdet_reverse(g: Any, r: Any, a: Any, factor: Any = None) -> Any:
+def slogdet_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
     if g[1] is None:
         return np.zeros(a.shape)
-    singular = np.isneginf(r[1])[..., None, None]
-    x = lu_inverse(factor) if factor else np.linalg.inv(np.where(singular, np.nan, a))
-    return np.asarray(g[1])[..., None, None] * x.mT
+    return log_determinant_reverse(g[1], r[1], a, factor)
 
 
 @slogdet.tangent
 def slogdet_tangent(r: Any, a: Any) -> Any:
-    x = np.linalg.inv(a).mT
-    return lambda t: (np.zeros(np.shape(t)[:-2]), inner(x, t))
+    push = log_determinant_tangent(r[1], a)
+    return lambda t: (np.zeros(np.shape(t)[:-2]), push(t))
 
 
+@operation(operands="a", stacked=True)
 def log_determinant(a: Any) -> Any:
     """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+        -inf for a singular matrix.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    The derivative is the transposed inverse (nan for a singular matrix), made of the LU factor of the value.
 
     Examples
     --------
@@ -268,7 +280,52 @@ def log_determinant(a: Any) -> Any:
     array([[ 0.5  ,  0.125],
            [ 0.   , -0.25 ]])
     """
-    return slogdet(a).logabsdet
+    check_square("log_determinant", "a", np.shape(a))
+    factor = lu_factor(a)
+    return Saved(lu_logabsdet(factor), factor=factor) if factor else np.linalg.slogdet(a)[1]
+
+
+@log_determinant.reverse
+def log_determinant_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+    if factor:
+        return transposed(lu_inverse(factor), g)
+    singular = np.isneginf(r)[..., None, None]
+    return transposed(np.linalg.inv(np.where(singular, np.nan, a)), g)
+
+
+@log_determinant.tangent
+def log_determinant_tangent(r: Any, a: Any) -> Any:
+    x = np.linalg.inv(a).mT
+    return lambda t: inner(x, t)
+
+
+def trace(a: Any) -> Any:
+    """The sum of the diagonal of a square matrix: `numpy.linalg.trace`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.trace, np.array([[2.0, 1.0], [0.0, 4.0]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    a = as_operand(a, "trace: a")
+    check_square("trace", "a", np.shape(a))
+    return np.trace(a, axis1=-2, axis2=-1)
 
 
 determinant = det
+log_determinant_ldlt = log_determinant_spd

@@ -20,13 +20,22 @@ __all__ = [
     "softmax",
 ]
 
+# Elements of a block that stays in the cache from one step to the next.
+BLOCK = 1 << 15
+
 
 def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
     """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the elements that attain it."""
     e = workspace(np.shape(a))
-    if math.isfinite(m) if type(m) is float else np.isfinite(m).all():
-        np.subtract(a, m, e)
-        return np.exp(e, e)
+    if type(m) is float and math.isfinite(m):
+        # Block by block, so that the differences stay in the cache.
+        flat, out = np.ravel(a), e.reshape(-1)
+        for start in range(0, flat.size, BLOCK):
+            part = out[start : start + BLOCK]
+            np.exp(np.subtract(flat[start : start + BLOCK], m, part), part)
+        return e
+    if type(m) is not float and np.isfinite(m).all():
+        return np.exp(np.subtract(a, m, e), e)
     with np.errstate(over="ignore"):
         np.exp(np.subtract(a, np.where(np.isfinite(m), m, 0.0), e), e)
     return np.where(m == np.inf, a == np.inf, e)
@@ -180,7 +189,7 @@ log_sum_exp = logsumexp
 
 
 @operation(operands="a", stacked=True)
-def softmax(a: Any, axis: Any = None) -> Any:
+def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
     """Exponentials divided by their sum, ``exp(a) / sum(exp(a))``.
 
     Parameters
@@ -204,14 +213,16 @@ def softmax(a: Any, axis: Any = None) -> Any:
     >>> vm.softmax(vm.var([0.0, np.log(3.0)]))
     VarMat([0.25, 0.75])
     """
-    _, e, s = _exponentials(a, axis)
+    _, e, s = _exponentials(a, axis, workspace)
     return np.true_divide(e, s, e)
 
 
 @softmax.reverse
 def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
-    c = np.multiply(g, r)
-    return c - r * add_reduce(c, axis=axis, keepdims=axis is not None)
+    total = np.vdot(g, r) if axis is None else add_reduce(np.multiply(g, r), axis=axis, keepdims=True)
+    c = g - total
+    c *= r
+    return c
 
 
 @softmax.tangent

@@ -6,7 +6,8 @@ eigenvector. Eigenvalues or singular values that agree to rounding count as equa
 themselves is not determined, and its share in a derivative is taken to be zero, never nan. Second derivatives at such a
 point lack that share.
 
-For symmetric arguments see `varmat.functions.solves`: one triangle is read, and the adjoint lies in it.
+For symmetric arguments see `varmat.functions.solves`: one triangle is computed with, and the adjoint lies in it; functions with a
+name of Stan refuse a matrix that is not symmetric.
 """
 
 from __future__ import annotations
@@ -18,17 +19,33 @@ import numpy as np
 from varmat.core.dispatch import implements, plain
 from varmat.core.errors import ShapeError, check_square
 from varmat.core.operation import as_operand, is_differentiable, operation
-from varmat.functions.solves import (
+from varmat.functions.lapack import (
+    check_symmetric,
+    cholesky_adjoint,
     cholesky_factor,
-    half_diagonal,
-    solve_triangular,
-    symmetric,
     to_triangle,
+    transposed,
     triangle_mask,
     triangular_solve,
 )
+from varmat.functions.solves import solve_triangular, symmetric
 
-__all__ = ["cholesky_decompose", "eigenvalues_sym", "eigenvectors_sym", "singular_values"]
+__all__ = [
+    "cholesky_decompose",
+    "eigendecompose_sym",
+    "eigenvalues_sym",
+    "eigenvectors_sym",
+    "qr",
+    "qr_Q",
+    "qr_R",
+    "qr_thin",
+    "qr_thin_Q",
+    "qr_thin_R",
+    "singular_values",
+    "svd",
+    "svd_U",
+    "svd_V",
+]
 
 
 def reciprocal(x: Any, tolerance: Any) -> Any:
@@ -73,8 +90,9 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
     Notes
     -----
     With :math:`\\Phi` the lower triangle with halved diagonal, :math:`dL = L\\, \\Phi(L^{-1}\\, dA\\, L^{-T})`, and in reverse
-    :math:`L^{-T}\\, \\Phi(L^T \\bar L)\\, L^{-1}`, folded onto the triangle that is read [1]_: triangular solves and products
-    of matrices. Also called ``varmat.cholesky_decompose``.
+    :math:`L^{-T}\\, \\Phi(L^T \\bar L)\\, L^{-1}`, folded onto the triangle that is read: for small matrices by these formulas,
+    for large ones by undoing the factorisation block by block, in products of matrices [1]_. ``varmat.cholesky_decompose`` is this
+    function with a check of symmetry.
 
     References
     ----------
@@ -88,7 +106,7 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
            [-0.25  ,  0.25  ]])
     """
     check_square("cholesky", "a", np.shape(a))
-    return np.array(cholesky_factor("cholesky", a.mT).mT) if upper else cholesky_factor("cholesky", a)
+    return transposed(cholesky_factor("cholesky", a.mT)) if upper else cholesky_factor("cholesky", a)
 
 
 def _phi(x: Any) -> Any:
@@ -98,15 +116,12 @@ def _phi(x: Any) -> Any:
 
 
 @cholesky.reverse
-def cholesky_reverse(g: Any, r: Any, a: Any, upper: bool) -> Any:
-    if upper:
-        g, r = g.mT, np.ascontiguousarray(r.mT)
-    left = triangular_solve(r, half_diagonal(np.tril(r.mT @ g)), lower=True, trans=True)
-    return to_triangle(triangular_solve(r, left.mT, lower=True, trans=True), not upper)
+def cholesky_reverse(g: Any, r: Any, a: Any, upper: bool = False) -> Any:
+    return transposed(cholesky_adjoint(transposed(r), g.mT)) if upper else cholesky_adjoint(r, g)
 
 
 @cholesky.tangent
-def cholesky_tangent(r: Any, a: Any, upper: bool) -> Any:
+def cholesky_tangent(r: Any, a: Any, upper: bool = False) -> Any:
     factor = r.mT if upper else r
 
     def push(t: Any) -> Any:
@@ -115,6 +130,42 @@ def cholesky_tangent(r: Any, a: Any, upper: bool) -> Any:
         return d.mT if upper else d
 
     return push
+
+
+@operation(operands="a", stacked=True)
+def cholesky_decompose(a: Any) -> Any:
+    """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky` with a check of symmetry.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric, to 1e-8; computed with is the lower triangle, and there lies the adjoint.
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not symmetric, or not positive definite; the latter is also a `numpy.linalg.LinAlgError`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.cholesky_decompose(a)[1, 0], np.array([[4.0, 2.0], [2.0, 5.0]]))
+    array([[-0.125,  0.   ],
+           [ 0.5  ,  0.   ]])
+    """
+    check_square("cholesky_decompose", "a", np.shape(a))
+    check_symmetric("cholesky_decompose", a)
+    return cholesky_factor("cholesky_decompose", a)
+
+
+cholesky_decompose.reverse(cholesky_reverse)
+cholesky_decompose.tangent(cholesky_tangent)
 
 
 @operation(np.linalg.eigh, operands="a", stacked=True)
@@ -185,36 +236,53 @@ def eigh_tangent(r: Any, a: Any, UPLO: str) -> Any:  # noqa: N803 - NumPy's name
 
 
 @implements(np.linalg.eigvalsh)
-def eigenvalues_sym(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
-    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh`.
+def _eigvalsh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+    return eigh(a, UPLO)[0]
+
+
+def _symmetric_argument(function: str, a: Any) -> Any:
+    a = as_operand(a, f"{function}: a")
+    check_square(function, "a", np.shape(a))
+    check_symmetric(function, plain(a))
+    return a
+
+
+def eigenvalues_sym(a: Any) -> Any:
+    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh` with a check of symmetry.
 
     Parameters
     ----------
     a : array_like, shape (..., n, n)
-        Symmetric; one triangle is read.
-    UPLO : {"L", "U"}
-        Which one.
+        Symmetric, to 1e-8; computed with is the lower triangle.
 
     Returns
     -------
     VarMat, shape (..., n)
 
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not symmetric.
+
     Notes
     -----
-    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the triangle that is read.
+    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the lower triangle.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.sum(np.log(np.linalg.eigvalsh(a))), np.array([[2.0, 1.0], [1.0, 1.0]])).round(12)
+    >>> vm.gradient(lambda a: np.sum(np.log(vm.eigenvalues_sym(a))), np.array([[2.0, 1.0], [1.0, 1.0]])).round(12)
     array([[ 1.,  0.],
            [-2.,  2.]])
     """
-    return eigh(a, UPLO)[0] if is_differentiable(a) else np.linalg.eigvalsh(a, UPLO)
+    a = _symmetric_argument("eigenvalues_sym", a)
+    return np.linalg.eigvalsh(a)
 
 
 def eigenvectors_sym(a: Any) -> Any:
-    """The eigenvectors of a symmetric matrix, in columns: ``np.linalg.eigh(a).eigenvectors``.
+    """The eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`: the first of `eigendecompose_sym`.
 
     Examples
     --------
@@ -223,11 +291,44 @@ def eigenvectors_sym(a: Any) -> Any:
     array([[0., 0.],
            [0., 0.]])
     """
-    return eigh(a)[1]
+    return eigh(_symmetric_argument("eigenvectors_sym", a))[1]
+
+
+def eigendecompose_sym(a: Any) -> Any:
+    """Eigenvectors and eigenvalues of a symmetric matrix, in this order: `numpy.linalg.eigh` has the other one.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric, to 1e-8; computed with is the lower triangle.
+
+    Returns
+    -------
+    eigenvectors : VarMat, shape (..., n, n)
+        In columns. The sign of each is that of LAPACK.
+    eigenvalues : VarMat, shape (..., n)
+        In ascending order.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not symmetric.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vectors, values = vm.eigendecompose_sym(vm.var([[1.0, 0.0], [0.0, 3.0]]))
+    >>> values
+    VarMat([1., 3.])
+    """
+    values, vectors = eigh(_symmetric_argument("eigendecompose_sym", a))
+    return vectors, values
 
 
 @operation(operands="a", stacked=True)
-def svd(a: Any, full_matrices: bool = True) -> Any:
+def svd_vh(a: Any, full_matrices: bool = True) -> Any:
     """The singular value decomposition ``a = u @ diag(s) @ vt``.
 
     Parameters
@@ -293,8 +394,8 @@ def _complement(x: Any, g: Any, k: int) -> Any:
     return g1 - x1 @ (x1.mT @ g1) - x[..., k:] @ (g[..., k:].mT @ x1)
 
 
-@svd.reverse
-def svd_reverse(g: Any, r: Any, a: Any, full_matrices: bool) -> Any:
+@svd_vh.reverse
+def svd_vh_reverse(g: Any, r: Any, a: Any, full_matrices: bool) -> Any:
     u, s, v = r[0], r[1], r[2].mT
     gu, gs, gv = g[0], g[1], None if g[2] is None else g[2].mT
     k = s.shape[-1]
@@ -312,8 +413,8 @@ def svd_reverse(g: Any, r: Any, a: Any, full_matrices: bool) -> Any:
     return total
 
 
-@svd.tangent
-def svd_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
+@svd_vh.tangent
+def svd_vh_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
     u, s, v = r[0], r[1], r[2].mT
     k = np.shape(s)[-1]
     u1, v1 = u[..., :k], v[..., :k]
@@ -342,7 +443,7 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
     if hermitian:
         check_square("svd", "a", np.shape(a))
         a = symmetric(a)
-    return svd(a, full_matrices) if compute_uv else singular_values(a)
+    return svd_vh(a, full_matrices) if compute_uv else singular_values(a)
 
 
 @implements(np.linalg.svdvals)
@@ -370,11 +471,77 @@ def singular_values(a: Any) -> Any:
     """
     a = as_operand(a, "singular_values: a")
     _check_matrix("singular_values", a)
-    return svd(a, False)[1] if is_differentiable(a) else np.linalg.svdvals(a)
+    return svd_vh(a, False)[1] if is_differentiable(a) else np.linalg.svdvals(a)
+
+
+def svd(a: Any) -> Any:
+    """The thin singular value decomposition ``a = u @ diag(s) @ v.T``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    u : VarMat, shape (..., m, k) with k = min(m, n)
+    s : VarMat, shape (..., k)
+        In descending order.
+    v : VarMat, shape (..., n, k)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    As in Stan, and unlike `numpy.linalg.svd`, which returns the transpose of `v`, and square matrices unless it is called with
+    ``full_matrices=False``. A column of `u` and that of `v` have their sign from LAPACK, and share it.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> u, s, v = vm.svd(vm.var([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    >>> u.shape, s, v.shape
+    ((3, 2), VarMat([3., 1.]), (2, 2))
+    """
+    return _thin_svd("svd", a)
+
+
+def svd_U(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The left singular vectors of a matrix, in columns: the first of `varmat.svd`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.svd_U(a)[0, 0] ** 2, np.array([[2.0, 0.0], [0.0, 1.0]]))
+    array([[0., 0.],
+           [0., 0.]])
+    """
+    return _thin_svd("svd_U", a)[0]
+
+
+def svd_V(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The right singular vectors of a matrix, in columns: the last of `varmat.svd`, the transpose of what NumPy calls ``Vh``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.svd_V(vm.var([[2.0, 0.0, 0.0]])).shape
+    (3, 1)
+    """
+    return _thin_svd("svd_V", a)[2]
+
+
+def _thin_svd(function: str, a: Any) -> Any:
+    a = as_operand(a, f"{function}: a")
+    _check_matrix(function, a)
+    u, s, vt = svd_vh(a, False)
+    return u, s, vt.mT
 
 
 @operation(operands="a", stacked=True)
-def qr(a: Any) -> Any:
+def qr_reduced(a: Any) -> Any:
     """The reduced QR decomposition of a square or tall matrix.
 
     Parameters
@@ -393,13 +560,12 @@ def qr(a: Any) -> Any:
     With :math:`M = R \\bar R^T - \\bar Q^T Q` the adjoint is :math:`[\\bar Q + Q\\, \\mathrm{sym}(M)] R^{-T}`, where sym copies
     the lower triangle to the upper one [1]_. The matrix must have full column rank; otherwise derivatives are not finite. On
     variables `numpy.linalg.qr` gives this for the modes "reduced" and "r"; of a wide matrix the first square block is
-    decomposed.
+    decomposed. The additional columns of the mode "complete" are functions of the first ones, as `varmat.qr` says.
 
     References
     ----------
     .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
-    experimental
-       design", arXiv:1001.1654, 2010.
+       experimental design", arXiv:1001.1654, 2010.
 
     Examples
     --------
@@ -411,8 +577,8 @@ def qr(a: Any) -> Any:
     return np.linalg.qr(a)
 
 
-@qr.reverse
-def qr_reverse(g: Any, r: Any, a: Any) -> Any:
+@qr_reduced.reverse
+def qr_reduced_reverse(g: Any, r: Any, a: Any) -> Any:
     (q, u), (gq, gu) = r, g
     m = 0.0 if gu is None else u @ gu.mT
     if gq is not None:
@@ -420,11 +586,11 @@ def qr_reverse(g: Any, r: Any, a: Any) -> Any:
     total = q @ (np.tril(m) + np.tril(m, -1).mT)
     if gq is not None:
         total = total + gq
-    return triangular_solve(u, total.mT, lower=False).mT
+    return triangular_solve(u, total, lower=False, trans=True, right=True)
 
 
-@qr.tangent
-def qr_tangent(r: Any, a: Any) -> Any:
+@qr_reduced.tangent
+def qr_reduced_tangent(r: Any, a: Any) -> Any:
     q, u = r
 
     def push(t: Any) -> Any:
@@ -446,13 +612,170 @@ def solve_right(b: Any, u: Any) -> Any:
 def _qr(a: Any, mode: str = "reduced") -> Any:
     a = as_operand(a, "qr: a")
     _check_matrix("qr", a)
-    m, n = np.shape(a)[-2:]
-    if mode not in ("reduced", "r", "complete") or (mode == "complete" and m > n):
-        raise TypeError(f"qr: mode is {mode!r}, but must be 'reduced' or 'r' for a derivative of a tall matrix to be determined!")
-    q, u = qr(a if m >= n else a[..., :m])
-    if m < n:
-        u = np.concatenate([u, q.mT @ a[..., m:]], axis=-1)
+    if mode not in ("reduced", "r", "complete"):
+        raise TypeError(f"qr: mode is {mode!r}, but must be 'reduced', 'complete' or 'r' for a result that has a derivative!")
+    q, u = _reduced(a)
+    if mode == "complete":
+        q, u = _completed(q, plain(a)), _padded(u, np.shape(a)[-2])
     return u if mode == "r" else type(np.linalg.qr(np.eye(1)))(q, u)
 
 
-cholesky_decompose = cholesky
+def _reduced(a: Any) -> tuple[Any, Any]:
+    """The reduced decomposition of a matrix of any shape; differentiable."""
+    m, n = np.shape(a)[-2:]
+    q, u = qr_reduced(a if m >= n else a[..., :m])
+    return q, np.concatenate([u, q.mT @ a[..., m:]], axis=-1) if m < n else u
+
+
+def _completed(q: Any, a: Any) -> Any:
+    """Add to the orthonormal columns of `q` those that Householder reflections have beside them; differentiable.
+
+    The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first n columns of the identity,
+    F the others, Q1 the top and Q2 the bottom of `q`: ``E - q`` is V times a square matrix, and the others are
+    ``F + (E - q) (I - Q1)^{-T} Q2^T``. A reflection that LAPACK left out, for there was nothing to reflect, is put in: it only
+    turns the sign of its own column, and I - Q1 is then far from singular.
+    """
+    m, n = np.shape(q)[-2:]
+    if m == n:
+        return q
+    left_out = np.linalg.qr(a, mode="raw")[1] == 0.0
+    h = np.where(left_out[..., None, :], -1.0, 1.0) * q
+    rest = np.linalg.solve((np.eye(n) - h[..., :n, :]).mT, h[..., n:, :].mT)
+    return np.concatenate([q, np.eye(m)[:, n:] + (np.eye(m, n) - h) @ rest], axis=-1)
+
+
+def _padded(u: Any, m: int) -> Any:
+    """Rows of zeros below, up to m rows; differentiable."""
+    n = np.shape(u)[-2]
+    return np.concatenate([u, np.zeros((*np.shape(u)[:-2], m - n, np.shape(u)[-1]))], axis=-2) if m > n else u
+
+
+def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
+    """Stan's decomposition, whose R has no negative element on the diagonal."""
+    a = as_operand(a, f"{function}: a")
+    _check_matrix(function, a)
+    q, u = _reduced(a)
+    signs = np.where(np.diagonal(plain(u), axis1=-2, axis2=-1) < 0.0, -1.0, 1.0)
+    positive = signs[..., :, None] * u
+    if thin:
+        return q * signs[..., None, :], positive
+    m = np.shape(a)[-2]
+    ones = np.ones((*signs.shape[:-1], m - signs.shape[-1]))
+    return _completed(q, plain(a)) * np.concatenate([signs, ones], axis=-1)[..., None, :], _padded(positive, m)
+
+
+def qr(a: Any) -> Any:
+    """The QR decomposition with an orthogonal Q and no negative element on the diagonal of R.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    Q : VarMat, shape (..., m, m)
+    R : VarMat, shape (..., m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    As in Stan; `numpy.linalg.qr` is the thin decomposition, with the signs of LAPACK. The first min(m, n) columns of Q are unique
+    if `a` has full column rank, which derivatives demand. Those after them, of a tall matrix, are the ones that Householder
+    reflections give, and so are their derivatives: smooth, but a model should depend only on the space that these columns span.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> q, r = vm.qr(vm.var([[3.0], [4.0]]))
+    >>> r
+    VarMat([[5.],
+            [0.]])
+    >>> vm.gradient(lambda a: vm.qr(a)[1][0, 0], np.array([[3.0], [4.0]])).round(12)
+    array([[0.6],
+           [0.8]])
+    """
+    return _unique("qr", a, thin=False)
+
+
+def qr_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The orthogonal Q of `varmat.qr`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.qr_Q(a)[1, 0], np.array([[3.0], [4.0]])).round(12)
+    array([[-0.096],
+           [ 0.072]])
+    """
+    return _unique("qr_Q", a, thin=False)[0]
+
+
+def qr_R(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The upper trapezoidal R of `varmat.qr`, as large as the matrix.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.qr_R(np.array([[3.0], [4.0]]))
+    array([[5.],
+           [0.]])
+    """
+    return _unique("qr_R", a, thin=False)[1]
+
+
+def qr_thin(a: Any) -> Any:
+    """The QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R, that a tall matrix does not need.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    Q : VarMat, shape (..., m, k) with k = min(m, n)
+    R : VarMat, shape (..., k, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> q, r = vm.qr_thin(np.array([[-3.0, 1.0], [-4.0, 2.0]]))
+    >>> r.round(12)
+    array([[ 5. , -2.2],
+           [ 0. ,  0.4]])
+    """
+    return _unique("qr_thin", a, thin=True)
+
+
+def qr_thin_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The orthonormal columns of `varmat.qr_thin`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.qr_thin_Q(np.array([[3.0], [4.0]]))
+    array([[0.6],
+           [0.8]])
+    """
+    return _unique("qr_thin_Q", a, thin=True)[0]
+
+
+def qr_thin_R(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The upper triangular R of `varmat.qr_thin`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.qr_thin_R(a)[0, 0], np.array([[3.0], [4.0]])).round(12)
+    array([[0.6],
+           [0.8]])
+    """
+    return _unique("qr_thin_R", a, thin=True)[1]

@@ -10,7 +10,7 @@ from varmat.core.dispatch import implements, plain
 from varmat.core.errors import check_square
 from varmat.core.operation import as_operand, operation
 
-__all__ = ["expm", "matrix_exp"]
+__all__ = ["expm", "matrix_exp", "matrix_power"]
 
 
 @operation(operands="a", stacked=True)
@@ -79,7 +79,32 @@ def expm_tangent(r: Any, a: Any) -> Any:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
-    """A matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated squares."""
+    """A matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated squares.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    n : int
+        A negative power is that of the inverse.
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `n` is negative and `a` singular; also a `numpy.linalg.LinAlgError`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.matrix_power(a, 2)[0, 0], np.array([[2.0, 1.0], [3.0, 4.0]]))
+    array([[4., 3.],
+           [1., 0.]])
+    """
     a = as_operand(a, "matrix_power: a")
     check_square("matrix_power", "a", np.shape(a))
     if not isinstance(n, (int, np.integer)):

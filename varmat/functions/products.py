@@ -24,6 +24,7 @@ from varmat.core.variables import ARRAYS, Var, VarMat, make_large, new
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
 from varmat.functions.reduction_names import check_arguments, delivered
+from varmat.functions.reductions import add_reduce
 
 __all__ = ["dot_product", "multiply"]
 
@@ -44,25 +45,49 @@ def _check_matmul(name: str, a: Any, b: Any) -> None:
         raise ShapeError(f"{name}: b has shape {q}, but must have leading axes that broadcast with those of {p}!") from None
 
 
+def _product(x: Any, y: Any) -> Any:
+    """``x @ y`` for matrices of which one is an adjoint: below a sum it is the same along an axis, and a vector will do."""
+    if x.size and y.size:
+        if not x.strides[0]:
+            return _repeated(y.T.dot(x[0]), (x.shape[0], y.shape[1]), 0)
+        if not y.strides[1]:
+            return _repeated(x.dot(y[:, 0]), (x.shape[0], y.shape[1]), 1)
+        if not x.strides[1]:
+            return np.multiply.outer(x[:, 0], add_reduce(y, 0))
+        if not y.strides[0]:
+            return np.multiply.outer(add_reduce(x, 1), y[0])
+    return x.dot(y)
+
+
+def _repeated(vector: Any, shape: tuple[int, int], axis: int) -> Any:
+    """A matrix with the same vector all along an axis, read-only, without writing it."""
+    vector.flags.writeable = False
+    return np.ndarray(shape, FLOAT64, vector, 0, (8, 0) if axis else (0, 8))
+
+
 def _left(g: Any, a: Any, b: Any) -> Any:
     """The contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
+    if a.ndim == b.ndim == 2:
+        return _product(g, b.T)
     if b.ndim == 1:
         return g * b if a.ndim == 1 else g[..., None] * b
     if a.ndim > 1:
-        return np.matmul(g, np.swapaxes(b, -1, -2))
+        return np.matmul(g, b.mT)
     return np.matmul(b, g[..., None])[..., 0]
 
 
 def _right(g: Any, a: Any, b: Any) -> Any:
     """The contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
+    if a.ndim == b.ndim == 2:
+        return _product(a.T, g)
     if a.ndim == 1:
         return g * a if b.ndim == 1 else a[:, None] * g[..., None, :]
     if b.ndim > 2:
-        return np.matmul(np.swapaxes(a, -1, -2), g)
+        return np.matmul(a.mT, g)
     if a.ndim > 2:  # one product with all matrices of the stack above each other, instead of a sum of products
         rows = math.prod(a.shape[:-1])
         a, g = a.reshape(rows, a.shape[-1]), g.reshape(rows, *b.shape[1:])
-    return np.dot(a.T, g)
+    return a.T.dot(g)
 
 
 @operation(native=True)
@@ -219,9 +244,48 @@ def _inner(a: Any, b: Any) -> Any:
     return _matmul(a, b) if np.ndim(b) == 1 else _tensordot(a, b, axes=(-1, -1))
 
 
-@dispatch.implements(np.vdot)
-def _vdot(a: Any, b: Any) -> Any:
-    return _matmul(np.ravel(as_operand(a, "vdot: a")), np.ravel(as_operand(b, "vdot: b")))
+@operation(np.vdot, native=True)
+def vdot(a: Any, b: Any) -> Any:
+    """Sum of the products of all elements: the inner product also of matrices.
+
+    Parameters
+    ----------
+    a, b : array_like, of one size
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    ShapeError
+        If the sizes differ.
+
+    Notes
+    -----
+    The derivative with respect to each is the other one.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> vm.gradient(lambda a: np.vdot(a, X), np.ones((2, 2)))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if np.size(a) != np.size(b):
+        raise ShapeError(f"vdot: b has shape {np.shape(b)}, but must have as many elements as a, of shape {np.shape(a)}!")
+    return np.ravel(a).dot(np.ravel(b))
+
+
+@vdot.reverse
+def vdot_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+    return lambda: g * np.reshape(b, np.shape(a)), lambda: g * np.reshape(a, np.shape(b))
+
+
+@vdot.tangent
+def vdot_tangent(r: Any, a: Any, b: Any) -> Any:
+    return lambda t: vdot(t, b), lambda t: vdot(a, t)
 
 
 @composite(np.outer)

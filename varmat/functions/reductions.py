@@ -28,6 +28,8 @@ __all__ = [
     "variance",
 ]
 
+# Elements from which an adjoint that is the same everywhere is not written out.
+REPEATED = 1024
 # Typed as Any: NumPy's stubs know no general axis.
 add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
@@ -151,7 +153,7 @@ def mean_tangent(r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
 def _total_chain(result: Any, x: Any, count: Any) -> None:
     shape = x._val.shape
     adjoint = result._adj if count is None else result._adj / count
-    if x._val.size > LARGE:
+    if x._val.size > REPEATED:
         # The same number everywhere, without writing it: a read-only array whose strides are zero.
         c = np.ndarray(shape, FLOAT64, np.float64(adjoint), 0, (0,) * len(shape))
     else:

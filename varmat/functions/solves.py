@@ -1,13 +1,15 @@
 """Linear systems: inverses, general, triangular and symmetric positive definite systems.
 
-A matrix is factorised once: the LU or Cholesky factor that gave the value is kept for the reverse pass. Stacks of matrices (leading
-axes) go through NumPy's own loops.
+A matrix is factorised once: the LU or Cholesky factor that gave the value is kept for the reverse pass. (Stacks of small matrices
+go through NumPy's loops, which keep nothing.)
 
-**Symmetric arguments.** A function of a symmetric matrix (here and in `varmat.functions.factorisations`) reads the lower
-triangle, as LAPACK does, and never looks at the upper one. Its derivative is that of exactly this function: the adjoint lies in
-the lower triangle, and an element off the diagonal carries the derivative of both places it stands for. For a matrix that is
-symmetric by construction (``b @ b.T``, a covariance function) the gradient of what it was made from is the same as with any
-other convention.
+**Symmetric arguments.** A function of a symmetric matrix (here and in `varmat.functions.factorisations`) computes with the lower
+triangle, as LAPACK does. Its derivative is that of exactly this function: the adjoint lies in the lower triangle, and an element
+off the diagonal carries the derivative of both places it stands for. For a matrix that is symmetric by construction (``b @ b.T``,
+a covariance function) the gradient of what it was made from is the same as with any other convention. Functions with a name of
+NumPy (`numpy.linalg.cholesky`, `eigh`, `eigvalsh`) never look at the upper triangle. Those with a name of Stan
+(``cholesky_decompose``, ``eigenvalues_sym``, ``inverse_spd``, ...) refuse a matrix that is not symmetric: elements that should
+be equal may differ by 1e-8, or by 1e-8 of their size if they are larger than one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,27 @@ import numpy as np
 from varmat.core.dispatch import implements
 from varmat.core.errors import DomainError, ShapeError, check_square
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.lapack import (
+    LU,
+    MatrixError,
+    check_lower,
+    check_symmetric,
+    cholesky_factor,
+    cholesky_solve,
+    folded_outer,
+    inverse_triangle,
+    lower_outer,
+    lu_factor,
+    lu_inverse,
+    lu_solve,
+    mirrored,
+    outer,
+    place_of,
+    to_triangle,
+    triangle_mask,
+    triangular_solve,
+    tril,
+)
 
 __all__ = [
     "cho_solve",
@@ -26,66 +49,43 @@ __all__ = [
     "inverse",
     "inverse_spd",
     "mdivide_left",
+    "mdivide_left_ldlt",
     "mdivide_left_spd",
     "mdivide_left_tri_low",
     "mdivide_right",
+    "mdivide_right_ldlt",
     "mdivide_right_spd",
     "mdivide_right_tri_low",
     "solve_triangular",
 ]
 
 
-class MatrixError(DomainError, np.linalg.LinAlgError):
-    """A matrix is outside the domain of a factorisation: a `DomainError` that code written for NumPy catches too."""
+def _singular(function: str, a: Any) -> MatrixError:
+    """The refusal of a stack of which some matrices are singular."""
+    where = np.argwhere(np.linalg.slogdet(a)[0] == 0)
+    return MatrixError(f"{function}: a{place_of(where[0])} is singular, but must be invertible!")
 
 
-def _singular(function: str) -> MatrixError:
-    return MatrixError(f"{function}: a is singular, but must be invertible!")
-
-
-# What the rules share, on plain arrays or, where it says so, on anything differentiable.
-
-
-def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
-    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal out."""
-    n, m = shape[-2:]
-    return np.tri(n, m, -1 if strict else 0, dtype=bool) if lower else ~np.tri(n, m, 0 if strict else -1, dtype=bool)
+# What the rules share; differentiable.
 
 
 def symmetric(t: Any, lower: bool = True) -> Any:
-    """The symmetric matrix whose one triangle is that of `t`; differentiable."""
+    """The symmetric matrix whose one triangle is that of `t`."""
     return np.where(triangle_mask(np.shape(t), lower), t, t.mT)
 
 
-def to_triangle(c: Any, lower: bool = True) -> Any:
-    """The transpose of `symmetric` as a linear map: fold a matrix onto one triangle."""
-    return half_diagonal((np.tril if lower else np.triu)(c + c.mT))
-
-
-def half_diagonal(x: Any) -> Any:
-    """Halve the diagonal of an array in place."""
-    diagonal = np.einsum("...ii->...i", x)
-    np.multiply(diagonal, 0.5, out=diagonal)
-    return x
-
-
 def inner(x: Any, y: Any) -> Any:
-    """The inner product of matrices, for each of a stack; differentiable."""
+    """The inner product of matrices, for each of a stack."""
     return np.sum(x * y, axis=(-2, -1))
 
 
 def column(x: Any, vector: bool) -> Any:
-    """A vector, or a stack of them, as matrices with one column; differentiable."""
+    """A vector, or a stack of them, as matrices with one column."""
     return x[..., None] if vector else x
 
 
 def uncolumn(x: Any, vector: bool) -> Any:
     return x[..., 0] if vector else x
-
-
-def outer(x: Any, y: Any, vector: bool) -> Any:
-    """``x y^T`` for vectors or for matrices of columns."""
-    return column(x, vector) @ column(y, vector).mT
 
 
 def check_system(function: str, a: Any, b: Any, name: str = "b") -> None:
@@ -96,83 +96,10 @@ def check_system(function: str, a: Any, b: Any, name: str = "b") -> None:
     if rows != n:
         raise ShapeError(f"{function}: {name} has shape {shape}, but must have {n} rows, as a has!")
     try:
-        np.broadcast_shapes(a.shape[:-2], shape[:-2])
+        if len(shape) > 2 < a.ndim:
+            np.broadcast_shapes(a.shape[:-2], shape[:-2])
     except ValueError:
         raise ShapeError(f"{function}: {name} has shape {shape}, but must go with a, of shape {a.shape}!") from None
-
-
-def lu_factor(a: np.ndarray) -> tuple[Any, Any, bool]:
-    """LU factor, pivots, and whether a pivot is exactly zero, of one matrix."""
-    from scipy.linalg.lapack import dgetrf
-
-    lu, pivots, info = dgetrf(a)
-    return lu, pivots, info > 0
-
-
-def lu_solve(factor: Any, b: Any, trans: bool = False) -> Any:
-    """Solve with the factor of `lu_factor`, or with its transpose."""
-    from scipy.linalg.lapack import dgetrs
-
-    return dgetrs(factor[0], factor[1], b, trans=trans)[0]
-
-
-def lu_inverse(factor: Any) -> Any:
-    """The inverse from the factor of `lu_factor`; nan for a singular matrix."""
-    from scipy.linalg.lapack import dgetri
-
-    return np.full(factor[0].shape, np.nan) if factor[2] else dgetri(factor[0], factor[1])[0]
-
-
-def triangular_solve(a: Any, b: Any, lower: bool, trans: bool = False, unit: bool = False) -> Any:
-    """Solve for a matrix of columns, on plain arrays; a zero on the diagonal gives inf and nan, not an error."""
-    if a.ndim == b.ndim == 2 and b.size:
-        from scipy.linalg.blas import dtrsm
-
-        # Fortran sees the transpose of a C-contiguous matrix, so it needs no copy of a.T.
-        return dtrsm(1.0, a.T, b, lower=not lower, trans_a=not trans, diag=unit)
-    a = np.where(triangle_mask(a.shape, lower, strict=unit), a, np.eye(a.shape[-1]) if unit else 0.0)
-    # NumPy refuses a zero on the diagonal; nan marks the whole solution instead.
-    zero = np.any(np.diagonal(a, axis1=-2, axis2=-1) == 0, axis=-1)[..., None, None]
-    a = np.where(zero, np.nan, a)
-    return np.linalg.solve(a.mT if trans else a, b)
-
-
-def cholesky_factor(function: str, a: Any) -> Any:
-    """The lower Cholesky factor, or the refusal of a matrix that has none."""
-    try:
-        factor = np.linalg.cholesky(a)
-    except np.linalg.LinAlgError:
-        raise _indefinite(function, a) from None
-    # LAPACK lets nan pass.
-    if not np.isfinite(np.diagonal(factor, axis1=-2, axis2=-1)).all():
-        raise _indefinite(function, a)
-    return factor
-
-
-def _indefinite(function: str, a: Any) -> MatrixError:
-    for index in np.ndindex(a.shape[:-2]):
-        try:
-            if not np.isfinite(np.linalg.cholesky(a[index])).all():
-                break
-        except np.linalg.LinAlgError:
-            break
-    place = f"[{', '.join(map(str, index))}]" if index else ""
-    matrix = symmetric(a[index])
-    if np.isfinite(matrix).all():
-        what = f"has the eigenvalue {float(np.linalg.eigvalsh(matrix)[0]):.4g}"
-    else:
-        what = "has elements that are not finite"
-    return MatrixError(f"{function}: a{place} {what}, but must be positive definite!")
-
-
-def factor_inverse(factor: Any) -> Any:
-    """The inverse of a positive definite matrix from its lower Cholesky factor; exactly symmetric."""
-    if factor.ndim == 2 and factor.size:
-        from scipy.linalg.lapack import dpotri
-
-        return symmetric(dpotri(factor.T)[0], lower=False)
-    x = triangular_solve(factor, np.broadcast_to(np.eye(factor.shape[-1]), factor.shape), lower=True)
-    return x.mT @ x
 
 
 @operation(np.linalg.inv)
@@ -206,15 +133,21 @@ def inv(a: Any) -> Any:
            [-0.25,  0.5 ]])
     """
     check_square("inv", "a", np.shape(a))
+    factor = lu_factor(a)
+    if factor:
+        if factor.singular:
+            raise _singular("inv", a)
+        return lu_inverse(factor)
     try:
         return np.linalg.inv(a)
     except np.linalg.LinAlgError:
-        raise _singular("inv") from None
+        raise _singular("inv", a) from None
 
 
 @inv.reverse
 def inv_reverse(g: Any, r: Any, a: Any) -> Any:
-    return r.mT @ g @ -r.mT
+    c = (r.mT @ g) @ r.mT
+    return np.negative(c, out=c)
 
 
 @inv.tangent
@@ -260,22 +193,22 @@ def solve(a: Any, b: Any) -> Any:
     array([0.375, 0.25 ])
     """
     check_system("solve", a, b)
-    if a.ndim == 2 and b.ndim <= 2 and b.size:
-        factor = lu_factor(a)
-        if factor[2]:
-            raise _singular("solve")
-        return Saved(lu_solve(factor, b), factor=factor)
+    factor = lu_factor(a)
+    if factor:
+        if factor.singular:
+            raise _singular("solve", a)
+        return Saved(lu_solve(factor, b, b.ndim == 1), factor=factor)
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        raise _singular("solve") from None
+        raise _singular("solve", a) from None
 
 
 @solve.reverse
-def solve_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any = None) -> Any:
+def solve_reverse(g: Any, r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
     vector = b.ndim == 1
-    z = lu_solve(factor, g, trans=True) if factor else uncolumn(np.linalg.solve(a.mT, column(g, vector)), vector)
-    return lambda: outer(-z, r, vector), lambda: z
+    z = lu_solve(factor, g, vector, trans=True) if factor else uncolumn(np.linalg.solve(a.mT, column(g, vector)), vector)
+    return lambda: outer(column(z, vector), column(r, vector), -1.0), lambda: z
 
 
 @solve.tangent
@@ -316,7 +249,8 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_d
     Notes
     -----
     The adjoint of `a` is that of `numpy.linalg.solve`, in the triangle that is read. The function of `scipy.linalg` of this
-    name, which cannot be called on variables. ``varmat.mdivide_left_tri_low(a, b)`` is ``solve_triangular(a, b, lower=True)``.
+    name, which cannot be called on variables. ``varmat.mdivide_left_tri_low(a, b)`` is the same with
+    ``lower=True``.
 
     Examples
     --------
@@ -329,15 +263,14 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_d
     check_system("solve_triangular", a, b)
     if not unit_diagonal:
         _check_diagonal("solve_triangular", a)
-    vector = b.ndim == 1
-    return np.array(uncolumn(triangular_solve(a, column(b, vector), lower, _transposed(trans), unit_diagonal), vector))
+    return triangular_solve(a, b, lower, _transposed(trans), unit_diagonal, vector=b.ndim == 1)
 
 
-def _check_diagonal(function: str, a: Any) -> None:
-    zeros = np.argwhere(np.diagonal(a, axis1=-2, axis2=-1) == 0)
-    if len(zeros):
-        index = ", ".join(map(str, (*zeros[0], zeros[0][-1])))
-        raise MatrixError(f"{function}: a[{index}] is 0.0, but must be nonzero!")
+def _check_diagonal(function: str, a: Any, name: str = "a") -> None:
+    diagonal = a.diagonal(0, -2, -1)
+    if not diagonal.all():
+        index = np.argwhere(diagonal == 0)[0]
+        raise MatrixError(f"{function}: {name}{place_of((*index, index[-1]))} is 0.0, but must be nonzero!")
 
 
 def _transposed(trans: Any) -> bool:
@@ -349,13 +282,17 @@ def _transposed(trans: Any) -> bool:
 @solve_triangular.reverse
 def solve_triangular_reverse(g: Any, r: Any, a: Any, b: Any, lower: bool, trans: Any, unit_diagonal: bool) -> Any:
     vector, transposed = b.ndim == 1, _transposed(trans)
-    z = uncolumn(triangular_solve(a, column(g, vector), lower, not transposed, unit_diagonal), vector)
+    z = triangular_solve(a, g, lower, not transposed, unit_diagonal, vector=vector)
 
     def of_a() -> Any:
-        c = outer(r, -z, vector) if transposed else outer(-z, r, vector)
-        return np.tril(c, -int(unit_diagonal)) if lower else np.triu(c, int(unit_diagonal))
+        x, y = column(r, vector), column(z, vector)
+        c = lower_outer(x, y, -1.0) if transposed == lower else lower_outer(y, x, -1.0)
+        c = c if lower else c.mT
+        if unit_diagonal:
+            np.einsum("...ii->...i", c)[...] = 0.0
+        return c
 
-    return of_a, lambda: np.array(z)
+    return of_a, lambda: z
 
 
 @solve_triangular.tangent
@@ -404,17 +341,30 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     return uncolumn(solve_triangular(c, column(half, vector), lower=lower, trans=1 if lower else 0), vector)
 
 
+@operation(operands="factor", stacked=True)
 def chol2inv(factor: Any) -> Any:
     """The inverse of ``factor @ factor.T`` for a lower triangular `factor`, exactly symmetric.
 
     Parameters
     ----------
     factor : array_like, shape (..., n, n)
-        The lower triangle is read.
+        Zero above the diagonal.
 
     Returns
     -------
     VarMat, shape (..., n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `factor` is not square.
+    DomainError
+        If there is a zero on the diagonal, or something else above it.
+
+    Notes
+    -----
+    With :math:`X = (L L^T)^{-1}`, :math:`dX = -P - P^T` where :math:`P = X\\, dL\\, L^{-1}`, and in reverse :math:`\\bar L` is the
+    lower triangle of :math:`-X (\\bar X + \\bar X^T) L^{-T}`.
 
     Examples
     --------
@@ -423,49 +373,36 @@ def chol2inv(factor: Any) -> Any:
     array([[-0.5,  0. ],
            [ 0.5, -2.5]])
     """
-    factor = as_operand(factor, "chol2inv: factor")
     check_square("chol2inv", "factor", np.shape(factor))
-    x = solve_triangular(factor, np.eye(np.shape(factor)[-1]), lower=True)
-    return x.mT @ x
+    check_lower("chol2inv", factor, "factor")
+    _check_diagonal("chol2inv", factor, "factor")
+    return mirrored(inverse_triangle(factor))
 
 
+@chol2inv.reverse
+def chol2inv_reverse(g: Any, r: Any, factor: Any) -> Any:
+    c = triangular_solve(factor, r @ (g + g.mT), lower=True, trans=True, right=True)
+    return tril(np.negative(c, out=c))
+
+
+@chol2inv.tangent
+def chol2inv_tangent(r: Any, factor: Any) -> Any:
+    def push(t: Any) -> Any:
+        c = r @ np.where(triangle_mask(np.shape(t)), t, 0.0)
+        p = solve_triangular(factor, c.mT, lower=True, trans=1).mT
+        return -(p + p.mT)
+
+    return push
+
+
+@operation(operands="a b")
 def mdivide_left_tri_low(a: Any, b: Any) -> Any:
     """``inv(a) @ b`` for a lower triangular `a`: `solve_triangular` with ``lower=True``.
 
     Parameters
     ----------
     a : array_like, shape (..., n, n)
-        The lower triangle is read.
-    b : array_like, shape (n,) or (..., n, k)
-
-    Returns
-    -------
-    Var or VarMat
-
-    Raises
-    ------
-    ShapeError
-        If `a` is not square or `b` does not fit.
-    DomainError
-        If `a` has a zero on its diagonal.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.mdivide_left_tri_low(vm.var([[2.0, 0.0], [1.0, 1.0]]), np.array([2.0, 3.0]))
-    VarMat([1., 2.])
-    """
-    return solve_triangular(a, b, lower=True)
-
-
-@operation(operands="a b")
-def mdivide_left_spd(a: Any, b: Any) -> Any:
-    """``inv(a) @ b`` for a symmetric positive definite `a`.
-
-    Parameters
-    ----------
-    a : array_like, shape (..., n, n)
-        Symmetric; the lower triangle is read.
+        The lower triangle is read, and nothing else.
     b : array_like, shape (n,) or (..., n, k)
 
     Returns
@@ -477,12 +414,54 @@ def mdivide_left_spd(a: Any, b: Any) -> Any:
     ShapeError
         If `a` is not square, or `b` has another number of rows.
     DomainError
-        If `a` is not positive definite; also a `numpy.linalg.LinAlgError`.
+        If there is a zero on the diagonal; also a `numpy.linalg.LinAlgError`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.mdivide_left_tri_low(vm.var([[2.0, 0.0], [1.0, 1.0]]), np.array([2.0, 3.0]))
+    VarMat([1., 2.])
+    """
+    check_system("mdivide_left_tri_low", a, b)
+    _check_diagonal("mdivide_left_tri_low", a)
+    return triangular_solve(a, b, lower=True, vector=b.ndim == 1)
+
+
+@mdivide_left_tri_low.reverse
+def mdivide_left_tri_low_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+    return solve_triangular_reverse(g, r, a, b, lower=True, trans=0, unit_diagonal=False)
+
+
+@mdivide_left_tri_low.tangent
+def mdivide_left_tri_low_tangent(r: Any, a: Any, b: Any) -> Any:
+    return solve_triangular_tangent(r, a, b, lower=True, trans=0, unit_diagonal=False)
+
+
+@operation(operands="a b")
+def mdivide_left_spd(a: Any, b: Any) -> Any:
+    """``inv(a) @ b`` for a symmetric positive definite `a`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric, to 1e-8; computed with is the lower triangle.
+    b : array_like, shape (n,) or (..., n, k)
+
+    Returns
+    -------
+    VarMat, shape (..., n) or (..., n, k)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square, or `b` has another number of rows.
+    DomainError
+        If `a` is not symmetric, or not positive definite; the latter is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
     The adjoints are those of `numpy.linalg.solve`, that of `a` folded onto the lower triangle. The Cholesky factor of the value
-    serves the reverse pass.
+    serves the reverse pass. Also called ``varmat.mdivide_left_ldlt``.
 
     Examples
     --------
@@ -492,20 +471,17 @@ def mdivide_left_spd(a: Any, b: Any) -> Any:
     array([0., 1.])
     """
     check_system("mdivide_left_spd", a, b)
+    check_symmetric("mdivide_left_spd", a)
     factor = cholesky_factor("mdivide_left_spd", a)
-    return Saved(_factor_solve(factor, b, b.ndim == 1), factor=factor)
-
-
-def _factor_solve(factor: Any, b: Any, vector: bool) -> Any:
-    half = triangular_solve(factor, column(b, vector), lower=True)
-    return np.array(uncolumn(triangular_solve(factor, half, lower=True, trans=True), vector))
+    return Saved(cholesky_solve(factor, b, b.ndim == 1), factor=factor)
 
 
 @mdivide_left_spd.reverse
 def mdivide_left_spd_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any) -> Any:
     vector = b.ndim == 1
-    z = _factor_solve(factor, g, vector)
-    return lambda: to_triangle(outer(-z, r, vector)), lambda: z
+    z = cholesky_solve(factor, g, vector)
+
+    return lambda: folded_outer(column(z, vector), column(r, vector), -1.0), lambda: z
 
 
 @mdivide_left_spd.tangent
@@ -529,9 +505,9 @@ _FROM_THE_RIGHT = """{summary}
     Raises
     ------
     ShapeError
-        If `a` is not square or `b` does not fit.
+        If `a` is not square, or `b` has another number of columns.
     DomainError
-        If `a` is singular or not of the kind it must be.
+        If `a` is singular, or not of the kind it must be.
 
     Examples
     --------
@@ -544,6 +520,10 @@ _FROM_THE_RIGHT = """{summary}
 def _from_the_right(name: str, left: Any, summary: str) -> Any:
     def divide(b: Any, a: Any) -> Any:
         b, a = as_operand(b, f"{name}: b"), as_operand(a, f"{name}: a")
+        check_square(name, "a", np.shape(a))
+        shape, n = np.shape(b), np.shape(a)[-1]
+        if shape[-1:] != (n,):
+            raise ShapeError(f"{name}: b has shape {shape}, but must have {n} columns, as a has rows!")
         if np.ndim(b) == 1:
             return left(a, b)
         return left(a, b.mT).mT
@@ -575,7 +555,7 @@ def inverse_spd(a: Any) -> Any:
     Parameters
     ----------
     a : array_like, shape (..., n, n)
-        Symmetric; the lower triangle is read.
+        Symmetric, to 1e-8; computed with is the lower triangle.
 
     Returns
     -------
@@ -586,7 +566,7 @@ def inverse_spd(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not positive definite; also a `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, or not positive definite; the latter is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -600,12 +580,14 @@ def inverse_spd(a: Any) -> Any:
            [ 2., -1.]])
     """
     check_square("inverse_spd", "a", np.shape(a))
-    return factor_inverse(cholesky_factor("inverse_spd", a))
+    check_symmetric("inverse_spd", a)
+    return mirrored(inverse_triangle(cholesky_factor("inverse_spd", a)))
 
 
 @inverse_spd.reverse
 def inverse_spd_reverse(g: Any, r: Any, a: Any) -> Any:
-    return to_triangle(r @ g @ -r)
+    c = to_triangle((r @ g) @ r)
+    return np.negative(c, out=c)
 
 
 @inverse_spd.tangent
@@ -636,3 +618,5 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 inverse = inv
 mdivide_left = solve
+mdivide_left_ldlt = mdivide_left_spd
+mdivide_right_ldlt = mdivide_right_spd
