@@ -23,6 +23,7 @@ from varmat.functions.joining import *  # noqa: F403 - the names are listed ther
 from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
 from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
 from varmat.functions.products import *  # noqa: F403 - the names are listed there
+from varmat.functions.recurrences import *  # noqa: F403 - the names are listed there
 from varmat.functions.reductions import *  # noqa: F403 - the names are listed there
 from varmat.functions.shaping import *  # noqa: F403 - the names are listed there
 from varmat.functions.solves import *  # noqa: F403 - the names are listed there
@@ -70,6 +71,7 @@ __all__ += functions.joining.__all__
 __all__ += functions.least_squares.__all__
 __all__ += functions.matrix_functions.__all__
 __all__ += functions.products.__all__
+__all__ += functions.recurrences.__all__
 __all__ += functions.reductions.__all__
 __all__ += functions.shaping.__all__
 __all__ += functions.solves.__all__
