@@ -1,103 +1,69 @@
-"""What all densities share: arguments and their domains, dropped constants, broadcasting, sums of products.
+"""What all densities share: titles and domains of the arguments, dropped constants, the unnormalised companion.
 
-    @density(y=("Random variable", not_nan), mu=("Location parameter", finite), sigma=("Scale parameter", positive))
-    def normal_lpdf(y, mu, sigma, size, keep):          # floats and arrays, number of elements
+    @density(y=("Random variable", not_nan), mu=("Location parameter", finite), Sigma=("Covariance matrix", finite))
+    def multi_normal_lpdf(y, mu, Sigma, keep):              # floats and arrays, after the checks of the domains
         "docstring"
-        z = standardised(y, mu, sigma)
-        value = -0.5 * summed((z, z), size)
-        if "sigma" in keep:                             # a term is dropped if all on which it depends is data
-            value -= summed((log(sigma),), size)
+        ...
+        value = -0.5 * quadratic
+        if "Sigma" in keep:                                 # a term is dropped if all on which it depends is data
+            value -= 0.5 * log_determinant
         if "constants" in keep:
             value -= size * HALF_LOG_TWO_PI
-        return Saved(value, z=z)
+        return Saved(value, factor=factor)
 
-    @normal_lpdf.partials
-    def normal_partials(y, mu, sigma, z=None):          # per argument the elementwise derivative: a sum of products
-        z = standardised(y, mu, sigma) if z is None else z
-        inv = 1.0 / sigma
-        return (lambda: [(-1.0, z, inv)]), (lambda: [(z, inv)]), (lambda: [(z, z, inv), (-1.0, inv)])
+    @multi_normal_lpdf.reverse
+    def multi_normal_reverse(g, r, y, mu, Sigma, keep, factor): ...     # the rules are those of every structured operation
 
-A derivative is a list of terms and a term a tuple of factors, not their product, because who needs it knows what to make of
-them: for a scalar parameter two arrays become one inner product, a number is applied after the sum, and a term without arrays is
-multiplied by the number of elements; for an array the products are formed in place. The partials are written with differentiable
-functions: on plain values they are the reverse rule, on variables and duals the tangent rule.
+    @multi_normal_lpdf.tangent
+    def multi_normal_tangent(r, y, mu, Sigma, keep): ...
+
+A density of one variable is a row of a table instead: see `varmat.densities.univariate`.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable
-from functools import partial, update_wrapper
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import update_wrapper
+from typing import Any, NoReturn
 
-import numpy as np
-
-from varmat.core.errors import Domain, ShapeError
-from varmat.core.operation import Operation, Saved, is_differentiable, operation
+from varmat.core.errors import Domain
+from varmat.core.operation import is_differentiable, operation
 
 # In Stan's words; on floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x)
 
-Factors = tuple[Any, ...]
-Derivative = Callable[[], list[Factors]]
-_sum = np.add.reduce
-
-
-def log(x: Any) -> Any:
-    """The logarithm of a positive float, or of an array or variable."""
-    return math.log(x) if type(x) is float and x > 0 else np.log(x)
-
-
-def standardised(y: Any, mu: Any, sigma: Any) -> Any:
-    """``(y - mu) / sigma`` without a second array."""
-    z = y - mu
-    if type(z) is np.ndarray and (type(sigma) is float or (type(sigma) is np.ndarray and sigma.shape == z.shape)):
-        return np.divide(z, sigma, z)
-    return z / sigma
+Arguments = dict[str, tuple[str, Domain]]
 
 
 class Density:
-    """A log density or log mass: a function of observations and parameters, summed over their elements; made by `density`.
+    """A log density or log mass: a function of observations and parameters, summed over the observations.
 
     Attributes
     ----------
-    operation : Operation
-        The differentiable operation behind it.
+    name : str
+        The name of the function.
     arguments : dict
         Name of an argument -> its title in messages and its domain.
+    operation : callable
+        The differentiable operation behind it, which takes the arguments and ``keep=``.
+    discrete : frozenset of str
+        The arguments without a derivative, which cannot be variables.
+    proportional : Proportional
+        The same density without the terms that depend on data only: Stan's ``_lupdf`` or ``_lupmf``.
     """
 
-    def __init__(self, function: Callable[..., Any], arguments: dict[str, tuple[str, Domain]], value_shows_domain: bool) -> None:
-        update_wrapper(self, function)
-        self.name = function.__name__
-        self.function = function
+    operation: Any
+
+    def __init__(self, name: str, arguments: Arguments, discrete: Iterable[str] = ()) -> None:
+        self.__name__ = self.__qualname__ = self.name = name
         self.arguments = arguments
-        self.checks = tuple(arguments.values())
+        self.discrete = frozenset(discrete)
         self.all_terms = frozenset({*arguments, "constants"})
-        self.value_shows_domain = value_shows_domain
-        self._partials: Any = None
-        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in arguments]
+        self.parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
         propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
-        self.__signature__ = inspect.Signature([*parameters, propto])
-        self.operation = self._operation(parameters)
-
-    def _operation(self, parameters: list[inspect.Parameter]) -> Operation:
-        def value(*values: Any, keep: frozenset[str] | None = None) -> Any:
-            return self._value(values, keep)
-
-        update_wrapper(value, self.function)
-        keep = inspect.Parameter("keep", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
-        value.__signature__ = inspect.Signature([*parameters, keep])  # type: ignore[attr-defined]
-        op = operation()(value)
-        op.reverse(self._reverse)
-        op.tangent(self._tangent)
-        return op
-
-    def partials(self, rule: Any) -> Any:
-        """Decorator: the elementwise derivatives, a function of the arguments and of what the value function saved."""
-        self._partials = rule
-        return rule
+        self.__signature__ = inspect.Signature([*self.parameters, propto])
+        self.proportional = Proportional(self)
 
     def __reduce__(self) -> str:
         # Pickled by name, as functions are.
@@ -106,171 +72,91 @@ class Density:
     def __repr__(self) -> str:
         return f"<varmat density {self.name}{self.__signature__}>"
 
+    def refuse_variable(self, name: str) -> NoReturn:
+        """Raise for a discrete argument that is a variable."""
+        raise TypeError(f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is discrete!")
+
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+        if self.discrete:
+            for name, x in (*zip(self.arguments, args, strict=False), *named.items()):
+                if name in self.discrete and is_differentiable(x):
+                    self.refuse_variable(name)
         if not propto:
             return self.operation(*args, **named)
         if named:
             args = self.__signature__.bind(*args, **named).args
-        variable = frozenset(name for name, x in zip(self.arguments, args, strict=False) if is_differentiable(x))
-        return self.operation(*args, keep=variable)
-
-    def _value(self, values: Any, keep: frozenset[str] | None) -> Any:
-        """The sum of the terms; with `keep` only of those that depend on one of these arguments."""
-        shape: tuple[int, ...] = ()
-        for (title, domain), x in zip(self.checks, values, strict=True):
-            if type(x) is float:
-                if domain.holds(x) is not True:
-                    domain.check(self.name, title, x)
-            elif not np.ndim(x):
-                return self._value(tuple(float(v) if not np.ndim(v) else v for v in values), keep)
-            elif x.shape != shape:
-                shape = self._broadcast(values) if shape else x.shape
-        size = math.prod(shape)
-        # A finite value may be proof enough that the arrays are inside their domains: that saves a pass over each.
-        late = self.value_shows_domain and keep is None and size
-        if shape and not late:
-            self._check(values)
-        if not size or (keep is not None and not keep):
-            return Saved(0.0, shape=shape)
-        if shape:
-            with np.errstate(all="ignore"):
-                value = self.function(*values, size, self.all_terms if keep is None else keep)
-        else:
-            value = self.function(*values, size, self.all_terms if keep is None else keep)
-        if type(value) is not Saved:
-            value = Saved(value)
-        if late and not math.isfinite(value.value):
-            self._check(values)
-        value.saved["shape"] = shape
-        return value
-
-    def _check(self, values: Any) -> None:
-        for (title, domain), x in zip(self.checks, values, strict=True):
-            domain.check(self.name, title, x)
-
-    def _broadcast(self, values: Any) -> tuple[int, ...]:
-        shape: tuple[int, ...] = ()
-        for (title, _), x in zip(self.checks, values, strict=True):
-            try:
-                shape = np.broadcast_shapes(shape, np.shape(x))
-            except ValueError:
-                raise ShapeError(
-                    f"{self.name}: {title} has shape {x.shape}, but must be of a shape that broadcasts with {shape}!"
-                ) from None
-        return shape
-
-    def _reverse(self, g: Any, r: Any, *values: Any, shape: Any, keep: Any, **saved: Any) -> tuple[Any, ...]:
-        size = math.prod(shape)
-        return tuple([
-            partial(_to_array, g, part, shape) if type(x) is np.ndarray else partial(_to_scalar, g, part, size)
-            for part, x in zip(self._partials(*values, **saved), values, strict=True)
-        ])
-
-    def _tangent(self, r: Any, *values: Any, keep: Any) -> tuple[Any, ...]:
-        size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
-        return tuple(_directional(part, size) for part in self._partials(*values))
+        return self.operation(*args, keep=frozenset(n for n, x in zip(self.arguments, args, strict=False) if is_differentiable(x)))
 
 
-def _factors(factors: Factors) -> tuple[float, list[np.ndarray]]:
-    """The product of the numbers among the factors, and the arrays."""
-    scale, arrays = 1.0, []
-    for factor in factors:
-        if type(factor) is float:
-            scale *= factor
-        elif type(factor) is np.ndarray and factor.ndim:
-            arrays.append(factor)
-        else:
-            scale *= float(factor)
-    return scale, arrays
+class Proportional:
+    """A density without the terms that depend on data only."""
+
+    def __init__(self, density: Density) -> None:
+        self.density = density
+        self.__name__ = self.__qualname__ = self.name = density.name.replace("_lp", "_lup")
+        self.__module__ = density.__module__
+        self.__signature__ = inspect.Signature(density.parameters)
+        self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on data only.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.{self.name}.density is vm.{density.name}
+    True
+    """
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.density(*args, propto=True, **named)
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<varmat density {self.name}{self.__signature__}>"
 
 
-def _product(arrays: list[np.ndarray], scale: float) -> Any:
-    """A new array: the product of the arrays and a number."""
-    if len(arrays) == 1:
-        return np.multiply(arrays[0], scale)
-    product: Any = arrays[0] * arrays[1]
-    rest: Any = (*arrays[2:], scale)
-    for factor in rest:
-        if type(factor) is not float and factor.shape != product.shape:
-            product = product * factor
-        elif type(factor) is not float or factor != 1.0:
-            product *= factor
-    return product
+class StructuredDensity(Density):
+    """A density given as a structured operation; made by `density`."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Arguments, discrete: Iterable[str]) -> None:
+        super().__init__(function.__name__, arguments, discrete)
+        update_wrapper(self, function)
+
+        def value(*values: Any, keep: frozenset[str] | None = None) -> Any:
+            # Nothing is left of a density of data only, but what the function refuses it refuses all the same.
+            result = function(*values, keep=self.all_terms if keep is None else keep)
+            return 0.0 if keep is not None and not keep else result
+
+        update_wrapper(value, function)
+        keep = inspect.Parameter("keep", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
+        value.__signature__ = inspect.Signature([*self.parameters, keep])  # type: ignore[attr-defined]
+        self.operation = operation(domains=arguments)(value)
+
+    def reverse(self, rule: Any) -> Any:
+        """Decorator: the reverse rule."""
+        return self.operation.reverse(rule)
+
+    def tangent(self, rule: Any) -> Any:
+        """Decorator: the tangent rule."""
+        return self.operation.tangent(rule)
 
 
-def summed(factors: Factors, size: int) -> float:
-    """The sum over `size` elements of a product of numbers and arrays, which are broadcast."""
-    scale, arrays = _factors(factors)
-    if not arrays:
-        return scale * size
-    product = arrays[0]
-    if len(arrays) == 1:
-        total = _sum(product, None)
-    elif len(arrays) == 2 and product.shape == arrays[1].shape:
-        total = product.ravel().dot(arrays[1].ravel())
-    else:
-        product = _product(arrays, 1.0)
-        total = _sum(product, None)
-    # What is constant along some axes counts as often as they are long.
-    return scale * float(total) * (size // product.size)
-
-
-def _to_scalar(g: float, part: Derivative, size: int) -> float:
-    """The contribution to the adjoint of a scalar argument."""
-    total = 0.0
-    for term in part() if size else ():
-        total += summed(term, size)
-    return g * total
-
-
-def _to_array(g: float, part: Derivative, shape: tuple[int, ...]) -> Any:
-    """The contribution to the adjoint of an array argument, broadcast to `shape`."""
-    total: Any = None
-    for term in part():
-        scale, arrays = _factors(term)
-        product = _product(arrays, g * scale) if arrays else g * scale
-        if total is None:
-            total = product
-        elif np.shape(total) == shape:
-            total += product
-        else:
-            total = total + product
-    return total if np.shape(total) == shape else np.broadcast_to(total, shape)
-
-
-def _directional(part: Derivative, size: int) -> Callable[[Any], Any]:
-    """The linear map from the tangent of an argument to that of the sum."""
-
-    def push(t: Any) -> Any:
-        total: Any = 0.0
-        for term in part() if size else ():
-            product = t
-            for factor in term:
-                product = factor * product
-            shape = np.shape(product)
-            total = total + (np.sum(product) if shape else product) * (size // math.prod(shape))
-        return total
-
-    return push
-
-
-def density(value_shows_domain: bool = False, **arguments: tuple[str, Domain]) -> Callable[[Callable[..., Any]], Density]:
+def density(*discrete: str, **arguments: tuple[str, Domain]) -> Callable[[Callable[..., Any]], StructuredDensity]:
     """Make a density of a function on plain arrays.
 
     Parameters
     ----------
-    value_shows_domain : bool
-        Whether the log density is never finite with an argument outside its domain. Arrays are then checked only if it is not.
+    *discrete : str
+        Names of the arguments that cannot be variables; the rules have None for them.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
     Returns
     -------
     callable
-        Decorator that turns a function into a `Density`, whose ``partials`` is the decorator for its derivatives. The function
-        is called with a float or a float64 array for each argument, the number of elements to which they broadcast, and the names
-        of what is to be kept: a term belongs into the sum if it depends on an argument that is among them, or if it is constant
-        and "constants" is. It returns the log density, summed; wrapped in `Saved`, with keywords, it hands intermediate values
-        over to the partials.
+        Decorator that turns a function into a `Density`, whose ``reverse`` and ``tangent`` are the decorators for its rules. The
+        function is called with a float or a float64 array for each argument and with ``keep``, the names of what is to be kept: a
+        term belongs into the sum if it depends on an argument that is among them, or if it is constant and "constants" is. It
+        returns the log density, summed; wrapped in `Saved`, with keywords, it hands intermediate values over to the reverse rule.
     """
-    return lambda function: Density(function, arguments, value_shows_domain)
+    return lambda function: StructuredDensity(function, arguments, discrete)

@@ -1,63 +1,25 @@
-"""The normal density and the mechanism of densities."""
+"""The mechanism of densities of one variable, by the example of the normal density."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
-import json
 import math
 import pickle
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.core.errors import positive
+from varmat.core.errors import finite, positive
 from varmat.core.operation import OPERATIONS
 from varmat.densities import normal_lpdf, std_normal_lpdf
-from varmat.densities.density import density, not_nan
-from varmat.testing import expect_ad, expect_ad_matvar, expect_value
+from varmat.densities.density import not_nan
+from varmat.densities.univariate import univariate
+from varmat.testing import expect_ad, expect_ad_matvar
 
-DATA = json.loads((Path(__file__).parents[1] / "data" / "normal.json").read_text())
-FUNCTIONS = {"normal_lpdf": normal_lpdf, "std_normal_lpdf": std_normal_lpdf}
 Y, MU, SIGMA = np.array([0.3, -2.0, 4.0]), np.array([0.1, -1.0, 3.0]), np.array([1.5, 0.7, 2.5])
-
-
-def value_of(x):
-    return float(x) if isinstance(x, (str, int, float)) else np.array([float(item) for item in x])
-
-
-@pytest.mark.parametrize("entry", [e for e in DATA["entries"] if "throws" not in e], ids=lambda e: e["id"])
-def test_agrees_with_stan(entry):
-    assert DATA["source"] == "Stan Math 4.9.0"
-    f, propto = FUNCTIONS[entry["function"]], entry.get("propto", False)
-    args = [value_of(a["value"]) for a in entry["args"]]
-    variable = tuple(i for i, a in enumerate(entry["args"]) if a["is_var"])
-    value, gradients = vm.value_and_grad(lambda *a: f(*a, propto=propto), argnums=variable)(*args)
-    np.testing.assert_allclose(value, float(entry["value"]), rtol=1e-14)
-    for i, gradient in zip(variable, gradients, strict=True):
-        np.testing.assert_allclose(gradient, value_of(entry["args"][i]["grad"]), rtol=1e-14, atol=1e-15)
-
-
-@pytest.mark.parametrize("entry", [e for e in DATA["entries"] if "throws" in e], ids=lambda e: e["id"])
-def test_refuses_as_stan_does(entry):
-    function, rest = entry["message"].split(" is ", 1)
-    rule = rest.split(", but ", 1)[1]
-    with pytest.raises(vm.DomainError, match=rf"^{function} is .*, but {rule}$"):
-        FUNCTIONS[entry["function"]](*(value_of(a["value"]) for a in entry["args"]))
-
-
-@pytest.mark.parametrize(("f", "reference", "points"), [
-    (
-        normal_lpdf, "-((x - y) / z)**2 / 2 - log(z) - log(2 * pi) / 2",
-        [(0.3, 0.1, 1.5), (-40.0, 3.0, 0.01), (1e-9, -1e-9, 1e3), (1e8, 1e-8, 1e5), (7.0, 6.5, 1e-6)],
-    ),
-    (std_normal_lpdf, "-x**2 / 2 - log(2 * pi) / 2", [0.5, -3.0, 1e-12, 40.0, 1e10]),
-], ids=["normal", "std_normal"])
-def test_agrees_with_fifty_digits(f, reference, points):
-    expect_value(f, reference, points, rtol=1e-14)
 
 
 def test_hessian_agrees_with_fifty_digits():
@@ -247,22 +209,47 @@ def test_signature_names_and_documentation():
 
 
 def test_a_density_of_ones_own():
-    """A factor that lacks an axis counts as often as the axis is long; without `value_shows_domain` everything is checked first."""
-
-    @density(y=("Random variable", not_nan), beta=("Scale parameter", positive))
-    def own_exponential_lpdf(y, beta, size, keep):
-        """Log density of the exponential distribution with a given scale."""
-        assert np.all(np.asarray(beta) > 0)
-        return (-np.sum(np.broadcast_to(y / beta, np.broadcast_shapes(np.shape(y), np.shape(beta)))) if keep else 0.0) - (
-            size * np.log(beta) if not np.ndim(beta) else np.sum(np.log(beta)) * (size // np.size(beta))
-        ) * ("beta" in keep)
-
-    @own_exponential_lpdf.partials
-    def partials(y, beta):
-        return (lambda: [(-1.0 / beta,)]), (lambda: [(y, 1.0 / (beta * beta)), (-1.0 / beta,)])
-
-    for args in ((Y, 2.0), (Y, SIGMA), (2.0, SIGMA), (COLUMN, SIGMA), (Y, COLUMN + 2), (COLUMN, 3.0), (0.5, 2.0)):
-        expect_ad(own_exponential_lpdf, *args)
+    own = univariate(
+        "own_exponential_lpdf", "exponential distribution with a given scale",
+        y=("Random variable", not_nan), beta=("Scale parameter", positive), support="y >= 0",
+        let={"s": "1.0 / beta"},
+        terms=("-y * s", "log(s)"),
+        partials={"y": "-s", "beta": "(y * s - 1.0) * s"},
+        notes="", examples="", reference="-y / beta - log(beta)", points=[(1.0, 2.0)],
+    )  # fmt: skip
+    positive_y = np.abs(COLUMN)
+    for args in ((SIGMA, 2.0), (Y**2, SIGMA), (2.0, SIGMA), (positive_y, SIGMA), (Y**2, COLUMN + 2), (positive_y, 3.0), (0.5, 2.0)):
+        expect_ad(own, *args)
+        assert own(*args) == pytest.approx(np.sum(-args[0] / args[1] - np.log(args[1])), rel=1e-14)
     with pytest.raises(vm.DomainError, match=r"^own_exponential_lpdf: Scale parameter\[0\] is -1.0, but must be positive!$"):
-        own_exponential_lpdf(1.0, np.array([-1.0]))
+        own(1.0, np.array([-1.0]))
+    assert own(np.array([1.0, -1.0]), 2.0) == -math.inf
     del OPERATIONS["own_exponential_lpdf"]
+
+
+def test_a_second_reverse_pass_finds_its_partials_again():
+    """In the first pass they became adjoints, to which other contributions were added."""
+    for y in (Y, np.tile(Y, 5000)):
+        with vm.nested():
+            x, m = vm.var(y), vm.var(np.zeros(y.size))
+            total = normal_lpdf(x, m, 2.0) + np.sum(x) + np.sum(m)
+            for _ in range(3):
+                gx, gm = total.grad([x, m])
+                np.testing.assert_allclose(gx, 1.0 - y / 4.0, rtol=1e-14)
+                np.testing.assert_allclose(gm, 1.0 + y / 4.0, rtol=1e-14)
+
+
+def test_a_partial_is_never_an_array_of_somebody_else():
+    """A partial that is an argument, or that of another argument, is copied before it becomes an adjoint."""
+    odd = univariate(
+        "odd_lpdf", "no distribution", y=("Random variable", not_nan), mu=("Location parameter", finite), w=("Weight", finite),
+        terms=("y * mu", "y * w"), partials={"y": "mu + w", "mu": "y", "w": "y"},
+        notes="", examples="", reference="y * (mu + w)", points=[(1.0, 2.0, 3.0)],
+    )  # fmt: skip
+    with vm.nested():
+        y, mu, w = vm.var(Y), vm.var(MU), vm.var(SIGMA)
+        (np.sum(mu * 10.0) + odd(y, mu, w)).grad()
+        np.testing.assert_allclose(mu.adj, Y + 10.0)
+        np.testing.assert_array_equal(w.adj, Y)
+        np.testing.assert_array_equal(y.val, Y)
+    del OPERATIONS["odd_lpdf"]

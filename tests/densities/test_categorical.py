@@ -1,0 +1,198 @@
+"""Densities on the simplex, of counts, of categories and of ordered categories: 50 digits, identities, limits, refusals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from functions.matrices import worst_error
+from multivariate import CUTS, CUTS_2, MU, P, Y, expect_refusal
+
+import varmat as vm
+from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
+from varmat.densities.ordered import ordered_logistic_lpmf
+from varmat.densities.simplex import dirichlet_lpdf, multinomial_lpmf
+
+INF = math.inf
+ALPHA = np.array([1.2, 0.7, 3.1])
+THETAS, ALPHAS = np.array([[0.25, 0.25, 0.5], [1e-9, 0.25, 0.75 - 1e-9]]), np.array([[1.0, 0.5, 80.0], [2.5, 1e-3, 1.0]])
+COUNTS = np.array([[3, 1, 4], [0, 2, 7]])
+N = np.array([1, 3, 3, 2])
+
+
+def elements(x: Any, i: int, k: int = 3) -> list[Any]:
+    """The elements of a vector, or of row i of a matrix; None outside it."""
+    return [x[i, j] if x.cols > 1 else x[j] for j in range(k)]
+
+
+def rows(*arguments: Any) -> range:
+    return range(max(x.rows if x.cols > 1 else 1 for x in arguments))
+
+
+def dirichlet(theta: Any, alpha: Any) -> Any:
+    total = mp.mpf(0)
+    for i in rows(theta, alpha):
+        t, a = elements(theta, i), elements(alpha, i)
+        total += mp.loggamma(mp.fsum(a)) + mp.fsum((b - 1) * mp.log(x) - mp.loggamma(b) for x, b in zip(t, a, strict=True))
+    return total
+
+
+def multinomial(counts: Any) -> Any:
+    def exact(theta: Any) -> Any:
+        total = mp.mpf(0)
+        for row in np.atleast_2d(counts).tolist():
+            total += mp.loggamma(sum(row) + 1)
+            total += mp.fsum(n * mp.log(t) - mp.loggamma(n + 1) for n, t in zip(row, elements(theta, 0), strict=True))
+        return total
+
+    return exact
+
+
+def categorical(logit: bool) -> Any:
+    def exact(x: Any) -> Any:
+        total = mp.mpf(0)
+        for i, n in enumerate(N.tolist()):
+            p = elements(x, i)
+            total += p[n - 1] - mp.log(mp.fsum(map(mp.exp, p))) if logit else mp.log(p[n - 1])
+        return total
+
+    return exact
+
+
+def ordered(n: Any) -> Any:
+    def logistic(x: Any) -> Any:
+        return 1 / (1 + mp.exp(-x))
+
+    def exact(eta: Any, cuts: Any) -> Any:
+        total = mp.mpf(0)
+        for i, category in enumerate(np.ravel(n).tolist()):
+            x = eta if isinstance(eta, mp.mpf) else eta[i]
+            c = elements(cuts, i)
+            below = 1 if category == 1 else logistic(x - c[category - 2])
+            total += mp.log(below - (0 if category == 4 else logistic(x - c[category - 1])))
+        return total
+
+    return exact
+
+
+ETA = np.array([0.4, -0.3, 1.3, 2.0])
+EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
+    "dirichlet": (dirichlet_lpdf, dirichlet, [P, ALPHA]),
+    "dirichlet, rows": (dirichlet_lpdf, dirichlet, [THETAS, ALPHAS]),
+    "dirichlet, one alpha": (dirichlet_lpdf, dirichlet, [THETAS, ALPHA]),
+    "dirichlet, one theta": (dirichlet_lpdf, dirichlet, [P, ALPHAS]),
+    "multinomial": (lambda theta: multinomial_lpmf(COUNTS[0], theta), multinomial(COUNTS[0]), [P]),
+    "multinomial, rows": (lambda theta: multinomial_lpmf(COUNTS, theta), multinomial(COUNTS), [P]),
+    "categorical": (lambda theta: categorical_lpmf(N, theta), categorical(False), [P]),
+    "categorical, rows": (lambda theta: categorical_lpmf(N, theta), categorical(False), [np.stack([P, *THETAS, P])]),
+    "categorical_logit": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True), [MU]),
+    "categorical_logit, rows": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True), [Y]),
+    "categorical_logit, far": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True), [np.array([0.1, 900.0, 31.0])]),
+    **{
+        f"ordered, {category}": (lambda eta, c, n=category: ordered_logistic_lpmf(n, eta, c), ordered(category), [0.4, CUTS])
+        for category in (1, 2, 3, 4)
+    },
+    "ordered, batch": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [ETA, CUTS]),
+    "ordered, rows": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [ETA, np.stack([CUTS, CUTS_2, CUTS, CUTS_2])]),
+    "ordered, far": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [30.0 * ETA, CUTS]),
+    "ordered, narrow": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [ETA, 0.3 + np.array([0.0, 1e-9, 2e-9])]),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name: str) -> None:
+    f, exact, args = EXACT[name]
+    assert worst_error(f, exact, args) < 2e-15
+
+
+def test_counts_are_categories_added_up() -> None:
+    counts = np.bincount(N - 1, minlength=3)
+    expected = vm.value_and_grad(lambda theta: multinomial_lpmf(counts, theta, propto=True))(P)
+    value, gradient = vm.value_and_grad(lambda theta: categorical_lpmf(N, theta))(P)
+    assert value == pytest.approx(expected[0], rel=1e-15)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-15)
+    assert categorical_logit_lpmf(N, np.log(P) + 7.0) == pytest.approx(value, rel=1e-14)
+    assert categorical_lpmf(N, vm.softmax(MU)) == pytest.approx(categorical_logit_lpmf(N, MU), rel=1e-14)
+
+
+def test_two_ordered_categories_are_logistic() -> None:
+    for n in (1, 2):
+        expected = -np.logaddexp(0.0, (1 if n == 1 else -1) * (ETA - 0.7)).sum()
+        assert ordered_logistic_lpmf(n, ETA, [0.7]) == pytest.approx(expected, rel=1e-14)
+    total = sum(math.exp(ordered_logistic_lpmf(n, 0.4, CUTS)) for n in (1, 2, 3, 4))
+    assert total == pytest.approx(1.0, rel=1e-14)
+
+
+LIMITS: list[tuple[Any, Any, Any, Any]] = [
+    # A term that is zero times the logarithm of zero is not there.
+    (lambda theta: multinomial_lpmf([0, 1, 1], theta, propto=True), np.array([0.0, 0.5, 0.5]), 2 * math.log(0.5), [0.0, 2.0, 2.0]),
+    (lambda theta: categorical_lpmf(2, theta), np.array([0.0, 1.0]), 0.0, [0.0, 1.0]),
+    (lambda theta: categorical_lpmf(1, theta), np.array([0.0, 1.0]), -INF, [INF, 0.0]),
+    (lambda theta: multinomial_lpmf([2, 1], theta, propto=True), np.array([0.0, 1.0]), -INF, [INF, 1.0]),
+    (lambda theta: dirichlet_lpdf(theta, [1.0, 1.0]), np.array([0.0, 1.0]), 0.0, [0.0, 0.0]),
+    (lambda theta: dirichlet_lpdf(theta, [3.0, 1.0]), np.array([0.0, 1.0]), -INF, [INF, 0.0]),
+    (lambda theta: dirichlet_lpdf(theta, [0.5, 1.0]), np.array([0.0, 1.0]), INF, [-INF, 0.0]),
+    (lambda beta: categorical_logit_lpmf([1, 1], beta), np.array([800.0, 0.0, -800.0]), 0.0, [0.0, 0.0, 0.0]),
+    (lambda c: ordered_logistic_lpmf(1, 1000.0, c), np.array([0.0, 1.0]), -1000.0, [1.0, 0.0]),
+    (lambda c: ordered_logistic_lpmf(3, -1000.0, c), np.array([0.0, 1.0]), -1001.0, [0.0, -1.0]),
+]
+
+
+@pytest.mark.parametrize(("f", "x", "value", "gradient"), LIMITS)
+def test_limits(f: Any, x: Any, value: float, gradient: Any) -> None:
+    result = vm.value_and_grad(f)(x)
+    assert result[0] == pytest.approx(value, rel=1e-14)
+    np.testing.assert_allclose(result[1], gradient, rtol=1e-14)
+    forward = vm.jvp(f, (x,), (np.eye(len(x))[0],))
+    assert forward[1] == pytest.approx(gradient[0], rel=1e-14)
+
+
+def test_many_observations_of_one_category() -> None:
+    n = np.random.default_rng(1).integers(1, 4, size=10_000)
+    value, gradient = vm.value_and_grad(lambda theta: categorical_lpmf(n, theta))(P)
+    counts = np.bincount(n - 1)
+    assert value == pytest.approx(math.fsum(counts * np.log(P)), rel=1e-14)
+    np.testing.assert_allclose(gradient, counts / P, rtol=1e-15)
+
+
+REFUSALS: list[tuple[Any, Any, Any, str]] = [
+    (dirichlet_lpdf, (P, np.array([1.0, 0.0, 1.0])), vm.DomainError, "prior sample sizes[1] is 0.0, but must be positive!"),
+    (dirichlet_lpdf, (P, ALPHA[:2]), vm.ShapeError,
+     "probabilities has shape (3,), but must go with prior sample sizes, of shape (2,)!"),
+    (dirichlet_lpdf, (P, 1.0), vm.ShapeError, "probabilities has shape (3,), but must go with prior sample sizes, of shape ()!"),
+    (dirichlet_lpdf, (THETAS, np.ones((3, 3))), vm.ShapeError,
+     "probabilities has shape (2, 3), but must go with prior sample sizes, of shape (3, 3)!"),
+    (multinomial_lpmf, ([3, 1, 4], np.array([0.25, 0.5, 0.5])), vm.DomainError,
+     "sum(Probabilities parameter) is 1.25, but must be 1!"),
+    (multinomial_lpmf, ([3, 1, 4], np.array([-0.25, 0.5, 0.75])), vm.DomainError,
+     "Probabilities parameter[0] is -0.25, but must be nonnegative!"),
+    (multinomial_lpmf, ([3, 1], P), vm.ShapeError,
+     "Number of trials variable has shape (2,), but must go with Probabilities parameter, of shape (3,)!"),
+    (categorical_lpmf, (1, np.array([[0.5, 0.5], [0.5, 0.75]])), vm.DomainError,
+     "sum(Probabilities parameter[1]) is 1.25, but must be 1!"),
+    (categorical_lpmf, (1, 1.0), vm.ShapeError, "Probabilities parameter has shape (), but must be a vector (or a stack of them)!"),
+    (categorical_lpmf, (N, THETAS), vm.ShapeError, "Number of categories has shape (4,), but must broadcast with (2,)!"),
+    (categorical_lpmf, (1, np.empty(0)), vm.DomainError, "sum(Probabilities parameter) is 0.0, but must be 1!"),
+    (categorical_logit_lpmf, (1, np.array([0.0, INF])), vm.DomainError, "log odds parameter[1] is inf, but must be finite!"),
+    (categorical_logit_lpmf, (N, Y[:2]), vm.ShapeError,
+     "categorical outcome out of support has shape (4,), but must broadcast with (2,)!"),
+    (ordered_logistic_lpmf, (1, INF, CUTS), vm.DomainError, "Location parameter is inf, but must be finite!"),
+    (ordered_logistic_lpmf, (1, 0.0, np.array([-INF, 1.0])), vm.DomainError, "Cut-points[0] is -inf, but must be finite!"),
+    (ordered_logistic_lpmf, (1, 0.0, np.array([0.0, 2.0, 1.0])), vm.DomainError,
+     "Cut-points[2] is 1.0, but must be greater than Cut-points[1], 2.0!"),
+    (ordered_logistic_lpmf, (1, 0.0, np.array([[0.0, 1.0], [1.0, 1.0]])), vm.DomainError,
+     "Cut-points[1, 1] is 1.0, but must be greater than Cut-points[1, 0], 1.0!"),
+    (ordered_logistic_lpmf, (1, 0.0, 1.0), vm.ShapeError, "Cut-points has shape (), but must be a vector (or a stack of them)!"),
+    (ordered_logistic_lpmf, (N, np.zeros(3), CUTS), vm.ShapeError,
+     "Location parameter has shape (3,), but must broadcast with (4,)!"),
+    (ordered_logistic_lpmf, (N, 0.0, np.stack([CUTS, CUTS])), vm.ShapeError,
+     "Random variable has shape (4,), but must broadcast with (2,)!"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS, ids=[m for *_, m in REFUSALS])
+def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
+    expect_refusal(f, args, error, message)

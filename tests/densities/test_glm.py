@@ -1,0 +1,301 @@
+"""Fused densities of generalised linear models: against Stan Math, 50-digit arithmetic and the same written out in NumPy."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import pickle
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import stan
+
+import varmat as vm
+from varmat.densities import glm
+from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
+from varmat.testing import expect_ad, expect_ad_matvar
+
+X = np.array([[0.3, -1.2], [1.1, 0.4], [-0.7, 0.8]])
+BETA = np.array([0.6, -0.9])
+ALPHAS, SIGMAS, Y = np.array([0.25, -0.1, 0.5]), np.array([1.3, 0.7, 2.0]), np.array([0.7, -1.2, 2.1])
+BITS, COUNTS = np.array([1, 0, 1]), np.array([3, 0, 5])
+FAMILIES = {"normal": normal_id_glm_lpdf, "bernoulli": bernoulli_logit_glm_lpmf, "poisson": poisson_log_glm_lpmf}
+
+
+@pytest.mark.parametrize("entry", stan.entries("glm"))
+def test_agrees_with_stan(entry):
+    f = getattr(glm, entry["function"])
+    stan.check(f.proportional if entry.get("propto") else f, entry, rtol=1e-15)
+
+
+@pytest.mark.parametrize("entry", stan.entries("glm", throws=True))
+def test_refuses_as_stan_does(entry):
+    f, args = getattr(glm, entry["function"]), stan.arguments(entry)
+    title, rule = entry["message"].split(": ", 1)[1].split(" is ")[0].split("[")[0], entry["message"].rsplit("must be ", 1)[-1]
+    if entry["case"] == "size_mismatch":
+        with pytest.raises(vm.ShapeError, match=rf"^{f.name}: "):
+            f(*args)
+    elif title == "Vector of dependent variables" and f is not normal_id_glm_lpdf:
+        # Stan raises; here an impossible observation has the mass zero.
+        assert f(*args) == -math.inf
+    else:
+        with pytest.raises(vm.DomainError, match=rf"^{f.name}: {title}.* is .*, but must be {rule}"):
+            f(*args)
+
+
+def normal(y: Any, eta: Any, sigma: Any) -> Any:
+    return -(((y - eta) / sigma) ** 2) / 2 - mp.log(sigma) - mp.log(2 * mp.pi) / 2
+
+
+def bernoulli(y: Any, eta: Any) -> Any:
+    return -mp.log(1 + mp.exp(-(2 * y - 1) * eta))
+
+
+def poisson(y: Any, eta: Any) -> Any:
+    return y * eta - mp.exp(eta) - mp.loggamma(y + 1)
+
+
+EXACT = {
+    "normal": (normal, (Y, X, 0.25, BETA, 1.3)),
+    "normal, rows": (normal, (Y, X, ALPHAS, BETA, SIGMAS)),
+    "normal, far": (normal, (1e3 * Y, X, -40.0, 30 * BETA, 0.01)),
+    "normal, wide": (normal, (Y, 1e-6 * X, 1e-3, 1e6 * BETA, 1e4)),
+    "bernoulli": (bernoulli, (BITS, X, 0.25, BETA)),
+    "bernoulli, certain": (bernoulli, (np.array([1, 1, 1]), X, 60.0, BETA)),
+    "bernoulli, surprised": (bernoulli, (np.array([0, 1, 0]), X, np.array([700.0, -900.0, 30.0]), BETA)),
+    "poisson": (poisson, (COUNTS, X, 0.25, BETA)),
+    "poisson, large": (poisson, (np.array([90, 110, 5000]), X, np.array([4.0, 5.0, 8.0]), BETA)),
+    "poisson, rare": (poisson, (np.array([0, 0, 1]), X, -30.0, BETA)),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_agrees_with_fifty_digits(name):
+    density, args = EXACT[name]
+    f = FAMILIES[name.split(",")[0]]
+    shapes = [np.shape(a) for a in args]
+
+    def exact(*flat: Any) -> Any:
+        parts, at = [], 0
+        for shape in shapes:
+            size = math.prod(shape)
+            parts.append(np.array(flat[at : at + size], dtype=object).reshape(shape))
+            at += size
+        y, x, alpha, beta, *others = parts
+        eta = np.broadcast_to(alpha, 3) + np.array([sum(a * b for a, b in zip(row, beta, strict=True)) for row in x])
+        return mp.fsum(density(*items) for items in zip(y, eta, *(np.broadcast_to(o, 3) for o in others), strict=True))
+
+    flat = [mp.mpf(float(v)) for a in args for v in np.ravel(a)]
+    variable = tuple(i for i in range(len(args)) if i or f is normal_id_glm_lpdf)
+    value, gradients = vm.value_and_grad(f, variable)(*args)
+    ours = np.concatenate([np.ravel(g) for g in gradients])
+    with mp.workdps(50):
+        first = 0 if f is normal_id_glm_lpdf else len(np.ravel(args[0]))
+        orders = [tuple(int(i == j) for j in range(len(flat))) for i in range(first, len(flat))]
+        truth = [float(mp.diff(exact, tuple(flat), order)) for order in orders]
+        np.testing.assert_allclose(value, float(exact(*flat)), rtol=2e-15)
+    # Sums over observations of derivatives of either sign have lost what cancels.
+    np.testing.assert_allclose(ours, truth, rtol=5e-14, atol=1e-16 * np.max(np.abs(truth)))
+
+
+STRIDED = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3]
+CASES = {
+    "all variable": (normal_id_glm_lpdf, Y, X, ALPHAS, BETA, SIGMAS),
+    "scalars": (normal_id_glm_lpdf, Y, X, 0.25, BETA, 1.3),
+    "one y": (normal_id_glm_lpdf, 0.7, X, ALPHAS, BETA, 1.3),
+    "a row": (normal_id_glm_lpdf, Y, X[0], 0.25, BETA, SIGMAS),
+    "a row, all scalars": (normal_id_glm_lpdf, 0.7, X[0], 0.25, BETA, 1.3),
+    "a row of a matrix": (normal_id_glm_lpdf, Y, X[:1], 0.25, BETA, 1.3),
+    "a row, one intercept each": (normal_id_glm_lpdf, 0.7, X[:1], ALPHAS, BETA, 1.3),
+    "size one": (normal_id_glm_lpdf, Y[:1], X, ALPHAS[:1], BETA, SIGMAS[:1]),
+    "fortran": (normal_id_glm_lpdf, Y, np.asfortranarray(X), ALPHAS, BETA, 1.3),
+    "strided": (normal_id_glm_lpdf, Y[::-1], STRIDED[::-1], ALPHAS[::-1], BETA[::-1], SIGMAS[::-1]),
+    "no rows": (normal_id_glm_lpdf, np.empty(0), np.empty((0, 2)), 0.25, BETA, 1.3),
+    "no columns": (normal_id_glm_lpdf, Y, np.empty((3, 0)), ALPHAS, np.empty(0), 1.3),
+    "bernoulli": (bernoulli_logit_glm_lpmf, BITS, X, 0.25, BETA),
+    "bernoulli, rows": (bernoulli_logit_glm_lpmf, BITS, X, ALPHAS, BETA),
+    "bernoulli, a row": (bernoulli_logit_glm_lpmf, BITS, X[0], 0.25, BETA),
+    "bernoulli, one y": (bernoulli_logit_glm_lpmf, 1, X, 0.0, BETA),
+    "bernoulli, impossible": (bernoulli_logit_glm_lpmf, np.array([0, 2, 1]), X, 0.0, BETA),
+    "poisson": (poisson_log_glm_lpmf, COUNTS, X, 0.25, BETA),
+    "poisson, rows": (poisson_log_glm_lpmf, COUNTS, X, ALPHAS, BETA),
+    "poisson, one y": (poisson_log_glm_lpmf, 2, X, 0.0, BETA),
+    "poisson, no rows": (poisson_log_glm_lpmf, np.empty(0, int), np.empty((0, 2)), 0.25, BETA),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_all_routes_agree(case):
+    expect_ad(*case)
+
+
+@pytest.mark.parametrize("name", ["all variable", "a row", "bernoulli", "poisson, rows"])
+def test_matvars_agree(name):
+    expect_ad_matvar(*CASES[name])
+
+
+def unfused(name: str, y: Any, x: Any, alpha: Any, beta: Any, *sigma: Any) -> Any:
+    """Value and gradients, in plain NumPy without blocks."""
+    eta = alpha + x @ beta
+    if name == "normal":
+        z = (y - eta) / sigma[0]
+        w = z / sigma[0]
+        elements, in_sigma = -0.5 * z * z - np.log(sigma[0]) - 0.5 * math.log(2 * math.pi), (z * z - 1) / sigma[0]
+        last = [in_sigma if np.ndim(sigma[0]) else np.sum(in_sigma)]
+    elif name == "bernoulli":
+        elements, w, last = y * eta - np.logaddexp(0, eta), y - 1 / (1 + np.exp(-eta)), []
+    else:
+        elements, w, last = y * eta - np.exp(eta) - np.vectorize(math.lgamma)(y + 1.0), y - np.exp(eta), []
+    return math.fsum(elements), [w[:, None] * beta, w if np.ndim(alpha) else np.sum(w), w @ x, *last]
+
+
+@pytest.mark.parametrize("layout", ["c", "fortran", "strided", "small blocks", "one wide block"])
+@pytest.mark.parametrize("rows", [False, True], ids=["scalar intercept", "intercepts"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_many_blocks(name, rows, layout, monkeypatch):
+    rng = np.random.default_rng(5)
+    n, m = 9001, 7
+    monkeypatch.setattr(glm, "BLOCK_BYTES", {"small blocks": 1000, "one wide block": 1 << 30}.get(layout, glm.BLOCK_BYTES))
+    monkeypatch.setattr(glm, "MOST_ROWS", 1 << 20 if layout == "one wide block" else glm.MOST_ROWS)
+    x = rng.normal(size=(n, m))
+    x = np.asfortranarray(x) if layout == "fortran" else np.repeat(x, 2, axis=1)[:, ::2] if layout == "strided" else x
+    beta, alpha = rng.normal(size=m) / 3, rng.normal(size=n) / 3 if rows else 0.4
+    eta = alpha + x @ beta
+    y = {"normal": eta + rng.normal(size=n), "bernoulli": rng.integers(0, 2, n), "poisson": rng.poisson(np.exp(eta))}[name]
+    args = (x, alpha, beta, *([rng.uniform(0.5, 2.0, n) if rows else 1.3] if name == "normal" else []))
+    expected, gradients = unfused(name, y, *args)
+    f = FAMILIES[name]
+    value, ours = vm.value_and_grad(f, tuple(range(1, 1 + len(args))))(y, *args)
+    assert f(y, *args) == pytest.approx(expected, rel=1e-13)
+    assert value == pytest.approx(expected, rel=1e-13)
+    for a, b in zip(ours, gradients, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.max(np.abs(b)))
+
+
+@pytest.mark.parametrize("name", ["scalars", "all variable", "bernoulli", "poisson"])
+def test_variables_one_at_a_time(name):
+    f, *args = CASES[name]
+    first = 1 if f.support else 0
+    everything = vm.value_and_grad(f, tuple(range(first, len(args))))(*args)[1]
+    for i in range(first, len(args)):
+        np.testing.assert_allclose(vm.value_and_grad(f, i)(*args)[1], everything[i - first], rtol=1e-15)
+
+
+@pytest.mark.parametrize(("f", "y", "dropped"), [
+    (normal_id_glm_lpdf, Y, {"sigma": 3 * math.log(1.3), "constants": 1.5 * math.log(2 * math.pi)}),
+    (bernoulli_logit_glm_lpmf, BITS, {}),
+    (poisson_log_glm_lpmf, COUNTS, {"constants": math.lgamma(4) + math.lgamma(6)}),
+], ids=FAMILIES)  # fmt: skip
+def test_propto_drops_what_is_data(f, y, dropped):
+    args = (y, X, 0.25, BETA, *([1.3] if f is normal_id_glm_lpdf else []))
+    full, everything = f(*args), sum(dropped.values())
+    assert vm.value_and_grad(f.proportional, 3)(*args)[0] == pytest.approx(full + everything, rel=1e-14)
+    last = len(args) - 1
+    kept = everything - dropped.get("sigma", 0.0) if f is normal_id_glm_lpdf else everything
+    assert vm.value_and_grad(f.proportional, last)(*args)[0] == pytest.approx(full + kept, rel=1e-14)
+    assert f(*args, propto=True) == 0.0
+    gradients = (vm.value_and_grad(each, (1, 2, 3))(*args)[1] for each in (f, f.proportional))
+    for a, b in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+DEPENDENT, INDEPENDENT = "Vector of dependent variables", "Matrix of independent variables"
+BAD_ARGUMENTS = [
+    (normal_id_glm_lpdf, (np.array([1.0, np.nan, 0.0]), X, 0.0, BETA, 1.0), f"{DEPENDENT}[1] is nan, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, np.where(X == 0.4, np.inf, X), 0.0, BETA, 1.0), f"{INDEPENDENT}[1, 1] is inf, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, X, -np.inf, BETA, 1.0), "Intercept is -inf, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, X, np.array([0, 0, np.nan]), BETA, 1.0), "Intercept[2] is nan, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, X, 0.0, np.array([0.0, np.inf]), 1.0), "Weight vector[1] is inf, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, X, 0.0, BETA, 0.0), "Scale vector is 0.0, but must be positive finite!"),
+    (normal_id_glm_lpdf, (Y, X, 0.0, BETA, np.array([1.0, np.inf, 1.0])), "Scale vector[1] is inf, but must be positive finite!"),
+    (normal_id_glm_lpdf, (np.empty(0), X[:0], np.nan, BETA, 1.0), "Intercept is nan, but must be finite!"),
+    (bernoulli_logit_glm_lpmf, (np.array([0, np.nan, 3]), X, 0.0, BETA), f"{DEPENDENT}[1] is nan, but must be not nan!"),
+    (bernoulli_logit_glm_lpmf, (BITS, X, np.nan, BETA), "Intercept is nan, but must be finite!"),
+    (poisson_log_glm_lpmf, (COUNTS, np.where(X == 0.4, np.nan, X), 0.0, BETA), f"{INDEPENDENT}[1, 1] is nan, but must be finite!"),
+    (poisson_log_glm_lpmf, (COUNTS, X, 0.0, BETA * np.inf), "Weight vector[0] is inf, but must be finite!"),
+]
+
+
+@pytest.mark.parametrize("propto", [False, True])
+@pytest.mark.parametrize(("f", "args", "message"), BAD_ARGUMENTS, ids=[m for _, _, m in BAD_ARGUMENTS])
+def test_arguments_outside_their_domain(f, args, message, propto):
+    for variable in (False, True):
+        with vm.nested() as tape, pytest.raises(vm.DomainError) as caught:
+            f(args[0], *(vm.var(x) if variable else x for x in args[1:]), propto=propto)
+        assert str(caught.value).startswith(f"{f.name}: {message}")
+        assert not tape
+
+
+@pytest.mark.parametrize(("args", "message"), [
+    ((Y, X, 0.0, np.ones(3), 1.0), r"Weight vector has shape \(3,\), but must have the shape \(2,\)!"),
+    ((Y, X, 0.0, 1.0, 1.0), r"Weight vector has shape \(\), but must have the shape \(2,\)!"),
+    ((Y, X[:2], 0.0, BETA, 1.0), rf"{DEPENDENT} has shape \(3,\), but must be a scalar or have the shape \(2,\)!"),
+    ((Y, X, np.zeros(2), BETA, 1.0), r"Intercept has shape \(2,\), but must be a scalar or have the shape \(3,\)!"),
+    ((Y[:, None], X, 0.0, BETA, 1.0), rf"{DEPENDENT} has shape \(3, 1\), but must be a scalar or have "),
+    ((Y, X[0], np.zeros(2), BETA, 1.0), r"Intercept has shape \(2,\), but must be a scalar or have the shape \(3,\)!"),
+    ((Y, X, 0.0, BETA, np.ones((3, 3))), r"Scale vector has shape \(3, 3\), but must be a scalar or have the shape \(3,\)!"),
+    ((Y, X[None], 0.0, BETA, 1.0), rf"{INDEPENDENT} has shape \(1, 3, 2\), but must be a matrix, or a vector: one row!"),
+    ((Y, 2.0, 0.0, BETA, 1.0), rf"{INDEPENDENT} has shape \(\), but must be a matrix, or a vector: one row!"),
+])  # fmt: skip
+def test_shapes_that_do_not_fit(args, message):
+    with pytest.raises(vm.ShapeError, match=rf"^normal_id_glm_lpdf: {message}"):
+        normal_id_glm_lpdf(*args)
+
+
+@pytest.mark.parametrize(("f", "y"), [
+    (bernoulli_logit_glm_lpmf, [1, 2, 0]), (bernoulli_logit_glm_lpmf, [0.5, 1, 0]), (bernoulli_logit_glm_lpmf, -1),
+    (poisson_log_glm_lpmf, [3, -1, 0]), (poisson_log_glm_lpmf, [0.5, 1, 0]), (poisson_log_glm_lpmf, math.inf),
+])  # fmt: skip
+def test_observations_outside_the_support(f, y):
+    value, gradients = vm.value_and_grad(f, (1, 2, 3))(y, X, 0.25, BETA)
+    assert value == -math.inf
+    assert not any(np.any(g) for g in gradients)
+    assert vm.jvp(lambda beta: f(y, X, 0.25, beta), (BETA,), (BETA,)) == (-math.inf, 0.0)
+    with pytest.raises(vm.DomainError, match="Intercept is nan"):
+        f(y, X, np.nan, BETA)
+
+
+def test_overflow_is_no_error():
+    value, g = vm.value_and_grad(poisson_log_glm_lpmf, 2)(COUNTS, X, 800.0, BETA)
+    assert (value, g) == (-math.inf, -math.inf)
+    value, g = vm.value_and_grad(bernoulli_logit_glm_lpmf, 2)(np.array([0, 0, 1]), X, 1e6, BETA)
+    assert value == pytest.approx(-2e6, rel=1e-6)
+    assert g == -2.0
+
+
+@pytest.mark.parametrize("f", [bernoulli_logit_glm_lpmf, poisson_log_glm_lpmf])
+def test_a_discrete_observation_is_no_variable(f):
+    for y in (vm.var(BITS), [vm.var(1.0), 0, 1]):
+        with pytest.raises(TypeError, match=rf"^{f.name}: Vector of dependent variables is a variable, but has no derivative"):
+            f(y, X, 0.25, BETA)
+        with pytest.raises(TypeError, match="it is discrete"):
+            f(y=y, X=X, alpha=0.25, beta=BETA, propto=True)
+
+
+def test_gradients_are_new_arrays():
+    big = np.random.default_rng(1).normal(size=(20_000, 2))
+    y, alpha = big[:, 0].copy(), big[:, 1].copy()
+    f = vm.value_and_grad(normal_id_glm_lpdf, (0, 1, 2, 3, 4))
+    kept = f(y, big, alpha, BETA, 1.3)[1]
+    first = [np.array(g) for g in kept]
+    f(2 * y, big, alpha, BETA, 1.3)
+    for a, b in zip(kept, first, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert not any(np.shares_memory(a, x) for x in (y, big, alpha))
+
+
+def test_integers_and_lists():
+    args = [1, 2, 3], [[1, 2], [3, 4], [5, 6]], 0, [0, 1], 2
+    value = normal_id_glm_lpdf(*args)
+    assert type(value) is float
+    assert value == pytest.approx(unfused("normal", *(np.array(x, float) for x in args))[0], rel=1e-15)
+
+
+def test_names_and_documentation():
+    assert str(inspect.signature(normal_id_glm_lpdf)) == "(y, X, alpha, beta, sigma, *, propto=False)"
+    assert poisson_log_glm_lpmf.proportional.name == "poisson_log_glm_lupmf"
+    for f in FAMILIES.values():
+        assert f.__doc__.startswith("Log ")
+        assert pickle.loads(pickle.dumps(f)) is f

@@ -1,0 +1,228 @@
+"""Hidden Markov models: against Stan Math, the sum over all paths in 50-digit arithmetic, and chains that can be solved exactly."""
+
+from __future__ import annotations
+
+import itertools
+
+import mpmath as mp
+import numpy as np
+import pytest
+import stan
+
+import varmat as vm
+from varmat.densities import hmm
+from varmat.densities.hmm import hmm_hidden_state_prob, hmm_marginal
+from varmat.testing import expect_ad, expect_ad_matvar
+
+rng = np.random.default_rng(7)
+value_and_grad = vm.value_and_grad(hmm_marginal, (0, 1, 2))
+
+
+def simplexes(x):
+    e = np.exp(x)
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def free_chain(states, times, spread=1.0):
+    return rng.normal(size=(states, times)) * spread, rng.normal(size=(states, states)), rng.normal(size=states)
+
+
+def chain(*args):
+    log_omegas, gamma, rho = free_chain(*args)
+    return log_omegas, simplexes(gamma), simplexes(rho)
+
+
+@pytest.mark.parametrize("entry", stan.entries("hmm"))
+def test_agrees_with_stan(entry):
+    if entry["function"] == "hmm_marginal":
+        # Stan takes the exponential of log densities as they are: at -700 that has lost three digits, see below.
+        stan.check(hmm_marginal, entry, rtol=2e-13)
+    else:
+        np.testing.assert_allclose(hmm_hidden_state_prob(*stan.arguments(entry)), entry["output"], rtol=1e-15)
+
+
+@pytest.mark.parametrize("entry", stan.entries("hmm", throws=True))
+def test_refuses_as_stan_does(entry):
+    with pytest.raises(vm.ShapeError, match=r"^hmm_marginal: Gamma has shape \(2, 3\), but must be of shape \(2, 2\)!$"):
+        hmm_marginal(*stan.arguments(entry))
+
+
+def paths(log_omegas, gamma, rho):
+    """The marginal as the sum over all paths."""
+    states, times = log_omegas.shape
+    total = mp.mpf(0)
+    for path in itertools.product(range(states), repeat=times):
+        product = rho[path[0]]
+        for i, j in itertools.pairwise(path):
+            product *= gamma[i, j]
+        total += product * mp.exp(mp.fsum(log_omegas[k, t] for t, k in enumerate(path)))
+    return mp.log(total)
+
+
+BANDED = np.array([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 1.0]])
+REVERSAL = np.array([[0.0, -900.0, 0.0], [-5.0, 0.0, -2000.0]])
+EXACT = {
+    "two states": chain(2, 4),
+    "three states": chain(3, 2),
+    "one state": chain(1, 3),
+    "one time": chain(3, 1),
+    "far below zero": (np.array([[-0.3, -1.2, -0.8, -700.0], [-2.0, -0.4, -1.5, -705.0]]), *chain(2, 1)[1:]),
+    "unlike": chain(2, 4, 400.0),
+    "left to right": (rng.normal(size=(3, 3)), BANDED, np.array([1.0, 0.0, 0.0])),
+    # What is left behind by far at one time is the likeliest path in the end.
+    "lost": (REVERSAL, np.eye(2), np.array([0.5, 0.5])),
+    "lost, almost": (REVERSAL, np.array([[1.0, 0.0], [1e-300, 1.0]]), np.array([0.5, 0.5])),
+    "lost backward": (REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
+    "not lost": (REVERSAL, np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])),
+    "periodic": (rng.normal(size=(2, 4)), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, 0.0])),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_agrees_with_fifty_digits(name):
+    args = EXACT[name]
+    value, gradients = value_and_grad(*args)
+    shapes, splits = [a.shape for a in args], np.cumsum([a.size for a in args])[:-1]
+
+    def exact(*flat):
+        parts = np.split(np.array(flat, dtype=object), splits)
+        return paths(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
+
+    flat = tuple(mp.mpf(float(v)) for a in args for v in a.ravel())
+    with mp.workdps(50):
+        truth = float(exact(*flat))
+    assert value == pytest.approx(truth, rel=1e-14)
+    with mp.workdps(1500):
+        h = mp.mpf(10) ** -1300
+        at = exact(*flat)
+        slopes = [float((exact(*(v + h * (i == j) for j, v in enumerate(flat))) - at) / h) for i in range(len(flat))]
+    ours = np.concatenate([g.ravel() for g in gradients])
+    np.testing.assert_allclose(ours, slopes, rtol=1e-12, atol=1e-290)
+
+
+def free(log_omegas, gamma, rho):
+    """The marginal of any numbers."""
+    return hmm_marginal(log_omegas, simplexes(gamma), simplexes(rho))
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (3, 2), (2, 1), (1, 3)], ids=str)
+def test_all_routes_agree(shape):
+    args = free_chain(*shape)
+    expect_ad(free, *args)
+    expect_ad_matvar(free, *args)
+
+
+def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
+    monkeypatch.setattr(hmm, "LONG", 4)
+    args = free_chain(2, 8)
+    expect_ad(free, *args)
+    expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), np.asfortranarray(args[0])[:, ::-1])
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_state_probabilities_are_differentiable(n):
+    expect_ad(lambda x, g, r: hmm_hidden_state_prob(x, simplexes(g), simplexes(r)), *free_chain(2, n))
+
+
+@pytest.mark.parametrize("times", [2, 51, 99, 400])
+@pytest.mark.parametrize("states", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["connected", "banded", "with impossible observations", "unlike"])
+def test_pieces_and_logarithms_give_the_same(states, times, kind, monkeypatch):
+    log_omegas, gamma, rho = chain(states, times, 300.0 if kind == "unlike" else 1.0)
+    if kind == "banded":
+        gamma *= np.abs(np.subtract.outer(np.arange(states), np.arange(states))) <= 1
+        gamma /= gamma.sum(axis=1, keepdims=True)
+    if kind.startswith("with"):
+        log_omegas[0, ::3] = -np.inf if states > 1 else 0.0
+    value, gradients = value_and_grad(log_omegas, gamma, rho)
+    monkeypatch.setattr(hmm, "LONG", 10**9)
+    whole = value_and_grad(log_omegas, gamma, rho)
+    logs = hmm._log_filter(log_omegas, gamma, rho)[0], hmm._log_posterior(log_omegas, gamma, rho)
+    assert (value, whole[0]) == pytest.approx((logs[0], logs[0]), rel=1e-13)
+    for a, b, c in zip(gradients, whole[1], logs[1], strict=True):
+        np.testing.assert_allclose(a, c, rtol=1e-10, atol=1e-13 * np.max(c))
+        np.testing.assert_allclose(b, c, rtol=1e-10, atol=1e-13 * np.max(c))
+    np.testing.assert_allclose(gradients[0].sum(axis=0), np.ones(times), rtol=1e-14)
+
+
+@pytest.mark.parametrize("states", [2, 40])
+def test_long_chains(states):
+    """States that are drawn anew each time make the times independent, so that the marginal is a product."""
+    times = 50_000 if states == 2 else 300
+    log_omegas, _, rho = chain(states, times, 30.0)
+    gamma = np.tile(rho, (states, 1))
+    value, gradients = value_and_grad(log_omegas - 500.0, gamma, rho)
+    joint = np.log(rho)[:, None] + log_omegas
+    top = joint.max(axis=0)
+    sums = np.exp(joint - top).sum(axis=0)
+    assert value == pytest.approx(np.sum(top + np.log(sums) - 500.0), rel=1e-13)
+    expected = np.exp(joint - top) / sums
+    np.testing.assert_allclose(gradients[0], expected, rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(gradients[1], expected[:, :-1] @ (expected[:, 1:] / rho[:, None]).T, rtol=1e-11)
+    np.testing.assert_allclose(hmm_hidden_state_prob(log_omegas, gamma, rho), expected, rtol=1e-11, atol=1e-300)
+
+
+def test_a_long_chain_from_left_to_right():
+    """With one way only through the states the marginal is that of a waiting time."""
+    times, stay = 1500, 0.99
+    log_omegas = np.where(np.arange(times) < 700, [[0.0], [-2.0]], [[-1.0], [0.0]])
+    gamma, rho = np.array([[stay, 1 - stay], [0.0, 1.0]]), np.array([1.0, 0.0])
+    value, (in_log_omegas, *_) = value_and_grad(log_omegas, gamma, rho)
+    jump = np.arange(1, times + 1)
+    before = np.concatenate([[0.0], np.cumsum(log_omegas[0])])[jump]
+    after = np.sum(log_omegas[1]) - np.concatenate([[0.0], np.cumsum(log_omegas[1])])[jump]
+    ways = before + after + (jump - 1) * np.log(stay) + np.where(jump < times, np.log(1 - stay), 0.0)
+    assert value == pytest.approx(np.logaddexp.reduce(ways), rel=1e-13)
+    later = np.logaddexp.accumulate(ways[::-1])[::-1]
+    np.testing.assert_allclose(in_log_omegas[0], np.exp(later - later[0]), rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("times", [3, 100])
+def test_impossible_observations(times):
+    log_omegas, gamma, rho = chain(2, times)
+    log_omegas[:, times // 2] = -np.inf
+    value, gradients = value_and_grad(log_omegas, gamma, rho)
+    assert value == -np.inf
+    assert not any(np.any(g) for g in gradients)
+    assert not np.any(hmm_hidden_state_prob(log_omegas, gamma, rho))
+    # The only state at the start cannot have given the first observation; then: the state cannot be left.
+    starts = np.array([1.0, 0.0])
+    assert hmm_marginal(np.array([[-np.inf] * times, [0.0] * times]), gamma, starts) == -np.inf
+    assert hmm_marginal(np.array([[0.0] + [-np.inf] * (times - 1), [0.0] * times]), np.eye(2), starts) == -np.inf
+
+
+def test_no_times():
+    value, gradients = value_and_grad(np.empty((2, 0)), np.eye(2), np.array([0.5, 0.5]))
+    assert value == 0.0
+    assert [g.shape for g in gradients] == [(2, 0), (2, 2), (2,)]
+    assert not any(np.any(g) for g in gradients)
+
+
+LOGS, GAMMA, RHO = chain(2, 3)
+
+
+@pytest.mark.parametrize("f", [hmm_marginal, hmm_hidden_state_prob])
+@pytest.mark.parametrize(("args", "message"), [
+    ((LOGS, GAMMA, np.array([0.5, 0.6])), r"sum\(rho\) is 1.1, but must be 1 to within 1e-08!"),
+    ((LOGS, GAMMA, np.array([-0.5, 1.5])), r"rho\[0\] is -0.5, but must be nonnegative!"),
+    ((LOGS, GAMMA, np.array([np.nan, 1.0])), r"rho\[0\] is nan, but must be nonnegative!"),
+    ((LOGS, np.array([[0.5, 0.5], [0.75, 0.5]]), RHO), r"sum\(Gamma\)\[1\] is 1.25, but must be 1 to within 1e-08!"),
+    ((LOGS, np.array([[0.5, 0.5], [1.5, -0.5]]), RHO), r"Gamma\[1, 1\] is -0.5, but must be nonnegative!"),
+    ((LOGS[0], GAMMA, RHO), r"log_omegas has shape \(3,\), but must be a matrix"),
+    ((LOGS[:0], GAMMA, RHO), r"log_omegas has shape \(0, 3\), but must be a matrix"),
+    ((LOGS, GAMMA, np.ones(3) / 3), r"rho has shape \(3,\), but must be of shape \(2,\)!"),
+])  # fmt: skip
+def test_refusals(f, args, message):
+    for variable in (False, True):
+        with vm.nested() as tape, pytest.raises((vm.DomainError, vm.ShapeError), match=rf"^{f.__name__}: {message}"):
+            f(*map(vm.var, args) if variable else args)
+        assert not tape
+
+
+def test_types():
+    lists = [[-0.3, -1.2], [-2.0, -0.4]], [[0.7, 0.3], [0.2, 0.8]], [0, 1]
+    assert type(hmm_marginal(*lists)) is float
+    with vm.nested():
+        assert type(hmm_marginal(vm.var(lists[0]), *lists[1:])) is vm.Var
+        assert type(hmm_hidden_state_prob(vm.var(lists[0]), *lists[1:])) is vm.VarMat
+    assert type(hmm_hidden_state_prob(*lists)) is np.ndarray

@@ -1,0 +1,137 @@
+"""Mixtures: against Stan Math, 50-digit arithmetic, and at their limits."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+import stan
+
+import varmat as vm
+from varmat.densities.mixture import log_mix
+from varmat.testing import expect_ad, expect_ad_matvar
+
+THETAS, LPS = np.array([0.2, 0.5, 0.3]), np.array([[-1.2, 0.4, 2.1], [0.3, -900.0, -901.5], [-3.0, -2.5, -40.0], [5.0, 5.0, 5.0]])
+ROWS = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.6, 0.3, 0.1], [1.0, 0.0, 0.0]])
+LP1, LP2 = np.array([0.7, -1200.0, -3.0]), np.array([-0.4, -1201.5, 50.0])
+
+
+@pytest.mark.parametrize("entry", stan.entries("log_mix"))
+def test_agrees_with_stan(entry):
+    stan.check(log_mix, entry, rtol=1e-15)
+
+
+@pytest.mark.parametrize("entry", stan.entries("log_mix", throws=True))
+def test_refuses_as_stan_does(entry):
+    with pytest.raises(vm.DomainError, match=r"^log_mix: theta.* is 1\.[23], but must be in the interval \[0, 1\]!$"):
+        log_mix(*stan.arguments(entry))
+
+
+def exact_two(theta, a, b):
+    return mp.log(theta * mp.exp(a) + (1 - theta) * mp.exp(b))
+
+
+POINTS = [(0.3, 0.7, -0.4), (1e-12, -3.0, -2.0), (0.75, -1200.0, -1201.5), (1e-200, 400.0, -10.0), (0.5, 0.0, 0.0)]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_two_agree_with_exact_arithmetic(point):
+    value, gradients = vm.value_and_grad(log_mix, (0, 1, 2))(*point)
+    with mp.workdps(500):  # for differences much smaller than the smallest probability
+        at = tuple(map(mp.mpf, point))
+        truth = [float(mp.diff(exact_two, at, order, h=mp.mpf(10) ** -240)) for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
+        assert value == pytest.approx(float(exact_two(*at)), rel=1e-15)
+    np.testing.assert_allclose(gradients, truth, rtol=2e-13, atol=1e-200)
+
+
+@pytest.mark.parametrize("theta", [THETAS, ROWS], ids=["for all", "for each"])
+@pytest.mark.parametrize("rows", [slice(None), 0], ids=["matrix", "vector"])
+def test_many_agree_with_fifty_digits(theta, rows):
+    theta, lps = theta[rows] if theta.ndim == 2 else theta, LPS[rows]
+    value, (in_theta, in_lps) = vm.value_and_grad(log_mix, (0, 1))(theta, lps)
+    with mp.workdps(50):
+        total, ratios = mp.mpf(0), []
+        for p, row in zip(np.broadcast_to(theta, lps.shape).reshape(-1, 3), lps.reshape(-1, 3), strict=True):
+            density = mp.fdot(map(mp.mpf, p), map(mp.exp, row))
+            total += mp.log(density)
+            ratios.append([float(mp.exp(lp) / density) for lp in row])
+    ratios = np.reshape(ratios, lps.shape)
+    assert value == pytest.approx(float(total), rel=1e-15)
+    np.testing.assert_allclose(in_lps, theta * ratios, rtol=2e-13)
+    np.testing.assert_allclose(in_theta, ratios if theta.ndim == lps.ndim else ratios.sum(axis=0), rtol=2e-13)
+
+
+CASES = {
+    "scalars": (0.3, 0.7, -0.4),
+    "observations": (0.3, LP1, LP2),
+    "one each": (np.array([0.1, 0.5, 0.9]), LP1, LP2),
+    "outer": (np.array([[0.1], [0.5]]), LP1, -1.0),
+    "strided": (0.3, LP1[::-2], LP2[::2]),
+    "empty": (0.3, np.empty(0), np.empty(0)),
+    "vector": (THETAS, LPS[0]),
+    "matrix": (THETAS, LPS),
+    "weights for each": (ROWS[:3], LPS[:3]),
+    "fortran": (THETAS[::-1], np.asfortranarray(LPS)),
+    "no observations": (THETAS, np.empty((0, 3))),
+    "one component": (np.array([0.5]), LPS[:, :1]),
+}
+
+
+@pytest.mark.parametrize("args", CASES.values(), ids=CASES)
+def test_all_routes_agree(args):
+    expect_ad(log_mix, *args)
+    expect_ad_matvar(log_mix, *args)
+
+
+def test_two_components_are_the_case_of_two_columns():
+    both = np.stack([LP1, LP2], axis=1)
+    assert np.sum(log_mix(0.3, LP1, LP2)) == pytest.approx(log_mix(np.array([0.3, 0.7]), both), rel=1e-15)
+    np.testing.assert_array_equal(log_mix(0.3, LP1, LP2)[0], log_mix(0.3, LP1[0], LP2[0]))
+
+
+@pytest.mark.parametrize(("args", "value", "gradients"), [
+    ((0.0, 1.0, 2.0), 2.0, (np.exp(-1.0) - 1.0, 0.0, 1.0)),
+    ((1.0, 1.0, 2.0), 1.0, (1.0 - np.exp(1.0), 1.0, 0.0)),
+    ((0.5, -np.inf, 1.0), 1.0 - np.log(2.0), (-2.0, 0.0, 1.0)),
+    ((0.5, -np.inf, -np.inf), -np.inf, (0.0, 0.0, 0.0)),
+    ((0.0, 3.0, -np.inf), -np.inf, (0.0, 0.0, 0.0)),
+    ((np.array([0.0, 1.0]), np.array([1.0, 2.0])), 2.0, ([np.exp(-1.0), 1.0], [0.0, 1.0])),
+    ((np.array([0.5, 0.5]), np.array([-np.inf, -np.inf])), -np.inf, ([0.0, 0.0], [0.0, 0.0])),
+    ((np.array([0.5, 0.5]), np.array([[-np.inf, 0.0], [-np.inf, -np.inf]])), -np.inf, ([0.0, 2.0], [[0.0, 1.0], [0.0, 0.0]])),
+])  # fmt: skip
+def test_limits(args, value, gradients):
+    result = vm.value_and_grad(log_mix, tuple(range(len(args))))(*args)
+    assert result[0] == pytest.approx(value, rel=1e-15)
+    for a, b in zip(result[1], gradients, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("args", "message"), [
+    ((-0.1, 0.0, 0.0), r"theta is -0.1, but must be in the interval \[0, 1\]!"),
+    ((np.array([0.5, np.nan]), 0.0, 0.0), r"theta\[1\] is nan, but must be in the interval \[0, 1\]!"),
+    ((0.5, np.nan, 0.0), "lp1 is nan, but must be not nan!"),
+    ((0.5, 0.0, np.array([0.0, np.nan])), r"lp2\[1\] is nan, but must be not nan!"),
+    ((THETAS, np.array([0.0, 0.0, np.nan])), r"lps\[2\] is nan, but must be not nan!"),
+])  # fmt: skip
+def test_arguments_outside_their_domain(args, message):
+    for variable in (False, True):
+        with vm.nested() as tape, pytest.raises(vm.DomainError, match=f"^log_mix: {message}$"):
+            log_mix(*map(vm.var, args) if variable else args)
+        assert not tape
+
+
+@pytest.mark.parametrize("args", [
+    (THETAS, LPS[:, :2]), (0.5, LPS), (THETAS, 1.0), (ROWS, LPS[0]), (ROWS[:2], LPS), (THETAS, LP1, LP2[:2]),
+])  # fmt: skip
+def test_shapes_that_do_not_fit(args):
+    with pytest.raises(vm.ShapeError, match=r"^log_mix: theta.* but must be "):
+        log_mix(*args)
+
+
+def test_types_and_number_of_arguments():
+    assert type(log_mix(0.5, 1, 2)) is float
+    assert type(log_mix([0.5, 0.5], [1, 2])) is float
+    assert type(log_mix(vm.var([0.5, 0.5]), [1, 2])) is vm.Var
+    for args in ((), (1.0, 1.0, 1.0)):
+        with pytest.raises(TypeError, match=f"^log_mix: {len(args)} arguments follow theta, but it takes"):
+            log_mix(0.5, *args)

@@ -1,0 +1,202 @@
+"""Multivariate normal and Student t densities: 50 digits, one parameterisation against another, limits, refusals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from functions.matrices import worst_error
+from multivariate import DENSITIES, FACTOR, MANY, MU, SPD, B, Y, expect_refusal, positive_definite
+
+import varmat as vm
+from varmat.densities.multi_normal import (
+    multi_normal_cholesky_lpdf,
+    multi_normal_lpdf,
+    multi_normal_prec_lpdf,
+    multi_student_t_cholesky_lpdf,
+    multi_student_t_lpdf,
+)
+
+INF = math.inf
+
+
+def lower(a: Any) -> Any:
+    return mp.matrix([[a[i, j] if j <= i else 0 for j in range(a.cols)] for i in range(a.rows)])
+
+
+def residuals(y: Any, mu: Any) -> list[Any]:
+    """The residuals of the rows of y, or of a single vector y, as columns."""
+    return [y - mu] if y.cols == 1 else [y[i, :].T - mu for i in range(y.rows)]
+
+
+def normal(y: Any, mu: Any, covariance: Any) -> Any:
+    x, constant = covariance**-1, mp.log(mp.det(covariance)) + covariance.rows * mp.log(2 * mp.pi)
+    return -mp.fsum((d.T * x * d)[0] + constant for d in residuals(y, mu)) / 2
+
+
+def student(y: Any, nu: Any, mu: Any, scale: Any) -> Any:
+    k, x = scale.rows, scale**-1
+    constant = mp.loggamma((nu + k) / 2) - mp.loggamma(nu / 2) - (k * mp.log(nu * mp.pi) + mp.log(mp.det(scale))) / 2
+    return mp.fsum(constant - (nu + k) / 2 * mp.log(1 + (d.T * x * d)[0] / nu) for d in residuals(y, mu))
+
+
+def of_factor(exact: Any) -> Any:
+    return lambda *args: exact(*args[:-1], lower(args[-1]) * lower(args[-1]).T)
+
+
+EXACT = {
+    "multi_normal_lpdf": (normal, SPD),
+    "multi_normal_cholesky_lpdf": (of_factor(normal), FACTOR + np.triu(B, 1)),
+    "multi_normal_prec_lpdf": (lambda y, mu, omega: normal(y, mu, omega**-1), SPD),
+    "multi_student_t_lpdf": (student, SPD),
+    "multi_student_t_cholesky_lpdf": (of_factor(student), FACTOR + np.triu(B, 1)),
+}
+
+
+@pytest.mark.parametrize("y", [Y[0], Y, MANY], ids=["one", "few", "many"])
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name: str, y: Any) -> None:
+    exact, matrix = EXACT[name]
+    nu = (3.5,) if "student" in name else ()
+    assert worst_error(DENSITIES[name], exact, [y, *nu, MU, matrix], symmetric="cholesky" not in name) < 5e-15
+
+
+@pytest.mark.parametrize(("nu", "tolerance"), [(0.1, 1e-14), (30.0, 1e-14), (1e3, 1e-12), (1e6, 1e-9)])
+def test_degrees_of_freedom(nu: float, tolerance: float) -> None:
+    """The derivative falls with the square of nu, and is a difference of terms that fall with nu."""
+    value, (slope,) = vm.value_and_grad(multi_student_t_lpdf, (1,))(Y, nu, MU, SPD)
+    with mp.workdps(60):
+        y, mu, s = (mp.matrix(x.tolist()) for x in (Y, MU, SPD))
+        assert value == pytest.approx(float(student(y, mp.mpf(nu), mu, s)), rel=1e-14 if nu < 1e5 else 1e-10)
+        assert slope == pytest.approx(float(mp.diff(lambda t: student(y, t, mu, s), mp.mpf(nu))), rel=tolerance)
+
+
+def test_infinite_degrees_of_freedom() -> None:
+    args = (MU, SPD)
+    value, (nu, *gradients) = vm.value_and_grad(lambda *a: multi_student_t_lpdf(Y, *a), (0, 1, 2))(INF, *args)
+    normal_value, normal_gradients = vm.value_and_grad(lambda *a: multi_normal_lpdf(Y, *a), (0, 1))(*args)
+    assert value == pytest.approx(normal_value, rel=1e-14)
+    assert multi_student_t_lpdf(Y, 1e17, *args) == pytest.approx(value, rel=1e-14)
+    assert nu == 0.0
+    for a, b in zip(gradients, normal_gradients, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+@pytest.mark.parametrize("y", [Y[0], Y, np.concatenate([MANY, Y])], ids=["one", "few", "many"])
+def test_parameterisations_agree(y: Any) -> None:
+    def of_precision(mu: Any, b: Any) -> Any:
+        return multi_normal_prec_lpdf(y, mu, vm.inverse_spd(positive_definite(b)))
+
+    def of_factor(mu: Any, b: Any) -> Any:
+        return multi_normal_cholesky_lpdf(y, mu, np.linalg.cholesky(positive_definite(b)))
+
+    value, gradients = vm.value_and_grad(lambda mu, b: multi_normal_lpdf(y, mu, positive_definite(b)), (0, 1))(MU, B)
+    for f in (of_precision, of_factor):
+        other, others = vm.value_and_grad(f, (0, 1))(MU, B)
+        assert other == pytest.approx(value, rel=1e-14)
+        for a, b in zip(gradients, others, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+
+
+def test_independent_components_are_univariate() -> None:
+    scales = np.array([0.5, 1.5, 3.0])
+    expected = vm.value_and_grad(lambda mu: vm.normal_lpdf(Y, mu, scales))(MU)
+    for f, matrix in ((multi_normal_lpdf, np.diag(scales**2)), (multi_normal_cholesky_lpdf, np.diag(scales))):
+        value, gradient = vm.value_and_grad(lambda mu, f=f, matrix=matrix: f(Y, mu, matrix))(MU)
+        assert value == pytest.approx(expected[0], rel=1e-14)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize(("k", "n"), [(70, 1), (70, 150), (130, 3)])
+def test_large(k: int, n: int) -> None:
+    """Matrices of several blocks, on both sides of the switch from solves to products."""
+    rng = np.random.default_rng(k)
+    y, a = rng.normal(size=(n, k)), rng.normal(size=(k, k))
+    s = positive_definite(a)
+    value, (mu, matrix) = vm.value_and_grad(lambda mu, s: multi_normal_lpdf(y, mu, s), (0, 1))(np.zeros(k), s)
+    x = np.linalg.inv(s)
+    quadratic = np.einsum("ni,ij,nj->", y, x, y)
+    assert value == pytest.approx(-0.5 * (quadratic + n * (np.linalg.slogdet(s)[1] + k * math.log(2 * math.pi))), rel=1e-12)
+    np.testing.assert_allclose(mu, x @ y.sum(axis=0), rtol=0, atol=1e-11)
+    full = 0.5 * (x @ y.T @ y @ x - n * x)
+    np.testing.assert_allclose(matrix, np.tril(2.0 * full) - np.diag(np.diag(full)), rtol=0, atol=1e-10)
+    factor = np.linalg.cholesky(s)
+    _, (of_factor,) = vm.value_and_grad(lambda f: multi_normal_cholesky_lpdf(y, 0.0, f), (0,))(factor)
+    np.testing.assert_allclose(of_factor, np.tril(2.0 * full @ factor), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("f", [multi_normal_lpdf, multi_normal_prec_lpdf])
+def test_only_the_lower_triangle_is_read(f: Any) -> None:
+    shaken = SPD + np.triu(np.full((3, 3), 1e-9), 1)
+    assert f(Y, MU, shaken) == f(Y, MU, SPD)
+    np.testing.assert_array_equal(np.triu(vm.gradient(lambda s: f(Y, MU, s), SPD), 1), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("f", [multi_normal_cholesky_lpdf, lambda y, mu, c: multi_student_t_cholesky_lpdf(y, 4.0, mu, c)])
+def test_what_is_above_a_factor_is_not_read(f: Any) -> None:
+    for y in (Y, MANY):
+        other = FACTOR + np.triu(np.full((3, 3), math.nan), 1)
+        results = [vm.value_and_grad(lambda c, y=y: f(y, MU, c))(c) for c in (other, FACTOR)]
+        assert results[0][0] == results[1][0]
+        np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+def test_far_observations_overflow_to_zero_density() -> None:
+    f = vm.value_and_grad(lambda y, mu: multi_normal_lpdf(y, mu, np.eye(2)), (0, 1))
+    value, (y, mu) = f(np.array([1e200, 0.0]), np.zeros(2))
+    assert value == -INF
+    np.testing.assert_array_equal(y, [-1e200, 0.0])
+    np.testing.assert_array_equal(mu, [1e200, 0.0])
+
+
+EYE, ASYMMETRIC, INDEFINITE = np.eye(2), np.array([[2.0, 0.5], [0.1, 1.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+TWO = np.zeros(2)
+REFUSALS: list[tuple[Any, Any, Any, str]] = [
+    (multi_normal_lpdf, (TWO, TWO, ASYMMETRIC), vm.DomainError,
+     r"Covariance matrix[0, 1] is 0.5, but must be 0.1, as Covariance matrix[1, 0] is, for a symmetric matrix!"),
+    (multi_normal_prec_lpdf, (TWO, TWO, ASYMMETRIC), vm.DomainError,
+     "Precision matrix[0, 1] is 0.5, but must be 0.1, as Precision matrix[1, 0] is, for a symmetric matrix!"),
+    (multi_student_t_lpdf, (TWO, 4.0, TWO, ASYMMETRIC), vm.DomainError,
+     "Scale parameter[0, 1] is 0.5, but must be 0.1, as Scale parameter[1, 0] is, for a symmetric matrix!"),
+    (multi_normal_lpdf, (TWO, TWO, INDEFINITE), np.linalg.LinAlgError,
+     "Covariance matrix has the eigenvalue -1, but must be positive definite!"),
+    (multi_normal_lpdf, (np.empty((0, 2)), TWO, INDEFINITE), vm.DomainError,
+     "Covariance matrix has the eigenvalue -1, but must be positive definite!"),
+    (multi_normal_prec_lpdf, (TWO, TWO, INDEFINITE), vm.DomainError,
+     "Precision matrix has the eigenvalue -1, but must be positive definite!"),
+    (multi_student_t_lpdf, (TWO, 4.0, TWO, INDEFINITE), vm.DomainError,
+     "Scale parameter has the eigenvalue -1, but must be positive definite!"),
+    (multi_normal_lpdf, (TWO, TWO, np.array([[INF, 0.0], [0.0, 1.0]])), vm.DomainError,
+     "Covariance matrix[0, 0] is inf, but must be finite!"),
+    (multi_normal_cholesky_lpdf, (TWO, TWO, -EYE), vm.DomainError, "Cholesky factor[0, 0] is -1.0, but must be positive!"),
+    (multi_normal_cholesky_lpdf, (TWO, TWO, EYE * [1.0, 0.0]), vm.DomainError,
+     "Cholesky factor[1, 1] is 0.0, but must be positive!"),
+    (multi_normal_cholesky_lpdf, (TWO, TWO, np.array([[1.0, 0.0], [INF, 1.0]])), vm.DomainError,
+     "Cholesky factor[1, 0] is inf, but must be finite!"),
+    (multi_normal_lpdf, (np.array([TWO, [0.0, math.nan]]), TWO, EYE), vm.DomainError,
+     "Random variable[1, 1] is nan, but must be not nan!"),
+    (multi_normal_lpdf, (TWO, np.array([0.0, INF]), EYE), vm.DomainError, "Location parameter[1] is inf, but must be finite!"),
+    (multi_student_t_lpdf, (TWO, 0.0, TWO, EYE), vm.DomainError, "Degrees of freedom parameter is 0.0, but must be positive!"),
+    (multi_student_t_lpdf, (TWO, np.ones(2), TWO, EYE), vm.ShapeError,
+     "Degrees of freedom parameter has shape (2,), but must be a scalar!"),
+    (multi_normal_lpdf, (TWO, TWO, TWO), vm.ShapeError, "Covariance matrix has shape (2,), but must be a square matrix!"),
+    (multi_normal_lpdf, (TWO, TWO, 1.0), vm.ShapeError, "Covariance matrix has shape (), but must be a square matrix!"),
+    (multi_normal_lpdf, (TWO, TWO, EYE[None]), vm.ShapeError,
+     "Covariance matrix has shape (1, 2, 2), but must be a square matrix!"),
+    (multi_normal_lpdf, (np.zeros(3), TWO, EYE), vm.ShapeError,
+     "Random variable has shape (3,), but must have 2 elements along its last axis, as many as Covariance matrix has rows!"),
+    (multi_normal_lpdf, (0.0, TWO, EYE), vm.ShapeError,
+     "Random variable has shape (), but must have 2 elements along its last axis, as many as Covariance matrix has rows!"),
+    (multi_normal_cholesky_lpdf, (TWO, np.zeros(1), EYE), vm.ShapeError,
+     "Location parameter has shape (1,), but must have 2 elements along its last axis, as many as Cholesky factor has rows!"),
+    (multi_student_t_lpdf, (np.zeros((2, 2)), 4.0, np.zeros((3, 2)), EYE), vm.ShapeError,
+     "Location parameter has shape (3, 2), but must broadcast with Random variable, of shape (2, 2)!"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS, ids=[m for *_, m in REFUSALS])
+def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
+    expect_refusal(f, args, error, message)

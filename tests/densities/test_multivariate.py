@@ -1,0 +1,182 @@
+"""What all multivariate densities have in common: values of Stan, dropped terms, all routes, observations outside the support."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import stan
+from multivariate import ARGUMENTS, DENSITIES, FREE
+
+import varmat as vm
+from varmat.core.operation import OPERATIONS
+from varmat.testing import expect_ad, expect_ad_matvar
+
+INF, NAN = math.inf, math.nan
+
+
+def fold(c: Any, function: str) -> Any:
+    # Stan leaves something above the diagonal of a Cholesky factor, which it does not read.
+    return np.tril(c) if "cholesky" in function and np.ndim(c) == 2 and c.shape[0] == c.shape[1] else stan.lower(c)
+
+
+# Two values of Stan's differ from ours by intention: the gradient at an infinite observation, for which its formula gives
+# infinities or nan, is zero here; and so is the derivative of 0 log(0), a term that is not in the sum, where Stan has nan.
+@pytest.mark.parametrize("entry", [
+    p for p in stan.entries("multivariate") if p.values[0]["id"] not in ("multi_normal_cholesky_lpdf#6", "multinomial_lpmf#4")
+])  # fmt: skip
+def test_stan(entry: Any) -> None:
+    name, propto = entry["function"], entry.get("propto", False)
+    if "cholesky_lpdf" in name and "lkj" not in name and np.ndim(entry["args"][0][0]) > 1:
+        # Of a batch of vectors the lower triangle means nothing.
+        entry = {**entry, "args": [[x, np.tril(c).tolist() if i + 1 == len(entry["args"]) and c else c] for i, (x, c) in
+                                   enumerate(entry["args"])]}  # fmt: skip
+        stan.check(lambda *args: DENSITIES[name](*args, propto=propto), entry, rtol=1e-13)
+    else:
+        stan.check(lambda *args: DENSITIES[name](*args, propto=propto), entry, rtol=1e-13, fold=lambda c: fold(c, name))
+
+
+def is_about_shapes(message: str) -> bool:
+    return message.endswith("match in size") or "same size" in message
+
+
+OBSERVATIONS = ("Number of categories", "categorical outcome", "element of outcome", "andom variable", "Correlation matrix")
+
+
+# With infinite degrees of freedom multi_student_t_lpdf is the normal density in Stan too; here both are.
+@pytest.mark.parametrize("entry", [
+    p for p in stan.entries("multivariate", throws=True) if p.values[0]["id"] != "multi_student_t_cholesky_lpdf#4"
+])  # fmt: skip
+def test_what_stan_refuses(entry: Any) -> None:
+    """We refuse it too, but for observations outside the support."""
+    f, args, message = DENSITIES[entry["function"]], stan.arguments(entry), entry["message"]
+    outside = any(title in message for title in OBSERVATIONS) and "nan" not in message and not is_about_shapes(message)
+    if outside:
+        assert f(*args) == -INF
+    else:
+        error = vm.ShapeError if is_about_shapes(message) else vm.DomainError
+        with pytest.raises(error, match=rf"^{entry['function']}: "):
+            f(*args)
+
+
+def split(name: str) -> tuple[Any, list[int], Any]:
+    """The arguments of a density, which of them may be variables, and other values for those."""
+    args, others = ARGUMENTS[name]
+    return args, [i for i, x in enumerate(others) if x is not None], others
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_propto_drops_what_does_not_depend_on_variables(name: str) -> None:
+    f = DENSITIES[name]
+    args, active, others = split(name)
+    assert f(*args, propto=True) == 0.0
+    for size in range(1, len(active) + 1):
+        for variable in itertools.combinations(active, size):
+            dropped = []
+            for values in (args, others):
+                point = [values[i] if i in variable else x for i, x in enumerate(args)]
+                full = vm.value_and_grad(f, variable)(*point)
+                some = vm.value_and_grad(f.proportional, variable)(*point)
+                for a, b in zip(full[1], some[1], strict=True):
+                    np.testing.assert_array_equal(a, b)
+                dropped.append(full[0] - some[0])
+            assert dropped[0] == pytest.approx(dropped[1], abs=1e-12)
+
+
+@pytest.mark.parametrize(("f", "args"), FREE.values(), ids=FREE)
+def test_all_routes(f: Any, args: Any) -> None:
+    expect_ad(f, *args)
+    expect_ad_matvar(f, *args)
+
+
+S, L, P = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, 0.0], [0.6, 0.8]]), np.array([0.2, 0.5, 0.3])
+Y, MU, ALPHA, CUTS = np.array([0.7, -1.2]), np.array([0.3, 0.2]), np.array([1.2, 0.7, 3.1]), np.array([-1.0, 0.2, 1.5])
+OUTSIDE = {
+    **{
+        f"{name}, {kind}": (name, (y, *((4.0,) if "student" in name else ()), MU, S))
+        for name in DENSITIES if name.startswith("multi_")
+        for kind, y in {"infinite": np.array([INF, 1.0]), "one of two": np.array([[0.0, 1.0], [1.0, -INF]])}.items()
+    },
+    "dirichlet_lpdf, sum": ("dirichlet_lpdf", (P + 1e-6, ALPHA)),
+    "dirichlet_lpdf, negative": ("dirichlet_lpdf", (np.array([[0.2, 0.5, 0.3], [-0.1, 0.6, 0.5]]), ALPHA)),
+    "multinomial_lpmf, negative": ("multinomial_lpmf", (np.array([1, -1, 3]), P)),
+    "multinomial_lpmf, fraction": ("multinomial_lpmf", (np.array([1.5, 1.0, 3.0]).tolist(), P)),
+    "categorical_lpmf, 0": ("categorical_lpmf", (0, P)),
+    "categorical_lpmf, K + 1": ("categorical_lpmf", (np.array([1, 4]), P)),
+    "categorical_lpmf, fraction": ("categorical_lpmf", ([1.5], P)),
+    "categorical_logit_lpmf, K + 1": ("categorical_logit_lpmf", (4, ALPHA)),
+    "ordered_logistic_lpmf, 0": ("ordered_logistic_lpmf", (0, 0.3, CUTS)),
+    "ordered_logistic_lpmf, K + 1": ("ordered_logistic_lpmf", (np.array([2, 5]), P[:2], CUTS)),
+    "lkj_corr_cholesky_lpdf, norm": ("lkj_corr_cholesky_lpdf", (np.array([[1.0, 0.0], [0.3, 0.9]]), 1.7)),
+    "lkj_corr_cholesky_lpdf, sign": ("lkj_corr_cholesky_lpdf", (L * [1.0, -1.0], 1.7)),
+    "lkj_corr_cholesky_lpdf, upper": ("lkj_corr_cholesky_lpdf", (L.T, 1.7)),
+    "lkj_corr_lpdf, diagonal": ("lkj_corr_lpdf", (S, 1.7)),
+    "lkj_corr_lpdf, indefinite": ("lkj_corr_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 1.7)),
+    "wishart_lpdf, indefinite": ("wishart_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 4.0, S)),
+    "wishart_lpdf, asymmetric": ("wishart_lpdf", (np.array([[2.0, 0.5], [0.1, 1.0]]), 4.0, S)),
+    "inv_wishart_lpdf, infinite": ("inv_wishart_lpdf", (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S)),
+}
+
+
+@pytest.mark.parametrize(("name", "args"), OUTSIDE.values(), ids=OUTSIDE)
+def test_outside_the_support(name: str, args: Any) -> None:
+    f = DENSITIES[name]
+    assert f(*args) == -INF
+    expect_ad(f, *args)
+    active = tuple(i for i, x in enumerate(ARGUMENTS[name][1]) if x is not None)
+    value, gradients = vm.value_and_grad(f, active)(*args)
+    assert value == -INF
+    for i, g in zip(active, gradients, strict=True):
+        np.testing.assert_array_equal(g, np.zeros(np.shape(args[i])))
+
+
+def titles(name: str) -> list[str]:
+    return [title for title, _ in DENSITIES[name].arguments.values()]
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_nan_is_refused_everywhere(name: str) -> None:
+    """With the title of the argument, and nothing recorded."""
+    args, active, _ = split(name)
+    for i, title in enumerate(titles(name)):
+        bad = [np.where(np.ones(np.shape(x)) > 0, NAN, x) if k == i else x for k, x in enumerate(args)]
+        with vm.nested() as tape:
+            point = [vm.var(x) if k in active else x for k, x in enumerate(bad)]
+            with pytest.raises(vm.DomainError, match=rf"^{name}: {title}(\[[0, ]+\])? is nan, but must be ") as caught:
+                DENSITIES[name](*point)
+            assert caught.value.is_recoverable
+            assert not tape
+
+
+@pytest.mark.parametrize("name", [name for name in DENSITIES if name.endswith("lpmf")])
+def test_a_category_is_no_variable(name: str) -> None:
+    f = DENSITIES[name]
+    args, _, _ = split(name)
+    n, message = np.asarray(args[0], float), rf"^{name}: {titles(name)[0]} is a variable, but has no derivative: it is discrete!$"
+    with vm.nested():
+        for call in (f, f.proportional):
+            with pytest.raises(TypeError, match=message):
+                call(vm.var(n), *args[1:])
+            with pytest.raises(TypeError, match=message):
+                call(**dict(zip(f.arguments, (vm.Dual(n, n), *args[1:]), strict=True)))
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_names_and_documentation(name: str) -> None:
+    f = DENSITIES[name]
+    args, active, _ = split(name)
+    assert f.operation is OPERATIONS[name]
+    assert pickle.loads(pickle.dumps(f)) is f
+    assert f.proportional.name == name.replace("_lp", "_lup")
+    assert f(**dict(zip(f.arguments, args, strict=True))) == f(*args)
+    assert type(f(*args)) is float
+    assert f.__doc__.startswith("Log ")
+    for each in ("Parameters", "Returns", "Raises", "Notes", "References", "Examples", *f.arguments):
+        assert each in f.__doc__
+    assert len(f.__doc__.splitlines()) <= 50
+    with vm.nested():
+        assert type(f(*(vm.var(x) if i in active else x for i, x in enumerate(args)))) is vm.Var

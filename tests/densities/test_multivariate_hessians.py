@@ -1,0 +1,81 @@
+"""Second derivatives of the multivariate densities against 50-digit arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from multivariate import DENSITIES, Y
+from test_categorical import dirichlet, ordered
+from test_matrix_variate import inv_wishart, lkj, lkj_cholesky, wishart
+from test_multi_normal import normal, of_factor, student
+
+import varmat as vm
+
+POINTS, N = Y[:3, :2], np.array([1, 3, 4])
+MU, SPD, LOWER = [0.1, 0.2], [2.0, 0.5, 1.5], [1.4, 0.3, 1.1]
+SYMMETRIC, FACTOR = np.array([[0, 1], [1, 2]]), np.array([[0, 3], [1, 2]])
+
+
+def of_points(exact: Any) -> Any:
+    return lambda *args: exact(mp.matrix(POINTS.tolist()), *args)
+
+
+def of_precision(mu: Any, omega: Any) -> Any:
+    return of_points(normal)(mu, omega**-1)
+
+
+# Density -> the data before its other arguments, the same with 50 digits as a function of these, and what they are made of:
+# floats, vectors of a length, or matrices of three elements, of which an index says where they stand.
+CASES: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
+    "multi_normal_lpdf": ((POINTS,), of_points(normal), [MU, (SYMMETRIC, SPD)]),
+    "multi_normal_prec_lpdf": ((POINTS,), of_precision, [MU, (SYMMETRIC, SPD)]),
+    "multi_normal_cholesky_lpdf": ((POINTS,), of_points(of_factor(normal)), [MU, (FACTOR, LOWER)]),
+    "multi_student_t_lpdf": ((POINTS,), of_points(student), [3.5, MU, (SYMMETRIC, SPD)]),
+    "multi_student_t_cholesky_lpdf": ((POINTS,), of_points(of_factor(student)), [3.5, MU, (FACTOR, LOWER)]),
+    "dirichlet_lpdf": ((), dirichlet, [[0.2, 0.5, 0.3], [1.2, 0.7, 3.1]]),
+    "ordered_logistic_lpmf": ((N,), ordered(N), [[0.4, -0.3, 1.3], [-1.0, 0.2, 1.5]]),
+    "wishart_lpdf": ((), wishart, [(SYMMETRIC, SPD), 4.2, (SYMMETRIC, [1.3, 0.2, 0.9])]),
+    "inv_wishart_lpdf": ((), inv_wishart, [(SYMMETRIC, SPD), 4.2, (SYMMETRIC, [1.3, 0.2, 0.9])]),
+    "lkj_corr_lpdf": ((), lkj, [(SYMMETRIC, [1.0, 0.3, 1.0]), 1.7]),
+    "lkj_corr_cholesky_lpdf": ((), lkj_cholesky, [(FACTOR, [1.0, 0.6, 0.8]), 1.7]),
+}
+
+
+def arguments(parts: list[Any], x: Any, vector: Any, matrix: Any) -> list[Any]:
+    """The arguments made of the elements of x, one part after the other."""
+    args, start = [], 0
+    for part in parts:
+        size = 1 if isinstance(part, float) else len(part[1]) if isinstance(part, tuple) else len(part)
+        piece = x[start : start + size]
+        args.append(piece[0] if isinstance(part, float) else matrix(piece, part[0]) if isinstance(part, tuple) else vector(piece))
+        start += size
+    return args
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_hessian(name: str) -> None:
+    data, exact, parts = CASES[name]
+    point = np.hstack([part[1] if isinstance(part, tuple) else part for part in parts])
+
+    def f(x: Any) -> Any:
+        # The place of the zero of a factor is the last.
+        return DENSITIES[name](*data, *arguments(parts, x, lambda v: v, lambda v, index: np.append(v, 0.0)[index]))
+
+    def truth(*x: Any) -> Any:
+        def matrix(v: Any, index: Any) -> Any:
+            return mp.matrix([[(*v, 0)[i] for i in row] for row in index.tolist()])
+
+        return exact(*arguments(parts, x, mp.matrix, matrix))
+
+    n = len(point)
+    expected = np.zeros((n, n))
+    with mp.workdps(50):
+        for i in range(n):
+            for j in range(i + 1):
+                orders = tuple((k == i) + (k == j) for k in range(n))
+                expected[i, j] = expected[j, i] = float(mp.diff(truth, tuple(map(mp.mpf, point.tolist())), orders))
+    hessian = vm.hessian(f, point)
+    np.testing.assert_allclose(hessian, expected, rtol=0, atol=2e-14 * np.max(np.abs(expected)))

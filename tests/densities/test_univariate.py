@@ -1,0 +1,209 @@
+"""Every density of one variable, from its row of the table: 50 digits, Stan, all routes, dropped terms, refusals, the border."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import stan
+
+import varmat as vm
+from varmat import densities
+from varmat.densities.univariate import Univariate
+from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, expect_value
+
+ROWS = [row for name in densities.__all__ if isinstance(row := getattr(densities, name), Univariate)]
+every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+
+
+def exact(row: Univariate) -> Any:
+    code = compile(row.reference, f"<{row.name}>", "eval")
+    # The text is that of a row of our own table.
+    return lambda *args: eval(code, {**vars(mpmath), **dict(zip(row.arguments, args, strict=True))})
+
+
+def integers(row: Univariate) -> list[bool]:
+    """Which arguments are discrete."""
+    return [name not in row.partials for name in row.arguments]
+
+
+def given(row: Univariate, point: Any) -> tuple[Any, ...]:
+    return tuple(int(x) if discrete else x for x, discrete in zip(point, integers(row), strict=True))
+
+
+@every_row
+def test_bulk(row):
+    for point in row.points:
+        expect_value(row, exact(row), [given(row, point)], rtol=1e-12)
+
+
+@every_row
+def test_tails(row):
+    for point in row.tails:
+        expect_value(row, exact(row), [given(row, point)], rtol=1e-7)
+
+
+def stan_entries(throws: bool) -> list[Any]:
+    names = {row.name for row in ROWS}
+    return [p for p in stan.entries("univariate", throws) if p.values[0]["function"] in names]
+
+
+# Where the gradients of Stan are wrong, and what is right.
+FAR = math.exp(-25.0) / (1.0 + math.exp(-25.0))
+CORRECTED = {
+    # Beyond 20 Stan cuts exp(-x) off, and in the last case its sign is wrong.
+    "bernoulli_logit_lpmf#5": {"gradients": [None, FAR - 1.0]},
+    "bernoulli_logit_lpmf#6": {"gradients": [None, 1.0 - FAR]},
+    "bernoulli_logit_lpmf#11": {"gradients": [None, FAR]},
+    # The limits of n / rate - 1 at the rate 0, and of n - exp(alpha).
+    "poisson_lpmf#10": {"gradients": [None, -1.0]},
+    "poisson_lpmf#11": {"gradients": [None, math.inf]},
+    "poisson_log_lpmf#9": {"gradients": [None, -math.inf]},
+    # 0 log 0.
+    "beta_lpdf#9": {"output": 0.0, "gradients": [0.0, -math.inf, 1.0]},
+    "weibull_lpdf#7": {"output": 0.0, "gradients": [-1.0, -math.inf, -1.0]},
+}
+# What Stan fails to drop with propto.
+KEPT = {"lognormal_lpdf": 0.5 * math.log(2.0 * math.pi)}
+
+
+@pytest.mark.parametrize("entry", stan_entries(throws=False))
+def test_stan(entry):
+    row = getattr(densities, entry["function"])
+    right = CORRECTED.get(entry["id"], {})
+    if "gradients" in right:
+        entry = entry | {"args": [[x, g] for (x, _), g in zip(entry["args"], right["gradients"], strict=True)]}
+    if entry.get("propto"):
+        kept = KEPT.get(row.name, 0.0) if any(g is not None for _, g in entry["args"]) else 0.0
+        row, right = row.proportional, {"output": entry["output"] + kept}
+    stan.check(row, entry | right, rtol=1e-11)
+
+
+@pytest.mark.parametrize("entry", stan_entries(throws=True))
+def test_refuses_what_stan_refuses(entry):
+    """Only an observation outside the support, or on its border, is no error here."""
+    row = getattr(densities, entry["function"])
+    try:
+        value = row(*stan.arguments(entry))
+    except ValueError:
+        return
+    assert value == (0.0 if entry["id"] == "gamma_lpdf#9" else -math.inf)
+
+
+def columns(row: Univariate) -> list[Any]:
+    """The arguments at all points, as columns."""
+    return [
+        np.array(column, dtype=np.int64 if discrete else np.float64)
+        for column, discrete in zip(zip(*row.points, strict=True), integers(row), strict=True)
+    ]
+
+
+@every_row
+def test_all_routes_agree(row):
+    vectors = columns(row)
+    scalars = given(row, row.points[0])
+    tolerances = Tolerances()
+    for vector in itertools.product((True, False), repeat=len(vectors)):
+        args = [v if chosen else s for v, s, chosen in zip(vectors, scalars, vector, strict=True)]
+        if not np.isfinite(row(*args)):  # some observation is outside the support that the other arguments give
+            continue
+        expect_ad(row, *args, tolerances=tolerances)
+    expect_ad_matvar(row, *vectors)
+
+
+@every_row
+def test_shapes(row):
+    vectors = columns(row)
+    tall = [np.array([v, v])[:, ::-1] for v in vectors]
+    many = row(*tall)
+    assert many == pytest.approx(2 * row(*vectors), rel=1e-13)
+    assert row(*(v[:, None] for v in vectors)) == pytest.approx(row(*vectors), rel=1e-13)
+    assert row(*(v[:0] for v in vectors)) == 0.0
+    names = [i for i, discrete in enumerate(integers(row)) if not discrete]
+    for args in (vectors, tall):
+        value, gradients = vm.value_and_grad(row, tuple(names))(*args)
+        large = [np.tile(np.ravel(a), 9000 // np.size(a) + 1) for a in args]
+        times = large[0].size / np.size(args[0])
+        large_value, large_gradients = vm.value_and_grad(row, tuple(names))(*large)
+        assert large_value == pytest.approx(times * value, rel=1e-11)
+        for g, h in zip(gradients, large_gradients, strict=True):
+            np.testing.assert_allclose(h, np.resize(np.ravel(g), h.size), rtol=1e-12)
+
+
+@every_row
+def test_propto_drops_what_is_constant(row):
+    """The proportional density has the same gradient, and differs by the same number wherever the variables are."""
+    vectors = columns(row)
+    continuous = [i for i, discrete in enumerate(integers(row)) if not discrete]
+    for count in range(1, len(continuous) + 1):
+        for chosen in itertools.combinations(continuous, count):
+            full = vm.value_and_grad(row, chosen)
+            some = vm.value_and_grad(row.proportional, chosen)
+            # The variables are moved by exchanging points, which stay inside the domain.
+            gaps, size = [], 1.0
+            for order in (slice(None), slice(None, None, -1)):
+                args = [v[order] if i in chosen else v for i, v in enumerate(vectors)]
+                (a, g), (b, h) = full(*args), some(*args)
+                gaps.append(a - b)
+                size = max(size, *(abs(x) for x in (a, b) if math.isfinite(x)))
+                for left, right in zip(g, h, strict=True):
+                    np.testing.assert_array_equal(left, right)
+            finite = [gap for gap in gaps if math.isfinite(gap)]
+            assert max(finite) - min(finite) <= 1e-12 * size
+    assert row.proportional(*vectors) == 0.0
+
+
+BAD = {"positive": -1.0, "positive finite": math.inf, "finite": math.inf, "nonnegative": -1.0, "not nan": math.nan}
+
+
+@every_row
+def test_arguments_outside_their_domain(row):
+    vectors = columns(row)
+    for i, (name, (title, domain)) in enumerate(row.arguments.items()):
+        for bad in {BAD.get(domain.phrase, math.nan), math.nan}:
+            scalars = [float(x) for x in row.points[0]]
+            scalars[i] = bad
+            arrays = [np.array(v, dtype=float) for v in vectors]
+            arrays[i][-1] = bad
+            for args, place in ((scalars, ""), (arrays, f"[{len(row.points) - 1}]")):
+                for make in (lambda x: x, vm.var):
+                    with vm.nested() as tape:
+                        given_ = [make(x) if n in row.partials else x for n, x in zip(row.arguments, args, strict=True)]
+                        with pytest.raises(vm.DomainError) as caught:
+                            row(*given_)
+                        assert str(caught.value) == f"{row.name}: {title}{place} is {bad!r}, but must be {domain.phrase}!", name
+                        assert not tape
+
+
+@every_row
+def test_outside_the_support(row):
+    assert bool(row.outside) == (row.support is not None)
+    continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
+    for point in row.outside:
+        value, gradients = vm.value_and_grad(row, continuous)(*point)
+        assert value == -math.inf
+        assert gradients == (0.0,) * len(continuous)
+        arrays = [np.append(c, x) for c, x in zip(columns(row), point, strict=True)]
+        value, gradients = vm.value_and_grad(row, continuous)(*arrays)
+        assert value == -math.inf
+        for g in gradients:
+            np.testing.assert_array_equal(g, np.zeros(len(arrays[0])))
+        duals = [vm.Dual(a, np.ones(len(a))) if i in continuous else a for i, a in enumerate(arrays)]
+        if continuous:
+            assert row(*duals).tan == 0.0
+
+
+@every_row
+def test_discrete_arguments_are_no_variables(row):
+    for i, name in enumerate(row.arguments):
+        if name not in row.partials:
+            args = list(row.points[0])
+            with vm.nested() as tape:
+                args[i] = vm.var(float(args[i]))
+                with pytest.raises(TypeError, match=rf"^{row.name}: {row.arguments[name][0]} is a variable, but has no derivative"):
+                    row(*args)
+                assert not tape

@@ -1,0 +1,96 @@
+"""Bernoulli and binomial distributions, of a probability and of its log odds."""
+
+from __future__ import annotations
+
+from varmat.core.errors import Domain, finite, nonnegative
+from varmat.densities.density import not_nan
+from varmat.densities.univariate import univariate
+
+__all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
+
+probability = Domain("in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1))
+
+bernoulli_lpmf = univariate(
+    "bernoulli_lpmf", "Bernoulli distribution",
+    n=("n", not_nan), theta=("Probability parameter", probability),
+    support="n * (n - 1.0) == 0.0",
+    terms=("where(n > 0.5, log(theta), log1m(theta))",),
+    partials={"theta": "where(n > 0.5, 1.0 / theta, 1.0 / (theta - 1.0))"},
+    reference="log(theta if n == 1 else 1 - theta)",
+    points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
+    tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
+    outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
+    notes="""The log mass is :math:`\\log \\theta` for n = 1 and :math:`\\log(1 - \\theta)` for n = 0, with the derivatives
+    :math:`1 / \\theta` and :math:`-1 / (1 - \\theta)`. In SciPy ``scipy.stats.bernoulli(theta)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.value_and_grad(vm.bernoulli_lpmf, argnums=1)([1, 0, 1], 0.5)
+(-2.0794415416798357, 2.0)
+""",
+)  # fmt: skip
+
+# With t = alpha for a success and -alpha for a failure: log p = log(expit(t)) = min(t, 0) - log(1 + exp(-|t|)). The absolute value
+# is written as a choice, which has a derivative at 0 that is right in both formulas that use it.
+bernoulli_logit_lpmf = univariate(
+    "bernoulli_logit_lpmf", "Bernoulli distribution of the log odds",
+    n=("n", not_nan), alpha=("Logit transformed probability parameter", not_nan),
+    support="n * (n - 1.0) == 0.0",
+    let={"sign": "n + n - 1.0", "t": "sign * alpha", "e": "exp(where(t > 0.0, -t, t))"},
+    terms=("minimum(t, 0.0) - log1p(e)",),
+    partials={"alpha": "sign * where(t > 0.0, e, 1.0) / (1.0 + e)"},
+    reference="-log1p(exp(-alpha if n == 1 else alpha))",
+    points=[(1, 0.3), (0, 0.3), (1, -4.0), (0, 4.0), (1, 30.0), (0, 0.0), (1, 0.0)],
+    tails=[(1, 700.0), (0, 700.0), (1, -1e5)],
+    outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
+    notes="""With the log odds :math:`\\alpha` the log mass is :math:`-\\log(1 + e^{-\\alpha})` for n = 1 and
+    :math:`-\\log(1 + e^{\\alpha})` for n = 0; the derivative is n minus the probability ``expit(alpha)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.value_and_grad(vm.bernoulli_logit_lpmf, argnums=1)([1, 0, 1], 0.0)
+(-2.0794415416798357, 0.5)
+""",
+)  # fmt: skip
+
+binomial_lpmf = univariate(
+    "binomial_lpmf", "binomial distribution",
+    n=("Successes variable", not_nan), N=("Population size parameter", nonnegative), theta=("Probability parameter", probability),
+    support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
+    terms=("lchoose(N, n)", "where(n > 0.0, n * log(theta), 0.0)", "where(n < N, (N - n) * log1m(theta), 0.0)"),
+    partials={"theta": "where(n > 0.0, n / theta, 0.0) - where(n < N, (N - n) / (1.0 - theta), 0.0)"},
+    reference="log(binomial(N, n)) + (n * log(theta) if n else 0) + ((N - n) * log(1 - theta) if n < N else 0)",
+    points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
+    tails=[(1, 2, 1e-300), (500000, 1000000, 0.5001), (1, 10, 1e-12)],
+    outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
+    notes="""The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 - \\theta)`, with the derivative
+    :math:`n / \\theta - (N - n) / (1 - \\theta)`. In SciPy ``scipy.stats.binom(N, theta)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.gradient(lambda theta: vm.binomial_lpmf([3, 4], 10, theta), 0.5)
+-12.0
+""",
+)  # fmt: skip
+
+# With e = exp(-|alpha|):  log(expit(alpha)) = min(alpha, 0) - log(1 + e), and of the complement min(-alpha, 0) - log(1 + e).
+binomial_logit_lpmf = univariate(
+    "binomial_logit_lpmf", "binomial distribution of the log odds",
+    n=("Successes variable", not_nan), N=("Population size parameter", nonnegative), alpha=("Probability parameter", finite),
+    support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
+    let={
+        "e": "exp(where(alpha > 0.0, -alpha, alpha))",
+        "p": "where(alpha > 0.0, 1.0, e) / (1.0 + e)",
+        "q": "where(alpha > 0.0, e, 1.0) / (1.0 + e)",
+    },
+    terms=("lchoose(N, n)", "n * minimum(alpha, 0.0)", "(N - n) * minimum(-alpha, 0.0)", "-N * log1p(e)"),
+    partials={"alpha": "n * q - (N - n) * p"},
+    reference="log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))",
+    points=[(3, 10, 0.3), (0, 10, -4.0), (10, 10, 4.0), (40, 100, 0.5), (0, 0, 0.5), (10, 10, 30.0), (3, 10, 0.0)],
+    tails=[(1, 2, 700.0), (10, 10, 700.0), (0, 10, -700.0), (500000, 1000000, 1e-3)],
+    outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
+    notes="""With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n \\log(1 + e^{-\\alpha}) - (N - n)
+    \\log(1 + e^{\\alpha})`, with the derivative ``n - N * expit(alpha)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.gradient(lambda alpha: vm.binomial_logit_lpmf([3, 4], 10, alpha), 0.0)
+-3.0
+""",
+)  # fmt: skip

@@ -1,0 +1,60 @@
+"""Distributions of numbers in an interval: uniform, beta."""
+
+from __future__ import annotations
+
+from varmat.core.errors import finite, positive_finite
+from varmat.densities.density import not_nan
+from varmat.densities.univariate import univariate
+
+__all__ = ["beta_lpdf", "uniform_lpdf"]
+
+uniform_lpdf = univariate(
+    "uniform_lpdf", "uniform distribution",
+    y=("Random variable", not_nan), alpha=("Lower bound parameter", finite), beta=("Upper bound parameter", finite),
+    support="(y >= alpha) & (y <= beta)",
+    demand=("beta", "beta > alpha", "greater than the lower bound"),
+    let={"s": "1.0 / (beta - alpha)"},
+    terms=("-log(beta - alpha)",),
+    partials={"y": "0.0", "alpha": "s", "beta": "-s"},
+    reference="-log(beta - alpha)",
+    points=[(0.3, 0.1, 1.5), (0.2, -4.0, 0.35), (0.25, -1e-9, 1e3), (0.31, 0.2, 0.7)],
+    outside=[(-1.0, 0.1, 1.5), (1.6, 0.1, 1.5)],
+    notes="""The log density is :math:`-\\log(\\beta - \\alpha)` between the bounds.
+    In SciPy ``scipy.stats.uniform(alpha, beta - alpha)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.gradient(lambda beta: vm.uniform_lpdf([0.5, 1.5], 0.0, beta), 2.0)
+-1.0
+""",
+)  # fmt: skip
+
+POWERS = (
+    "where(alpha == 1.0, 0.0, (alpha - 1.0) * log(theta))",
+    "where(beta == 1.0, 0.0, (beta - 1.0) * log1m(theta))",
+)
+beta_lpdf = univariate(
+    "beta_lpdf", "beta distribution",
+    theta=("Random variable", not_nan), alpha=("First shape parameter", positive_finite),
+    beta=("Second shape parameter", positive_finite),
+    support="(theta >= 0.0) & (theta <= 1.0)",
+    terms=("-betaln(alpha, beta)", *POWERS),
+    # What Stan drops stands in three terms, which cancel when both shapes are large.
+    dropping=("gammaln(alpha + beta)", "-gammaln(alpha)", "-gammaln(beta)", *POWERS),
+    partials={
+        "theta": "where((alpha == 1.0) & (theta == 0.0), 0.0, (alpha - 1.0) / theta)"
+        " - where((beta == 1.0) & (theta == 1.0), 0.0, (beta - 1.0) / (1.0 - theta))",
+        "alpha": "zeta_difference(1.0, alpha, beta) + log(theta)",
+        "beta": "zeta_difference(1.0, beta, alpha) + log1m(theta)",
+    },
+    reference="loggamma(alpha + beta) - loggamma(alpha) - loggamma(beta) + (alpha - 1) * log(theta) + (beta - 1) * log(1 - theta)",
+    points=[(0.3, 2.0, 3.0), (0.9, 0.7, 0.3), (1e-9, 0.1, 10.0), (0.6, 65.0, 40.0), (0.5, 1.0, 1.0)],
+    tails=[(1e-6, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 1e6, 1e6)],
+    outside=[(-1.0, 2.0, 1.5), (1.5, 2.0, 1.5)],
+    notes="""The log density is :math:`-\\log B(\\alpha, \\beta) + (\\alpha - 1) \\log \\theta + (\\beta - 1) \\log(1 - \\theta)`.
+    In SciPy ``scipy.stats.beta(alpha, beta)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.gradient(lambda theta: vm.beta_lpdf(theta, 3.0, 3.0), 0.5)
+0.0
+""",
+)  # fmt: skip

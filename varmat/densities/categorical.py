@@ -1,0 +1,181 @@
+"""Distributions of one category out of K, by probabilities or by log odds.
+
+Observations that have their parameters in common are counted: the value and the derivatives are those of the counts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import Saved
+from varmat.densities.density import density, not_nan
+from varmat.densities.domains import ZERO, finite_vector, simplex
+from varmat.densities.simplex import log_products, ratios
+from varmat.functions.exponentials import log_softmax, softmax
+
+__all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
+
+total = np.add.reduce
+
+
+def categories(n: Any, k: int) -> Any:
+    """Integers 0, ..., k - 1 for 1, ..., k; None if an element is something else."""
+    n = np.asarray(n)
+    with np.errstate(invalid="ignore"):
+        whole = n.astype(np.intp)
+    inside = not n.size or (whole.min() >= 1 and whole.max() <= k and (whole == n).all())
+    return whole - 1 if inside else None
+
+
+def rows_of(shape: tuple[int, ...]) -> Any:
+    """For each of a stack of vectors of the shape, where it begins when all lie one after the other."""
+    return np.arange(0, math.prod(shape), shape[-1] or 1).reshape(shape[:-1])
+
+
+def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
+    """How often each category is observed with each of a stack of parameters of the shape, as an array of this shape.
+
+    None if an observation is no category.
+    """
+    try:
+        np.broadcast_shapes(np.shape(n), shape[:-1])
+    except ValueError:
+        raise ShapeError(f"{function}: {title} has shape {np.shape(n)}, but must broadcast with {shape[:-1]}!") from None
+    which = categories(n, shape[-1])
+    return None if which is None else count(rows_of(shape) + which, shape)
+
+
+def count(places: Any, shape: tuple[int, ...]) -> Any:
+    """How often each place of an array of the shape occurs."""
+    return np.bincount(places.ravel(), minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+
+
+@density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
+def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
+    """Log mass of the categorical distribution, summed over the observations.
+
+    Parameters
+    ----------
+    n : int or array_like of int
+        The categories, from 1 to K as in Stan; not nan.
+    theta : array_like, shape (..., K)
+        Probabilities parameter: a simplex, or one for each observation; the axes before the last broadcast with `n`.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``categorical_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+
+    Raises
+    ------
+    DomainError
+        If `theta` is not a simplex, or `n` is nan.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `n` is a variable.
+
+    Notes
+    -----
+    The log mass is :math:`\\log\\theta_n`. The derivative is :math:`1 / \\theta_k` for the category that is observed and zero for
+    others, as if the elements of theta were free. In SciPy ``scipy.stats.multinomial(1, theta)`` of one-hot vectors.
+
+    References
+    ----------
+    Stan Functions Reference, "Categorical distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda theta: vm.categorical_lpmf([1, 3, 3], theta), np.array([0.5, 0.25, 0.25]))
+    array([2., 0., 8.])
+    """
+    counts = tally("categorical_lpmf", "Number of categories", n, theta.shape)
+    value = -math.inf if counts is None else float(total(log_products(counts, theta), None))
+    return Saved(value, counts=counts)
+
+
+@categorical_lpmf.reverse
+def categorical_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any, counts: Any) -> Any:
+    return None, lambda: ZERO if counts is None else g * ratios(counts, theta)
+
+
+@categorical_lpmf.tangent
+def categorical_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
+    counts = tally("categorical_lpmf", "", n, np.shape(theta))
+    return None, lambda t: 0.0 if counts is None else np.sum(ratios(counts, theta) * t)
+
+
+@density("n", n=("categorical outcome out of support", not_nan), beta=("log odds parameter", finite_vector))
+def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
+    """Log mass of the categorical distribution with given log odds, summed over the observations.
+
+    Parameters
+    ----------
+    n : int or array_like of int
+        The categories, from 1 to K as in Stan; not nan.
+    beta : array_like, shape (..., K)
+        Log odds parameter: finite, up to a common constant; the axes before the last broadcast with `n`.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``categorical_logit_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+
+    Raises
+    ------
+    DomainError
+        If an element of `beta` is not finite, or `n` is nan.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `n` is a variable.
+
+    Notes
+    -----
+    The log mass is :math:`\\beta_n - \\log\\sum_k e^{\\beta_k}`. With p the `softmax` of beta the derivative is :math:`[k = n] -
+    p_k`. In SciPy ``scipy.stats.multinomial(1, softmax(beta))`` of one-hot vectors.
+
+    References
+    ----------
+    Stan Functions Reference, "Categorical distribution, logit parameterization".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda beta: vm.categorical_logit_lpmf([1, 1, 2], beta), np.zeros(2))
+    array([ 0.5, -0.5])
+    """
+    counts = tally("categorical_logit_lpmf", "categorical outcome out of support", n, beta.shape)
+    if counts is None:
+        return Saved(-math.inf, counts=None, logs=None)
+    logs = log_softmax(beta, axis=-1)
+    return Saved(float(counts.ravel().dot(logs.ravel())), counts=counts, logs=logs)
+
+
+@categorical_logit_lpmf.reverse
+def categorical_logit_reverse(g: Any, r: Any, n: Any, beta: Any, keep: Any, counts: Any, logs: Any) -> Any:
+    def of_beta() -> Any:
+        c = np.exp(logs)
+        c *= -g * total(counts, axis=-1, keepdims=True)
+        c += g * counts
+        return c
+
+    return None, lambda: ZERO if counts is None else of_beta()
+
+
+@categorical_logit_lpmf.tangent
+def categorical_logit_tangent(r: Any, n: Any, beta: Any, keep: Any) -> Any:
+    counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
+    if counts is None:
+        return None, lambda t: 0.0
+    slopes = counts - total(counts, axis=-1, keepdims=True) * softmax(beta, axis=-1)
+    return None, lambda t: np.sum(slopes * t)

@@ -1,0 +1,96 @@
+"""Distributions of counts: Poisson and negative binomial, of the mean and of its logarithm."""
+
+from __future__ import annotations
+
+from varmat.core.errors import finite, nonnegative, positive_finite
+from varmat.densities.density import not_nan
+from varmat.densities.univariate import univariate
+
+__all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "poisson_log_lpmf", "poisson_lpmf"]
+
+COUNT = "(n >= 0.0) & (floor(n) == n)"
+OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5)]
+
+poisson_lpmf = univariate(
+    "poisson_lpmf", "Poisson distribution",
+    n=("Random variable", not_nan), rate=("Rate parameter", nonnegative),
+    support=COUNT,
+    terms=("where(n > 0.0, n * log(rate), 0.0)", "-rate", "-gammaln(n + 1.0)"),
+    partials={"rate": "where(n > 0.0, n / rate, 0.0) - 1.0"},
+    reference="(n * log(rate) if n else 0) - rate - loggamma(n + 1)",
+    points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
+    tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0)],
+    outside=[point[:2] for point in OUTSIDE],
+    notes="""With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda - \\log n!`, with the derivative
+    :math:`n / \\lambda - 1`. In SciPy ``scipy.stats.poisson(rate)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.value_and_grad(vm.poisson_lpmf, argnums=1)([0, 1], 1.0)
+(-2.0, -1.0)
+""",
+)  # fmt: skip
+
+poisson_log_lpmf = univariate(
+    "poisson_log_lpmf", "Poisson distribution of the log rate",
+    n=("Random variable", not_nan), alpha=("Log rate parameter", not_nan),
+    support=COUNT,
+    let={"mean": "exp(alpha)"},
+    # The limit is that of the second term for 0 * -inf and for inf - inf.
+    terms=("where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)", "-mean", "-gammaln(n + 1.0)"),
+    partials={"alpha": "n - mean"},
+    reference="(n * alpha if n else 0) - exp(alpha) - loggamma(n + 1)",
+    points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
+    tails=[(1000000, 13.8), (5, -700.0), (0, 700.0)],
+    outside=[point[:2] for point in OUTSIDE],
+    notes="""The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative :math:`n - e^\\alpha`.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.value_and_grad(vm.poisson_log_lpmf, argnums=1)([0, 1], 0.0)
+(-2.0, -1.0)
+""",
+)  # fmt: skip
+
+# The derivative in mu is written without the cancellation of n / mu - (n + phi) / (mu + phi).
+neg_binomial_2_lpmf = univariate(
+    "neg_binomial_2_lpmf", "negative binomial distribution of mean and precision",
+    n=("n", not_nan), mu=("Location parameter", positive_finite), phi=("Precision parameter", positive_finite),
+    support=COUNT,
+    let={"ratio": "mu / phi"},
+    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * log(mu)", "-n * log(mu + phi)", "-phi * log1p(ratio)"),
+    partials={
+        "mu": "(n - mu) / (mu * (1.0 + ratio))",
+        "phi": "zeta_difference(1.0, phi, n) - log1p(ratio) + (mu - n) / (mu + phi)",
+    },
+    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) + n * log(mu / (mu + phi)) - phi * log1p(mu / phi)",
+    points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
+    tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3)],
+    outside=OUTSIDE,
+    notes="""The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass is
+    :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log \\frac{\\phi}{\\mu + \\phi}`.
+    In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.gradient(lambda mu: vm.neg_binomial_2_lpmf([1, 3], mu, 2.0), 2.0)
+0.0
+""",
+)  # fmt: skip
+
+neg_binomial_2_log_lpmf = univariate(
+    "neg_binomial_2_log_lpmf", "negative binomial distribution of log mean and precision",
+    n=("n", not_nan), eta=("Log location parameter", finite), phi=("Precision parameter", positive_finite),
+    support=COUNT,
+    let={"log_phi": "log(phi)", "t": "eta - log_phi", "l": "log1p_exp(t)", "p": "expit(t)", "q": "expit(-t)"},
+    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * eta", "-n * (log_phi + l)", "-phi * l"),
+    partials={"eta": "n * q - phi * p", "phi": "zeta_difference(1.0, phi, n) - l + p - n * q / phi"},
+    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - phi * log1p(exp(eta) / phi)",
+    points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
+    tails=[(3, 0.9, 1e6), (1000, 6.93, 35.0), (2, 12.0, 1e-3), (2, 300.0, 1.5)],
+    outside=OUTSIDE,
+    notes="""The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`: `neg_binomial_2_lpmf` with
+    ``mu = exp(eta)``, without overflow.""",
+    examples="""
+>>> import varmat as vm
+>>> round(vm.gradient(lambda eta: vm.neg_binomial_2_log_lpmf([1, 3], eta, 2.0), 0.0), 12)
+1.333333333333
+""",
+)  # fmt: skip

@@ -1,0 +1,122 @@
+"""Domains of vectors and matrices: what the multivariate densities share.
+
+Their domains are sets of whole arguments instead of elements. A parameter outside is refused; an observation outside is no error,
+the log density there is -inf and the gradient zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, DomainError, ShapeError, finite, nonnegative, positive
+from varmat.densities.density import not_nan
+from varmat.functions.lapack import MatrixError, check_symmetric, cholesky_factor, place_of
+
+# Stan's, for what must be one: sums, norms, diagonals.
+TOLERANCE = 1e-8
+# The contribution of an observation outside the support, and of no observation at all.
+ZERO = np.zeros(())
+
+
+class Scalar(Domain):
+    """Numbers, not arrays, inside another domain."""
+
+    __slots__ = ()
+
+    def __init__(self, domain: Domain) -> None:
+        super().__init__(domain.phrase, domain.holds)
+
+    def check(self, function: str, name: str, value: Any) -> None:
+        if np.ndim(value):
+            raise ShapeError(f"{function}: {name} has shape {np.shape(value)}, but must be a scalar!")
+        super().check(function, name, value)
+
+
+class Vector(Domain):
+    """Vectors, or stacks of them, for which `holds` is True as a whole; `explain` raises what is wrong with others."""
+
+    __slots__ = ("explain",)
+
+    def __init__(self, phrase: str, holds: Callable[[Any], Any], explain: Callable[[str, Any, str], None]) -> None:
+        super().__init__(phrase, holds)
+        self.explain = explain
+
+    def check(self, function: str, name: str, value: Any) -> None:
+        if not np.ndim(value):
+            raise ShapeError(f"{function}: {name} has shape (), but must be a vector (or a stack of them)!")
+        if not self.holds(value):
+            self.explain(function, value, name)
+
+
+class Matrix(Domain):
+    """Square matrices; `refuse` raises what is wrong with one that is outside."""
+
+    __slots__ = ("refuse",)
+
+    def __init__(self, phrase: str, refuse: Callable[[str, Any, str], None]) -> None:
+        super().__init__(phrase, np.isfinite)
+        self.refuse = refuse
+
+    def check(self, function: str, name: str, value: Any) -> None:
+        shape = np.shape(value)
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix!")
+        self.refuse(function, value, name)
+
+
+def _sums_to_one(x: Any) -> Any:
+    return abs(np.add.reduce(x, axis=-1) - 1.0) <= TOLERANCE
+
+
+def _explain_simplex(function: str, x: Any, name: str) -> None:
+    nonnegative.check(function, name, x)
+    index = tuple(np.argwhere(~np.asarray(_sums_to_one(x)))[0])
+    raise DomainError(f"{function}: sum({name}{place_of(index)}) is {float(x[index].sum())!r}, but must be 1!")
+
+
+def _increases(x: Any) -> Any:
+    return x[..., 1:] > x[..., :-1]
+
+
+def _explain_ordered(function: str, x: Any, name: str) -> None:
+    finite.check(function, name, x)
+    *row, i = np.argwhere(~_increases(x))[0]
+    above, below = ((place_of((*row, k)), float(x[*row, k])) for k in (i + 1, i))
+    raise DomainError(f"{function}: {name}{above[0]} is {above[1]!r}, but must be greater than {name}{below[0]}, {below[1]!r}!")
+
+
+def _refuse_factor(function: str, x: Any, name: str) -> None:
+    if not np.isfinite(x).all():
+        finite.check(function, name, np.tril(x))
+    if not (x.diagonal() > 0).all():
+        positive.check(function, name, np.where(np.eye(len(x), dtype=bool), x, 1.0))
+
+
+simplex = Vector("a simplex", lambda x: (x >= 0).all() and _sums_to_one(x).all(), _explain_simplex)
+finite_vector = Vector("finite", lambda x: np.isfinite(x).all(), lambda function, x, name: finite.check(function, name, x))
+ordered = Vector("strictly increasing", lambda x: _increases(x).all() and np.isfinite(x).all(), _explain_ordered)
+# Whether it is positive definite, its Cholesky factor shows.
+symmetric_matrix = Matrix("symmetric positive definite", check_symmetric)
+lower_factor = Matrix("lower triangular with a positive diagonal; what stands above it is not read", _refuse_factor)
+# Observations, whose support is a matter of the value and not of a refusal.
+square_matrix = Matrix("not nan", lambda function, x, name: not_nan.check(function, name, x))
+
+
+def factor_of(function: str, name: str, a: Any) -> Any:
+    """The lower Cholesky factor of a parameter, or the refusal of a matrix that has none, with the title of the argument."""
+    try:
+        return cholesky_factor("", a)
+    except MatrixError as error:
+        raise MatrixError(f"{function}: {name}{str(error).removeprefix(': a')}") from None
+
+
+def factor_or_none(a: Any) -> Any:
+    """The lower Cholesky factor of an observation, or None if it is not symmetric positive definite."""
+    try:
+        check_symmetric("", a)
+        return cholesky_factor("", a)
+    except DomainError:
+        return None

@@ -1,0 +1,478 @@
+"""Densities of generalised linear models, which go through the matrix of independent variables once.
+
+A family is a function of the observations and of a way to make the pass: for each block of rows it is given the products with the
+weight vector and answers with the derivatives of the log density with respect to the linear predictors; their product with the
+block is formed while the block is in the cache. Value and gradient are thus made together. A call without variables leaves the
+second product out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import ShapeError, finite, positive_finite
+from varmat.core.operation import Saved, operation
+from varmat.densities.density import Arguments, Density, not_nan
+from varmat.functions.special import expit
+
+__all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+# Bytes of a block of rows, which stay in the L2 cache for the second product: measured, 384 to 768 KB are equally good.
+BLOCK_BYTES = 512 * 1024
+# Rows of a block, at most: more would not share out NumPy's overhead any better.
+MOST_ROWS = 4000
+# Its exponential is finite, and one more still another number.
+MOST_EXPONENT = 700.0
+# Counts up to which log factorials are taken from a table.
+TABLE = 4096
+
+total = np.add.reduce
+Weigh = Callable[[Any, slice], Any]
+
+
+class Sums(NamedTuple):
+    """What a family makes of a pass. The derivatives with respect to the linear predictors are `scale` times `weights`."""
+
+    value: float
+    weights: Any
+    # X.T @ weights
+    product: Any
+    scale: float = 1.0
+    # Of what can be a variable besides X, alpha and beta: functions of the weights, elementwise.
+    partials: Mapping[str, Callable[[Any], Any]] = {}
+
+
+class Pass:
+    """One pass through the rows of the matrix `x`: it makes the weights and, if recording, keeps them and their product with it."""
+
+    __slots__ = ("beta", "product", "recording", "rows", "size", "space", "weights", "x")
+
+    def __init__(self, x: Any, beta: Any, size: int, space: Any, recording: bool) -> None:
+        self.x, self.beta, self.size, self.space, self.recording = x, beta, size, space, recording
+        self.rows = min(max(BLOCK_BYTES // (8 * beta.size + 1), 8), MOST_ROWS, size)
+        self.weights: Any = space((size,)) if recording else np.empty(self.rows)
+        self.product: Any = None
+
+    def run(self, weigh: Weigh) -> None:
+        """Have `weigh` replace linear predictors (without intercept) by weights, in place, block by block."""
+        x, beta, recording = self.x, self.beta, self.recording
+        if x.ndim == 1 or len(x) != self.size:
+            return self._one_row(weigh)
+        product, share = np.zeros(beta.size), np.empty(beta.size)
+        in_order = x.flags.c_contiguous
+        # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no unit stride.
+        multiply: Any = np.matmul if not in_order and x.flags.f_contiguous else np.dot
+        for start in range(0, self.size, self.rows):
+            here = slice(start, start + self.rows)
+            block = x[here] if in_order or multiply is np.matmul else np.ascontiguousarray(x[here])
+            t = multiply(block, beta, self.weights[here] if recording else self.weights[: len(block)])
+            weigh(t, here)
+            if recording:
+                product += multiply(t, block, share)
+        self.product = product
+        return None
+
+    def _one_row(self, weigh: Weigh) -> None:
+        """The same row for all observations."""
+        row = self.x.reshape(-1)
+        predictor, summed = row.dot(self.beta), 0.0
+        for start in range(0, self.size, self.rows):
+            here = slice(start, min(start + self.rows, self.size))
+            t = self.weights[here] if self.recording else self.weights[: here.stop - start]
+            t.fill(predictor)
+            weigh(t, here)
+            summed += total(t)
+        self.product = summed * row
+
+
+def part(x: Any, here: slice) -> Any:
+    """The elements of a block: a number stays one."""
+    return x if type(x) is float else x[here]
+
+
+class Glm(Density):
+    """The density of a generalised linear model; made by `glm`."""
+
+    def __init__(self, family: Callable[..., Sums], arguments: Arguments, support: Any, partials: Any) -> None:
+        super().__init__(family.__name__, arguments, () if support is None else ("y",))
+        update_wrapper(self, family)
+        self.family, self.support, self.partials = family, support, partials
+
+        def value(*values: Any, keep: frozenset[str] | None = None, workspace: Any = np.empty) -> Any:
+            return self._value(values, keep, workspace)
+
+        update_wrapper(value, family)
+        settings = [
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+            for name, default in (("keep", None), ("workspace", np.empty))
+        ]
+        value.__signature__ = inspect.Signature([*self.parameters, *settings])  # type: ignore[attr-defined]
+        # What makes the value infinite or nan if it is outside its domain is checked only if the value is that.
+        early = {name: arguments[name] for name in list(arguments)[4:]}
+        self.operation = operation(domains=early)(value)
+        self.operation.reverse(self._reverse)
+        self.operation.tangent(self._tangent)
+
+    def _value(self, values: tuple[Any, ...], keep: frozenset[str] | None, workspace: Any) -> Any:
+        size = self._size(values)
+        y, x, alpha, beta, *others = values
+        y, alpha, others = _number(y), _number(alpha), [_number(v) for v in others]
+        with np.errstate(all="ignore"):
+            inside = self.support is None or bool(self.support(y))
+            if not size or not inside:
+                self._check(values)
+                return Saved(0.0 if inside or keep == frozenset() else -math.inf, sums=None)
+            one_pass = Pass(x, beta, size, workspace, workspace is not np.empty)
+            sums = self.family(one_pass, y, alpha, *others, keep=self.all_terms if keep is None else keep)
+        if not math.isfinite(sums.value):
+            self._check(values)
+        return Saved(0.0 if keep is not None and not keep else sums.value, sums=sums)
+
+    def _check(self, values: tuple[Any, ...]) -> None:
+        for (title, domain), x in zip(self.arguments.values(), values, strict=True):
+            domain.check(self.name, title, x)
+
+    def _size(self, values: tuple[Any, ...]) -> int:
+        """The number of observations."""
+        x, titles = values[1], [title for title, _ in self.arguments.values()]
+        if np.ndim(x) not in (1, 2):
+            raise ShapeError(f"{self.name}: {titles[1]} has shape {np.shape(x)}, but must be a matrix, or a vector: one row!")
+        if np.shape(values[3]) != x.shape[-1:]:
+            raise ShapeError(f"{self.name}: {titles[3]} has shape {np.shape(values[3])}, but must have the shape {x.shape[-1:]}!")
+        size = x.shape[0] if x.ndim == 2 else 1
+        for i, value in enumerate(values):
+            if i in (1, 3) or type(value) is float or (shape := np.shape(value)) in ((), (1,), (size,)):
+                continue
+            if len(shape) != 1 or size != 1:
+                raise ShapeError(f"{self.name}: {titles[i]} has shape {shape}, but must be a scalar or have the shape ({size},)!")
+            size = shape[0]
+        return size
+
+    # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
+    # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
+    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, sums: Sums | None) -> tuple[Any, ...]:
+        if sums is None:
+            return tuple(partial(np.zeros, np.shape(x)) for x in values)
+        x, beta, w, scale = values[1], values[3], sums.weights, g * sums.scale
+
+        def in_x() -> Any:
+            if x.ndim == 1 or len(x) != len(w):
+                return (scale * total(w) * beta).reshape(x.shape)
+            return np.multiply.outer(scale * w, beta)
+
+        rules: dict[str, Any] = {
+            "X": in_x,
+            "alpha": lambda: scale * (w if np.ndim(values[2]) else float(total(w))),
+            "beta": lambda: scale * sums.product,
+        }
+        for name, v in zip(self.arguments, values, strict=True):
+            if name in sums.partials:
+                rules[name] = partial(_scaled, scale, sums.partials[name], w, v)
+        return tuple(rules.get(name) for name in self.arguments)
+
+    def _tangent(self, r: Any, *values: Any, keep: Any) -> tuple[Any, ...]:
+        y, x, alpha, beta, *others = values
+        if not self._size(values) or (self.support is not None and not self.support(y)):
+            return (_no_tangent,) * len(values)
+        rates = self.partials(y, alpha + x @ beta, *others)
+        w = rates["eta"]
+        maps = {
+            "X": lambda t: np.sum(w * (t @ beta)),
+            "alpha": partial(_inner, w),
+            "beta": lambda t: np.sum(w * (x @ t)),
+            **{name: partial(_inner, rate) for name, rate in rates.items()},
+        }
+        return tuple(maps.get(name) for name in self.arguments)
+
+
+def _number(x: Any) -> Any:
+    """A float instead of an array of one element."""
+    return x if type(x) is float or (type(x) is np.ndarray and x.size != 1) else float(np.reshape(x, ()))
+
+
+def _scaled(scale: float, derivative: Callable[[Any], Any], w: Any, x: Any) -> Any:
+    c = scale * derivative(w)
+    return c if np.ndim(c) or not np.ndim(x) else np.full(np.shape(x), c)
+
+
+def _inner(rate: Any, t: Any) -> Any:
+    return np.sum(rate * t)
+
+
+def _no_tangent(t: Any) -> float:
+    return 0.0
+
+
+def glm(partials: Any, support: Any = None, **arguments: Any) -> Callable[[Callable[..., Sums]], Glm]:
+    """Make a density of a family.
+
+    Parameters
+    ----------
+    partials : callable
+        Takes the observations, the linear predictors (with intercept) and the other parameters; returns the elementwise
+        derivatives of the log density with respect to the linear predictors ("eta") and to what is named, written with
+        differentiable functions.
+    support : callable, optional
+        Whether all observations are possible; where it is given the observations are discrete.
+    **arguments : tuple of str and Domain
+        For each argument, in order, its title in messages and its domain.
+
+    Returns
+    -------
+    callable
+        Decorator for the family, a function of a `Pass`, the observations, the intercept, other parameters, and ``keep``.
+    """
+    return lambda family: Glm(family, arguments, support, partials)
+
+
+def titles(y: Any, **others: Any) -> Arguments:
+    """Titles and domains of the arguments, in Stan's words."""
+    return {
+        "y": ("Vector of dependent variables", y),
+        "X": ("Matrix of independent variables", finite),
+        "alpha": ("Intercept", finite),
+        "beta": ("Weight vector", finite),
+        **others,
+    }
+
+
+def normal_partials(y: Any, eta: Any, sigma: Any) -> dict[str, Any]:
+    z = (y - eta) / sigma
+    w = z / sigma
+    return {"eta": w, "y": -w, "sigma": (z * z - 1.0) / sigma}
+
+
+# With z = (y - eta) / sigma:  log p = -z**2 / 2 - log(sigma) - log(2 pi) / 2,
+# d/deta = z / sigma,  d/dy = -z / sigma,  d/dsigma = (z**2 - 1) / sigma.
+@glm(normal_partials, **titles(finite, sigma=("Scale vector", positive_finite)))
+def normal_id_glm_lpdf(one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: frozenset[str]) -> Sums:
+    """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass through `X`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,), or scalar
+        Vector of dependent variables, finite.
+    X : array_like, shape (n, m) or (m,)
+        Matrix of independent variables, finite; a vector is one row for all observations.
+    alpha : array_like, shape (n,), or scalar
+        Intercept, or one for each observation, finite.
+    beta : array_like, shape (m,)
+        Weight vector, finite.
+    sigma : array_like, shape (n,), or scalar
+        Scale, or one for each observation, positive and finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only.
+
+    Returns
+    -------
+    float or Var
+        The sum over the observations; zero if there are none.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the arguments do not fit.
+
+    Notes
+    -----
+    With :math:`z = (y - \\alpha - X \\beta) / \\sigma` and :math:`w = z / \\sigma` the derivatives are :math:`-w`,
+    :math:`w \\beta^T`, :math:`w`, :math:`X^T w` and :math:`(z^2 - 1) / \\sigma`. `X` in C order is the quickest.
+
+    References
+    ----------
+    Stan Functions Reference, "Normal-id generalized linear model".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 2.0])
+    >>> vm.gradient(lambda beta: vm.normal_id_glm_lpdf(y, X, 0.5, beta, 1.0), np.zeros(2))
+    array([5., 7.])
+    """
+    several, squares = type(sigma) is not float, 0.0
+
+    def weigh(t: Any, here: slice) -> None:
+        nonlocal squares
+        np.subtract(part(y, here), t, t)
+        if alpha.__class__ is not float or alpha != 0.0:
+            t -= part(alpha, here)
+        if several:
+            t /= sigma[here]
+        squares += float(t.dot(t))
+        if several:
+            t /= sigma[here]
+
+    one_pass.run(weigh)
+    n, scale = one_pass.size, 1.0 if several else 1.0 / sigma**2
+    squares *= scale
+    value = -0.5 * squares
+    if "sigma" in keep:
+        value -= float(total(np.log(sigma))) if several else n * math.log(sigma)
+    if "constants" in keep:
+        value -= n * HALF_LOG_TWO_PI
+    in_sigma = (lambda w: w * w * sigma - 1.0 / sigma) if several else (lambda w: (squares - n) * sigma)
+    return Sums(value, one_pass.weights, one_pass.product, scale, {"y": np.negative, "sigma": in_sigma})
+
+
+def bernoulli_partials(y: Any, eta: Any) -> dict[str, Any]:
+    sign = 2.0 * y - 1.0
+    return {"eta": sign * expit(-sign * eta)}
+
+
+# With s = 2 y - 1 and t = s eta:  log p = -log(1 + exp(-t)) = min(t, 0) - log(1 + exp(-abs(t))),  d/deta = s / (1 + exp(t)).
+@glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
+def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str]) -> Sums:
+    """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass through `X`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,), or scalar
+        Vector of dependent variables, 0 or 1.
+    X : array_like, shape (n, m) or (m,)
+        Matrix of independent variables, finite; a vector is one row for all observations.
+    alpha : array_like, shape (n,), or scalar
+        Intercept, or one for each observation, finite.
+    beta : array_like, shape (m,)
+        Weight vector, finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only.
+
+    Returns
+    -------
+    float or Var
+        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if one of them is not 0 or 1.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for `y` only nan is.
+    ShapeError
+        If the arguments do not fit.
+
+    Notes
+    -----
+    With :math:`s = 2 y - 1`, :math:`\\eta = \\alpha + X \\beta` and :math:`w = s / (1 + \\exp(s \\eta))` the derivatives are
+    :math:`w \\beta^T`, :math:`w` and :math:`X^T w`. Neither overflows nor cancels.
+
+    References
+    ----------
+    Stan Functions Reference, "Bernoulli-logit generalized linear model".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0])
+    >>> vm.gradient(lambda beta: vm.bernoulli_logit_glm_lpmf(y, X, 0.0, beta), np.zeros(2))
+    array([-1., -1.])
+    """
+    value, other = 0.0, np.empty(one_pass.rows)
+    # With half the sign there is one multiplication less: -t = (1/2 - y) (2 eta).
+    half_sign, twice = 0.5 - y, 2.0 * alpha
+
+    def weigh(t: Any, here: slice) -> None:
+        nonlocal value
+        if alpha.__class__ is not float or alpha != 0.0:
+            t += part(twice, here)
+        t *= part(half_sign, here)
+        work = other[: len(t)]
+        if np.maximum.reduce(t) < MOST_EXPONENT:
+            np.exp(t, t)
+            value -= float(total(np.log1p(t, work)))
+            np.add(t, 1.0, work)
+        else:
+            e = np.exp(-np.abs(t))
+            value -= float(total(np.maximum(t, 0.0)) + total(np.log1p(e)))
+            np.add(e, 1.0, work)
+            t[:] = np.where(t > 0.0, 1.0, e)
+        np.divide(t, work, t)
+        t *= part(half_sign, here)
+
+    one_pass.beta = 2.0 * one_pass.beta
+    one_pass.run(weigh)
+    return Sums(value, one_pass.weights, one_pass.product, -2.0)
+
+
+def poisson_partials(y: Any, eta: Any) -> dict[str, Any]:
+    return {"eta": y - np.exp(eta)}
+
+
+# log p = y eta - exp(eta) - log(y!),  d/deta = y - exp(eta).
+@glm(poisson_partials, lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)), **titles(not_nan))
+def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str]) -> Sums:
+    """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @ beta)`` in one pass through `X`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,), or scalar
+        Vector of dependent variables: counts.
+    X : array_like, shape (n, m) or (m,)
+        Matrix of independent variables, finite; a vector is one row for all observations.
+    alpha : array_like, shape (n,), or scalar
+        Intercept, or one for each observation, finite.
+    beta : array_like, shape (m,)
+        Weight vector, finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only.
+
+    Returns
+    -------
+    float or Var
+        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if one of them is no count.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for `y` only nan is.
+    ShapeError
+        If the arguments do not fit.
+
+    Notes
+    -----
+    With :math:`\\eta = \\alpha + X \\beta` and :math:`w = y - \\exp(\\eta)` the derivatives are :math:`w \\beta^T`, :math:`w` and
+    :math:`X^T w`.
+
+    References
+    ----------
+    Stan Functions Reference, "Poisson-log generalized linear model".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0])
+    >>> vm.gradient(lambda beta: vm.poisson_log_glm_lpmf(y, X, 0.0, beta), np.zeros(2))
+    array([-1.,  0.])
+    """
+    value = 0.0
+
+    def weigh(t: Any, here: slice) -> None:
+        nonlocal value
+        if alpha.__class__ is not float or alpha != 0.0:
+            t += part(alpha, here)
+        counts = part(y, here)
+        value += counts * float(total(t)) if type(counts) is float else float(counts.dot(t))
+        np.exp(t, t)
+        value -= float(total(t))
+        np.subtract(counts, t, t)
+
+    one_pass.run(weigh)
+    if "constants" in keep:
+        value -= one_pass.size * math.lgamma(y + 1.0) if type(y) is float else sum_of_log_factorials(y)
+    return Sums(value, one_pass.weights, one_pass.product)
+
+
+def sum_of_log_factorials(y: Any) -> float:
+    from scipy.special import gammaln
+
+    largest = float(np.maximum.reduce(y))
+    if largest > TABLE:
+        return float(total(gammaln(y + 1.0)))
+    return float(np.bincount(y.astype(np.intp)).dot(gammaln(np.arange(1.0, largest + 2.0))))

@@ -1,0 +1,365 @@
+"""Hidden Markov models: the marginal likelihood of a chain, and the probabilities of its states.
+
+The filter is scaled at every time, so that chains of any length neither overflow nor underflow. A step of it is a handful of NumPy
+calls on a vector of a few states, most of it overhead; so a long chain of few states is cut into pieces of equal length, which take
+their steps together: once from every state, which gives a transition matrix for each piece, then, with the probabilities at the
+ends known, forward and backward. Pieces are joined one after the other. The rest of a chain, or all of it, is a single piece.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, ShapeError, nonnegative
+from varmat.core.operation import Saved, as_operand, is_differentiable, operation
+from varmat.functions.exponentials import logsumexp
+
+__all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
+
+# Instead of zero where a sum of probabilities divides.
+TINY = float(np.finfo(float).tiny)
+# Each state is reached from each other one with at least this probability: then what underflows counts for nothing later on.
+CONNECTED = 1e-150
+# How far a sum of probabilities may be from one, as in Stan.
+TOLERANCE = 1e-8
+# Chains are cut if they are at least as long, and have no more states than this: measured.
+LONG, FEW = 50, 32
+_sums_to_one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
+_NAMES = ("log_omegas", "Gamma", "rho")
+
+
+class Filtered(NamedTuple):
+    """What the filter keeps for the posterior: the emissions, and per piece what is known of its start and what it does."""
+
+    # (times, states), scaled to a largest one of 1
+    emissions: Any
+    # (pieces, states), the first time after it, then the rest of the chain
+    starts: Any
+    # (pieces, states, states) with the logarithms of their row sums; None if the chain is not cut
+    transfers: Any
+    logs: Any
+    # (times, states): the filter in the rest of the chain
+    rest: Any
+
+
+def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
+    states = np.shape(log_omegas)[0] if np.ndim(log_omegas) == 2 else 0
+    for name, x, shape, rule in (
+        ("log_omegas", log_omegas, np.shape(log_omegas) if states else None, "a matrix, at least one state by times"),
+        ("Gamma", gamma, (states, states), f"of shape {(states, states)}"),
+        ("rho", rho, (states,), f"of shape {(states,)}"),
+    ):
+        if np.shape(x) != shape:
+            raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
+    for name, x in (("rho", rho), ("Gamma", gamma)):
+        nonnegative.check(function, name, x)
+        _sums_to_one.check(function, f"sum({name})", np.sum(x, axis=-1))
+
+
+@operation()
+def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803 (the name in Stan)
+    """Log likelihood of a hidden Markov model, summed over the hidden states.
+
+    Parameters
+    ----------
+    log_omegas : array_like, shape (states, times)
+        Log density of the observation at each time, given each state; -inf where it is impossible.
+    Gamma : array_like, shape (states, states)
+        Transition matrix: a row for each state, nonnegative with the sum 1.
+    rho : array_like, shape (states,)
+        Probabilities of the states at the first time, nonnegative with the sum 1.
+
+    Returns
+    -------
+    float or Var
+        Zero for a chain without times; -inf, with the gradient zero, if no path of states is possible.
+
+    Raises
+    ------
+    DomainError
+        If a row of `Gamma`, or `rho`, is not a vector of probabilities.
+    ShapeError
+        If the arguments do not fit.
+
+    Notes
+    -----
+    The derivative with respect to `log_omegas` is the matrix of the posterior probabilities of the states, see
+    `hmm_hidden_state_prob`; those with respect to `Gamma` and `rho` are as if their elements were free. They come from one pass
+    backward, made in the reverse pass.
+
+    References
+    ----------
+    Stan Functions Reference, section "Hidden Markov models with discrete latent variables"; L. R. Rabiner, "A tutorial on hidden
+    Markov models", Proceedings of the IEEE 77 (1989).
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> log_omegas = np.log([[0.5, 0.2, 0.1], [0.1, 0.4, 0.8]])
+    >>> Gamma, rho = np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([0.5, 0.5])
+    >>> round(vm.hmm_marginal(log_omegas, Gamma, rho), 12)
+    -3.802272141469
+    """
+    _check("hmm_marginal", log_omegas, Gamma, rho)
+    with np.errstate(all="ignore"):
+        value, filtered = _marginal(log_omegas, Gamma, rho)
+    return Saved(value, filtered=filtered)
+
+
+@hmm_marginal.reverse
+def hmm_marginal_reverse(g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any) -> Any:
+    parts = _posterior(r, log_omegas, gamma, rho, filtered)
+    return tuple((lambda part=part: g * part) for part in parts)
+
+
+@hmm_marginal.tangent
+def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
+    parts = _posterior_of_anything(log_omegas, gamma, rho)
+    return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)
+
+
+def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
+    """Posterior probabilities of the states of a hidden Markov model at each time, given all observations.
+
+    Parameters
+    ----------
+    log_omegas, Gamma, rho : array_like
+        As in `hmm_marginal`.
+
+    Returns
+    -------
+    ndarray or VarMat, shape (states, times)
+        The columns sum to one; they are zero if no path of states is possible.
+
+    Raises
+    ------
+    DomainError
+        If a row of `Gamma`, or `rho`, is not a vector of probabilities.
+    ShapeError
+        If the arguments do not fit.
+
+    Notes
+    -----
+    The gradient of `hmm_marginal` with respect to `log_omegas`. Of variables it is a composition, one time after the other.
+
+    References
+    ----------
+    Stan Functions Reference, section "Hidden Markov models with discrete latent variables".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> log_omegas = np.log([[0.5, 0.2, 0.1], [0.1, 0.4, 0.8]])
+    >>> Gamma, rho = np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([0.5, 0.5])
+    >>> np.round(vm.hmm_hidden_state_prob(log_omegas, Gamma, rho), 3)
+    array([[0.607, 0.366, 0.226],
+           [0.393, 0.634, 0.774]])
+    """
+    operands = [as_operand(x, f"hmm_hidden_state_prob: {name}") for name, x in zip(_NAMES, (log_omegas, Gamma, rho), strict=True)]
+    _check("hmm_hidden_state_prob", *map(plain, operands))
+    return _posterior_of_anything(*operands)[0]
+
+
+# The filter: with the probabilities a of the states given the observations so far, and the emissions w at the next time,
+# a <- (a Gamma) w / s,  s = sum((a Gamma) w),  log p = sum(log s).
+# Backward, with b = p(later observations | state) up to a factor:  b <- Gamma (w b).
+# Of the logarithm of p: d/dlog_omegas = a b / sum(a b),  d/dGamma = sum over times of a (w b)' / (a Gamma w b),  d/drho = w b / p.
+
+
+def _marginal(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Filtered | None]:
+    """The log marginal, and what the posterior wants back: None if it has to go by logarithms."""
+    if not log_omegas.shape[1]:
+        return 0.0, None
+    peaks = np.max(log_omegas, axis=0)
+    try:
+        with np.errstate(under=_underflow(gamma)):
+            emissions = np.exp(log_omegas - np.where(np.isfinite(peaks), peaks, 0.0)).T.copy()
+            value, filtered = _filter(emissions, gamma, rho)
+    except FloatingPointError:
+        return _log_filter(log_omegas, gamma, rho)[0], None
+    return value + float(np.sum(peaks)), filtered
+
+
+def _underflow(gamma: Any) -> Any:
+    """What to do if a probability underflows: if states are not connected, a path that is lost may be the likeliest in the end."""
+    return "ignore" if np.min(gamma) >= CONNECTED else "raise"
+
+
+def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
+    times, states = emissions.shape
+    start = (rho * emissions[0])[None]
+    scale = np.sum(start)
+    value = math.log(scale) if scale > 0.0 else -math.inf
+    length = _length(times - 1, states)
+    pieces = (times - 1) // length if length else 0
+    starts = np.empty((pieces + 1, states))
+    starts[0] = start / max(scale, TINY)
+    transfers = logs = None
+    if pieces:
+        transfers, logs = _transfers(_pieces(emissions, pieces, length), gamma)
+        for i in range(pieces):
+            weight = np.log(starts[i]) + logs[i]
+            top = np.max(weight)
+            if top == -math.inf:
+                return -math.inf, Filtered(emissions, starts, transfers, logs, None)
+            row = np.matmul(np.exp(weight - top), transfers[i], starts[i + 1])
+            scale = np.sum(row)
+            row /= scale
+            value += float(top + np.log(scale))
+    rest, scales = _forward(starts[-1:], emissions[1 + pieces * length :, None], gamma)
+    value += float(np.sum(np.log(scales))) if np.all(scales > TINY) else -math.inf
+    return value, Filtered(emissions, starts, transfers, logs, rest[:, 0])
+
+
+def _length(steps: int, states: int) -> int:
+    """Of the pieces, balanced with their number; zero if the chain is not cut."""
+    return math.isqrt(steps) if steps >= LONG and states <= FEW else 0
+
+
+def _pieces(x: Any, pieces: int, length: int) -> Any:
+    """The times after the first, (steps, pieces, states)."""
+    return x[1 : 1 + pieces * length].reshape(pieces, length, -1).swapaxes(0, 1).copy()
+
+
+def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
+    """Filter pieces together: the probabilities after each step, (steps, pieces, states), and the sums they were divided by."""
+    ones, out, scales = np.ones(len(gamma)), np.empty(emissions.shape), np.empty(emissions.shape[:2])
+    for w, row, scale in zip(emissions, out, scales, strict=True):
+        np.matmul(a, gamma, row)
+        row *= w
+        np.maximum(np.matmul(row, ones, scale), TINY, out=scale)
+        row /= scale[:, None]
+        a = row
+    return out, scales
+
+
+def _transfers(emissions: Any, gamma: Any) -> tuple[Any, Any]:
+    """The transition matrix over each piece, observations included, with rows of sum 1, and the logarithms of their sums."""
+    steps, pieces, states = emissions.shape
+    ones, scales = np.ones(states), np.empty((steps, pieces * states))
+    now, then = np.tile(np.eye(states), (pieces, 1)), np.empty((pieces * states, states))
+    for w, scale in zip(emissions, scales, strict=True):
+        np.matmul(now, gamma, then)
+        by_piece = then.reshape(pieces, states, states)
+        by_piece *= w[:, None]
+        np.maximum(np.matmul(then, ones, scale), TINY, out=scale)
+        then /= scale[:, None]
+        now, then = then, now
+    impossible = np.min(scales, axis=0) <= TINY
+    logs = np.where(impossible, -np.inf, np.sum(np.log(scales), axis=0))
+    return now.reshape(pieces, states, states), logs.reshape(pieces, states)
+
+
+def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
+    """The probabilities of what comes later, up to a factor, after each step and at the start."""
+    ones, out, transposed = np.ones(len(gamma)), np.empty(emissions.shape), gamma.T.copy()
+    for w, row in zip(emissions[::-1], out[::-1], strict=True):
+        row[...] = b
+        b = np.matmul(w * row, transposed)
+        b /= np.maximum(np.matmul(b, ones), TINY)[:, None]
+    return out, b
+
+
+def _posterior(value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | None) -> tuple[Any, Any, Any]:
+    """The gradient of the log marginal."""
+    if value == -math.inf or not log_omegas.shape[1]:
+        return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
+    try:
+        if filtered is None:
+            return _log_posterior(log_omegas, gamma, rho)
+        with np.errstate(all="ignore", under=_underflow(gamma)):
+            a, b = _both_ways(*filtered, gamma)
+    except FloatingPointError:
+        return _log_posterior(log_omegas, gamma, rho)
+    w = filtered.emissions
+    with np.errstate(all="ignore"):
+        both, u = a * b, w * b
+        both /= np.sum(both, axis=1, keepdims=True)
+        share = u[1:] / np.sum((a[:-1] @ gamma) * u[1:], axis=1, keepdims=True)
+        return both.T, a[:-1].T @ share, u[0] / np.dot(rho, u[0])
+
+
+def _both_ways(emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any, gamma: Any) -> tuple[Any, Any]:
+    """At each time the probabilities of the states given what came before, and of what comes later, up to factors."""
+    a, b = np.empty(emissions.shape), np.empty(emissions.shape)
+    pieces, length = len(starts) - 1, _length(len(emissions) - 1, len(gamma))
+    end = 1 + pieces * length
+    a[0], a[end:] = starts[0], rest
+    later, start = _backward(np.ones((1, len(gamma))), emissions[end:, None], gamma)
+    b[end:], b[0] = later[:, 0], start[0]
+    if pieces:
+        ends = np.empty((pieces + 1, len(gamma)))
+        ends[-1] = start[0]
+        for i in range(pieces - 1, -1, -1):
+            weight = logs[i] + np.log(transfers[i] @ ends[i + 1])
+            ends[i] = np.exp(weight - np.max(weight))
+        parts = _pieces(emissions, pieces, length)
+        a[1:end] = _forward(starts[:-1], parts, gamma)[0].swapaxes(0, 1).reshape(end - 1, -1)
+        b[1:end] = _backward(ends[1:], parts, gamma)[0].swapaxes(0, 1).reshape(end - 1, -1)
+        b[0] = ends[0]
+    return a, b
+
+
+# The same by logarithms, for chains with states that are not connected, where the scaled probabilities underflow.
+
+
+def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
+    """The log marginal, and the logarithms of the probabilities of the states given the observations so far."""
+    with np.errstate(all="ignore"):
+        log_gamma, out, value = np.log(gamma), np.empty(log_omegas.T.shape), 0.0
+        joint = np.log(rho) + log_omegas[:, 0]
+        for t, row in enumerate(out):
+            if t:
+                joint = logsumexp(out[t - 1][:, None] + log_gamma, 0) + log_omegas[:, t]
+            scale = logsumexp(joint, 0)
+            value += float(scale)
+            if value == -math.inf:
+                break
+            np.subtract(joint, scale, row)
+        return value, out
+
+
+def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+    a = _log_filter(log_omegas, gamma, rho)[1]
+    with np.errstate(all="ignore"):
+        log_gamma, both, in_gamma = np.log(gamma), np.empty(a.shape), np.zeros(gamma.shape)
+        b = np.zeros(len(gamma))
+        for t in range(len(a) - 1, -1, -1):
+            joint = a[t] + b
+            both[t] = np.exp(joint - logsumexp(joint, 0))
+            u = log_omegas[:, t] + b
+            if t:
+                b = logsumexp(log_gamma + u, 1)
+                scale = logsumexp(a[t - 1] + b, 0)
+                in_gamma += np.exp(a[t - 1][:, None] + (u - scale))
+                b -= np.max(b)
+        return both.T, in_gamma, np.exp(u - logsumexp(np.log(rho) + u, 0))
+
+
+def _posterior_of_anything(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+    """The gradient of the log marginal, differentiable: one time after the other if an argument is no plain array."""
+    if not any(map(is_differentiable, (log_omegas, gamma, rho))):
+        with np.errstate(all="ignore"):
+            value, filtered = _marginal(log_omegas, gamma, rho)
+            return _posterior(value, log_omegas, gamma, rho, filtered)
+    times = np.shape(log_omegas)[1]
+    peaks = np.max(plain(log_omegas), axis=0)
+    w = np.exp(log_omegas - np.where(np.isfinite(peaks), peaks, 0.0)).T
+    a, b, in_gamma = [rho * w[0]], np.ones(np.shape(rho)), 0.0
+    for t in range(1, times):
+        before = a[-1] / np.sum(a[-1])
+        a.append((before @ gamma) * w[t])
+    both: list[Any] = []
+    for t in range(times - 1, -1, -1):
+        joint = a[t] * b
+        both.append(joint / np.sum(joint))
+        u = w[t] * b
+        if t:
+            in_gamma = in_gamma + a[t - 1][:, None] * (u / np.sum((a[t - 1] @ gamma) * u))
+            b = gamma @ u
+            b = b / np.sum(plain(b))
+    return np.stack(both[::-1], axis=1), in_gamma, u / np.sum(rho * u)

@@ -1,0 +1,377 @@
+"""Distributions of matrices: LKJ of correlation matrices, Wishart and inverse Wishart of positive definite ones.
+
+The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle is read, and the derivative lies
+in it (see `varmat.functions.solves`).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, ShapeError, positive_finite
+from varmat.core.operation import Saved
+from varmat.densities.density import density, not_nan
+from varmat.densities.domains import TOLERANCE, ZERO, Scalar, factor_of, factor_or_none, square_matrix, symmetric_matrix
+from varmat.densities.multi_normal import folded
+from varmat.functions.determinants import log_determinant_spd
+from varmat.functions.lapack import half_diagonal, inverse_triangle, triangular_solve
+from varmat.functions.solves import inner, inverse_spd, symmetric
+from varmat.functions.special import digamma, lmgamma, log_rising_factorial, zeta_difference
+
+__all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "wishart_lpdf"]
+
+QUARTER_LOG_PI = 0.25 * math.log(math.pi)
+HALF_LOG_TWO = 0.5 * math.log(2.0)
+
+total = np.add.reduce
+SHAPE = ("Shape parameter", Scalar(positive_finite))
+DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
+
+
+def half_log_determinant(factor: Any) -> float:
+    return float(total(np.log(factor.diagonal())))
+
+
+# Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum over k = 1, ..., K - 1 of
+# log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi) / 2, each gamma quotient without cancellation.
+def _lkj_constant(eta: float, k: int) -> float:
+    half = 0.5 * np.arange(1.0, k)
+    return float(total(log_rising_factorial(eta + half[::-1] - 0.5, half))) - k * (k - 1) * QUARTER_LOG_PI
+
+
+def _lkj_constant_slope(eta: Any, k: int) -> Any:
+    """The derivative; differentiable."""
+    half = 0.5 * np.arange(1.0, k)
+    return np.sum(zeta_difference(1.0, eta + (half[::-1] - 0.5), half))
+
+
+@density(L=("Random variable", square_matrix), eta=SHAPE)
+def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
+    """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
+
+    Parameters
+    ----------
+    L : array_like, shape (K, K)
+        Random variable: a Cholesky factor of a correlation matrix; not nan.
+    eta : scalar
+        Shape parameter: positive and finite. With 1 all correlation matrices have the same density.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``lkj_corr_cholesky_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `L` is not lower triangular with a positive diagonal and rows of norm one, to 1e-8.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If `L` is not square, or `eta` no scalar.
+
+    Notes
+    -----
+    The log density is :math:`\\sum_{k=2}^K (K - k + 2 \\eta - 2) \\log L_{kk} + c(\\eta)` with :math:`c(\\eta) = \\sum_{k=1}^{K-1}
+    [\\log\\Gamma(\\eta + \\tfrac{K-1}2) - \\log\\Gamma(\\eta + \\tfrac{K-1-k}2) - \\tfrac k2 \\log\\pi]`. The derivative with
+    respect to `L` is diagonal, as if the diagonal were free. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "Cholesky LKJ correlation distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda L: vm.lkj_corr_cholesky_lpdf(L, 2.0), np.array([[1.0, 0.0], [0.6, 0.8]]))
+    array([[0. , 0. ],
+           [0. , 2.5]])
+    """
+    if not _is_correlation_factor(factor):
+        return -math.inf
+    value = float(_powers(len(factor), eta).dot(np.log(factor.diagonal())))
+    return value + _lkj_constant(eta, len(factor)) if "eta" in keep else value
+
+
+def _is_correlation_factor(x: Any) -> bool:
+    norms = np.einsum("ij,ij->i", x, x)
+    return bool((x.diagonal() > 0).all() and (abs(norms - 1.0) <= 2.0 * TOLERANCE).all() and not np.triu(x, 1).any())
+
+
+def _powers(k: int, eta: Any) -> Any:
+    """The powers of the elements on the diagonal; differentiable."""
+    first = np.arange(k) == 0
+    return np.where(first, 0.0, np.arange(k - 3.0, -3.0, -1.0) + 2.0 * eta)
+
+
+@lkj_corr_cholesky_lpdf.reverse
+def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+    if r == -math.inf:
+        return (lambda: ZERO,) * 2
+    k = len(factor)
+    return lambda: np.diag(g * _powers(k, eta) / factor.diagonal()), lambda: g * _eta_slope(factor, eta)
+
+
+def _eta_slope(factor: Any, eta: Any) -> Any:
+    return 2.0 * np.sum(np.log(np.diagonal(factor)[1:])) + _lkj_constant_slope(eta, len(factor))
+
+
+@lkj_corr_cholesky_lpdf.tangent
+def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+    if plain(r) == -math.inf:
+        return (lambda t: 0.0,) * 2
+    slopes = _powers(len(factor), eta) / np.diagonal(factor)
+    return lambda t: np.sum(slopes * np.diagonal(t)), lambda t: t * _eta_slope(factor, eta)
+
+
+@density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
+def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
+    """Log density of the LKJ distribution of a correlation matrix.
+
+    Parameters
+    ----------
+    Sigma : array_like, shape (K, K)
+        Random variable: a correlation matrix; not nan.
+    eta : scalar
+        Shape parameter: positive and finite. With 1 all correlation matrices have the same density.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``lkj_corr_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `Sigma` is not symmetric positive definite with ones on the diagonal, to 1e-8.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If `Sigma` is not square, or `eta` no scalar.
+
+    Notes
+    -----
+    The log density is :math:`(\\eta - 1) \\log\\det\\Sigma + c(\\eta)`, with the constant of `lkj_corr_cholesky_lpdf`, which is to
+    be preferred. The derivative with respect to Sigma is :math:`(\\eta - 1) \\Sigma^{-1}`, folded onto the lower triangle.
+    SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "LKJ correlation distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda Sigma: vm.lkj_corr_lpdf(Sigma, 2.0), np.array([[1.0, 0.6], [0.6, 1.0]]))
+    array([[ 1.5625,  0.    ],
+           [-1.875 ,  1.5625]])
+    """
+    factor = factor_or_none(sigma) if (abs(sigma.diagonal() - 1.0) <= TOLERANCE).all() else None
+    if factor is None:
+        return Saved(-math.inf, factor=None)
+    value = 2.0 * (eta - 1.0) * half_log_determinant(factor)
+    return Saved(value + _lkj_constant(eta, len(sigma)) if "eta" in keep else value, factor=factor)
+
+
+@lkj_corr_lpdf.reverse
+def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+    if factor is None:
+        return (lambda: ZERO,) * 2
+    return (
+        lambda: half_diagonal(2.0 * g * (eta - 1.0) * inverse_triangle(factor)),
+        lambda: g * (2.0 * half_log_determinant(factor) + _lkj_constant_slope(eta, len(sigma))),
+    )
+
+
+@lkj_corr_lpdf.tangent
+def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any) -> Any:
+    if plain(r) == -math.inf:
+        return (lambda t: 0.0,) * 2
+    x = inverse_spd(sigma)
+    return (
+        lambda t: (eta - 1.0) * inner(x, symmetric(t)),
+        lambda t: t * (log_determinant_spd(sigma) + _lkj_constant_slope(eta, len(sigma))),
+    )
+
+
+# The Wishart density in W and the inverse Wishart density are, but for the sign s = +1 or -1 of their powers of determinants,
+#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2 - nu K / 2 log 2 - log gamma_K(nu / 2),
+# where the matrix M stands in the trace as it is, and P inverted: W and S for the one, S and W for the other.
+def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
+    k = len(s)
+    if w.shape != s.shape:
+        raise ShapeError(f"{function}: random variable has shape {w.shape}, but must have that of scale parameter, {s.shape}!")
+    title, _ = DEGREES
+    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(function, title, nu)
+    factors = factor_or_none(w), factor_of(function, "scale parameter", s)
+    if factors[0] is None:
+        return Saved(-math.inf, factors=None, root=None)
+    m, p = factors if sign > 0 else factors[::-1]
+    root = triangular_solve(p, m, lower=True)
+    half_w, half_s = map(half_log_determinant, factors)
+    value = 0.0
+    if keep & {"W", "S"}:
+        value -= 0.5 * float(root.ravel().dot(root.ravel()))
+    if keep & {"W", "nu"}:
+        value += (sign * nu - k - 1.0) * half_w
+    if keep & {"S", "nu"}:
+        value -= sign * nu * half_s
+    if "nu" in keep:
+        value -= nu * k * HALF_LOG_TWO + (lmgamma(k, 0.5 * nu) if k else 0.0)
+    return Saved(value, factors=factors, root=root)
+
+
+def _wishart_reverse(g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, root: Any, sign: float) -> Any:
+    if factors is None:
+        return (lambda: ZERO,) * 3
+    k = len(s)
+    m, p = factors if sign > 0 else factors[::-1]
+
+    def of_m() -> Any:
+        return half_diagonal(g * (_power_of_m(nu, k, sign) * inverse_triangle(m) - inverse_triangle(p)))
+
+    def of_p() -> Any:
+        return folded(p, triangular_solve(p, root, lower=True, trans=True).T, g, _power_of_p(nu, k, sign))
+
+    def of_nu() -> Any:
+        return g * _nu_slope(sign * 2.0 * (half_log_determinant(factors[0]) - half_log_determinant(factors[1])), nu, k)
+
+    return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
+
+
+def _power_of_m(nu: Any, k: int, sign: float) -> Any:
+    """Twice the power of the determinant of M."""
+    return nu - k - 1.0 if sign > 0 else nu
+
+
+def _power_of_p(nu: Any, k: int, sign: float) -> Any:
+    """Twice the power of the determinant of P under the fraction bar."""
+    return nu if sign > 0 else nu + k + 1.0
+
+
+def _nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
+    return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
+
+
+def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+    if plain(r) == -math.inf:
+        return (lambda t: 0.0,) * 3
+    k = len(s)
+    m, p = (w, s) if sign > 0 else (s, w)
+    x, y = inverse_spd(p), inverse_spd(m)
+
+    def along_m(t: Any) -> Any:
+        return 0.5 * inner(_power_of_m(nu, k, sign) * y - x, symmetric(t))
+
+    def along_p(t: Any) -> Any:
+        return 0.5 * inner(x @ symmetric(m) @ x - _power_of_p(nu, k, sign) * x, symmetric(t))
+
+    def along_nu(t: Any) -> Any:
+        return t * _nu_slope(sign * (log_determinant_spd(w) - log_determinant_spd(s)), nu, k)
+
+    return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
+
+
+@density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
+def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+    """Log density of the Wishart distribution.
+
+    Parameters
+    ----------
+    W : array_like, shape (K, K)
+        Random variable: symmetric positive definite; not nan.
+    nu : scalar
+        Degrees of freedom parameter: finite and greater than K - 1.
+    S : array_like, shape (K, K)
+        Scale parameter: symmetric positive definite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``wishart_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `W` is not symmetric positive definite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for an `S` that is not positive definite also a `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The log density is :math:`\\tfrac{\\nu-K-1}2 \\log\\det W - \\tfrac12 \\mathrm{tr}(S^{-1} W) - \\tfrac\\nu2 \\log\\det S -
+    \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The derivatives :math:`\\tfrac12 [(\\nu-K-1) W^{-1} - S^{-1}]` and
+    :math:`\\tfrac12 [S^{-1} W S^{-1} - \\nu S^{-1}]` are folded onto the lower triangles. In SciPy ``scipy.stats.wishart(nu, S)``.
+
+    References
+    ----------
+    Stan Functions Reference, "Wishart distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda W: vm.wishart_lpdf(W, 5.0, np.eye(2)), np.eye(2))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    return _wishart(w, nu, s, keep, "wishart_lpdf", 1.0)
+
+
+@density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
+def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+    """Log density of the inverse Wishart distribution.
+
+    Parameters
+    ----------
+    W : array_like, shape (K, K)
+        Random variable: symmetric positive definite; not nan.
+    nu : scalar
+        Degrees of freedom parameter: finite and greater than K - 1.
+    S : array_like, shape (K, K)
+        Scale parameter: symmetric positive definite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``inv_wishart_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `W` is not symmetric positive definite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for an `S` that is not positive definite also a `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The log density is :math:`\\tfrac\\nu2 \\log\\det S - \\tfrac{\\nu+K+1}2 \\log\\det W - \\tfrac12 \\mathrm{tr}(S W^{-1}) -
+    \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The derivatives :math:`\\tfrac12 [W^{-1} S W^{-1} - (\\nu+K+1)
+    W^{-1}]` and :math:`\\tfrac12 [\\nu S^{-1} - W^{-1}]` are folded onto the lower triangles. In SciPy
+    ``scipy.stats.invwishart(nu, S)``.
+
+    References
+    ----------
+    Stan Functions Reference, "Inverse Wishart distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda W: vm.inv_wishart_lpdf(W, 5.0, np.eye(2)), np.eye(2))
+    array([[-3.5,  0. ],
+           [ 0. , -3.5]])
+    """
+    return _wishart(w, nu, s, keep, "inv_wishart_lpdf", -1.0)
+
+
+for _density, _sign in ((wishart_lpdf, 1.0), (inv_wishart_lpdf, -1.0)):
+    _density.reverse(partial(_wishart_reverse, sign=_sign))
+    _density.tangent(partial(_wishart_tangent, sign=_sign))

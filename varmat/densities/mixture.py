@@ -1,0 +1,145 @@
+"""Mixtures: the logarithm of a weighted sum of densities that are given by their logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, ShapeError
+from varmat.core.operation import operation
+from varmat.densities.density import not_nan
+from varmat.functions.exponentials import logsumexp
+
+__all__ = ["log_mix"]
+
+_in_unit_interval = Domain("in the interval [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0))
+
+
+def log_mix(theta: Any, *log_densities: Any) -> Any:
+    """Log density of a mixture.
+
+    ``log_mix(theta, lp1, lp2)`` is the mixture of two components, elementwise, and ``log_mix(theta, lps)`` that of any number,
+    summed over the observations.
+
+    Parameters
+    ----------
+    theta : array_like
+        With two components: the probability of the first, in [0, 1]. Otherwise the probabilities of the components along the
+        last axis, shape (k,) or (n, k), each in [0, 1].
+    lp1, lp2 : array_like
+        Log densities of the observations in each component; they broadcast with each other and with `theta`.
+    lps : array_like, shape (k,) or (n, k)
+        Log densities, a row for each observation and a column for each component.
+
+    Returns
+    -------
+    float, ndarray, Var or VarMat
+        With two components the log density of each observation, of the shape to which the arguments broadcast: sum them for a
+        log likelihood. Otherwise their sum, a scalar.
+
+    Raises
+    ------
+    DomainError
+        If a probability is outside [0, 1] or a log density is nan.
+    ShapeError
+        If the arguments do not fit.
+
+    Notes
+    -----
+    The derivatives with respect to the log densities are the responsibilities :math:`r_k = \\theta_k \\exp(l_k - l)`, with the
+    log density :math:`l` of the mixture, and with respect to the probabilities :math:`\\exp(l_k - l)`: also where one is zero.
+    An observation that is impossible in every component (log density -inf) has no gradient. That the probabilities sum
+    to one is not checked, as in Stan.
+
+    References
+    ----------
+    Stan Functions Reference, section "Composed functions"; Stan User's Guide, chapter "Finite mixtures".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.log_mix(0.25, np.array([0.0, -2.0]), np.array([-1.0, -1.0]))
+    array([-0.64262598, -1.17201106])
+    >>> vm.gradient(lambda lps: vm.log_mix([0.5, 0.5], lps), np.array([[0.0, 0.0], [1.0, -np.inf]]))
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
+    if len(log_densities) == 2:
+        return log_mix_of_two(theta, *log_densities)
+    if len(log_densities) == 1:
+        total = np.sum(log_mix_of_many(theta, *log_densities))
+        return float(total) if isinstance(total, np.generic) else total
+    raise TypeError(f"log_mix: {len(log_densities)} arguments follow theta, but it takes lp1 and lp2, or one array lps")
+
+
+def _check(theta: Any, **log_densities: Any) -> None:
+    for name, x in log_densities.items():
+        not_nan.check("log_mix", name, x)
+    _in_unit_interval.check("log_mix", "theta", theta)
+
+
+def _ratio(x: Any, total: Any) -> Any:
+    """``exp(x - total)``, zero where both are -inf."""
+    impossible = plain(total) == -np.inf
+    return np.exp(np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total)))
+
+
+# l = log(theta exp(a) + (1 - theta) exp(b)):  dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
+@operation()
+def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
+    """The mixture of two components, elementwise: see `log_mix`."""
+    try:
+        np.broadcast_shapes(*map(np.shape, (theta, lp1, lp2)))
+    except ValueError:
+        shapes = ", ".join(str(np.shape(x)) for x in (theta, lp1, lp2))
+        raise ShapeError(f"log_mix: theta, lp1 and lp2 have the shapes {shapes}, but must be of shapes that broadcast!") from None
+    _check(theta, lp1=lp1, lp2=lp2)
+    with np.errstate(all="ignore"):
+        result = np.logaddexp(np.log(theta) + lp1, np.log1p(np.negative(theta)) + lp2)
+    return result if np.ndim(result) else float(result)
+
+
+def _two_rates(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
+    first, second = _ratio(lp1, r), _ratio(lp2, r)
+    return first - second, theta * first, (1.0 - theta) * second
+
+
+@log_mix_of_two.reverse
+def log_mix_of_two_reverse(g: Any, r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
+    return tuple((lambda rate=rate: g * rate) for rate in _two_rates(r, theta, lp1, lp2))
+
+
+@log_mix_of_two.tangent
+def log_mix_of_two_tangent(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
+    return tuple((lambda t, rate=rate: t * rate) for rate in _two_rates(r, theta, lp1, lp2))
+
+
+# l = log(sum_k theta_k exp(l_k)):  dl/dtheta_k = exp(l_k - l),  dl/dl_k = theta_k exp(l_k - l).
+@operation()
+def log_mix_of_many(theta: Any, lps: Any) -> Any:
+    """The mixture of any number of components for each observation, with an axis of length one in place of the components."""
+    shape, components = np.shape(lps), np.shape(theta)
+    if len(shape) not in (1, 2) or components not in (shape, shape[-1:]):
+        raise ShapeError(
+            f"log_mix: theta has shape {components} and lps {shape}, but must be (k,) or (n, k), with a column for each component!"
+        )
+    _check(theta, lps=lps)
+    with np.errstate(all="ignore"):
+        return logsumexp(np.log(theta) + lps, axis=-1, keepdims=True)
+
+
+@log_mix_of_many.reverse
+def log_mix_of_many_reverse(g: Any, r: Any, theta: Any, lps: Any) -> Any:
+    ratios = _ratio(lps, r)
+    return (lambda: g * ratios), (lambda: g * (theta * ratios))
+
+
+@log_mix_of_many.tangent
+def log_mix_of_many_tangent(r: Any, theta: Any, lps: Any) -> Any:
+    ratios = _ratio(lps, r)
+    return (
+        (lambda t: np.sum(ratios * t, axis=-1, keepdims=True)),
+        (lambda t: np.sum(theta * ratios * t, axis=-1, keepdims=True)),
+    )

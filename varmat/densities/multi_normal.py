@@ -1,0 +1,398 @@
+"""The multivariate normal distribution, in three parameterisations, and the multivariate Student t distribution.
+
+A parameterisation is a class: how residuals are whitened, and what the derivatives with respect to the residuals and the matrix
+are made of. The densities of a family differ in nothing else.
+
+The residuals of N observations are N rows. There are two ways to whiten them with a lower Cholesky factor L: a triangular solve
+with N right-hand sides, or, if they are many, a product with the inverse of L, which takes half the time.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, ShapeError, finite, positive
+from varmat.core.operation import Saved
+from varmat.densities.density import density, not_nan
+from varmat.densities.domains import ZERO, Scalar, factor_of, lower_factor, symmetric_matrix
+from varmat.functions.lapack import half_diagonal, inverse_triangle, lower_outer, triangle_mask, triangular_solve
+from varmat.functions.solves import inner, inverse_spd, solve_triangular, symmetric
+from varmat.functions.special import log_rising_factorial, zeta_difference
+
+__all__ = [
+    "multi_normal_cholesky_lpdf",
+    "multi_normal_lpdf",
+    "multi_normal_prec_lpdf",
+    "multi_student_t_cholesky_lpdf",
+    "multi_student_t_lpdf",
+]
+
+LOG_TWO = math.log(2.0)
+HALF_LOG_PI = 0.5 * math.log(math.pi)
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+total = np.add.reduce
+
+
+class Covariance:
+    """The matrix is the covariance, ``L @ L.T``: whitened residuals are ``inv(L) @ d``."""
+
+    title, domain, where = "Covariance matrix", symmetric_matrix, ""
+    # The sign of the logarithm of the determinant of the matrix in that of the covariance.
+    sign = 1.0
+
+    def __init__(self, function: str, matrix: Any, rows: int) -> None:
+        self.factor = self.factorise(function, matrix)
+        self.inverse: Any = None
+        if rows > 2 * len(matrix) > 0:
+            from scipy.linalg.lapack import dtrtri
+
+            # Fortran sees the transpose, and leaves alone what is above the diagonal.
+            self.inverse = np.tril(dtrtri(self.factor.T, lower=False)[0].T)
+
+    def factorise(self, function: str, matrix: Any) -> Any:
+        return factor_of(function, self.title, matrix)
+
+    def half_log_determinant(self) -> float:
+        return self.sign * float(total(np.log(self.factor.diagonal())))
+
+    def solve(self, rows: Any, trans: bool = False) -> Any:
+        """Solve with the factor, or its transpose, for each row."""
+        if self.inverse is None:
+            return triangular_solve(self.factor, rows, lower=True, trans=not trans, right=True)
+        return rows.dot(self.inverse if trans else self.inverse.T)
+
+    def whiten(self, d: Any) -> Any:
+        return self.solve(d)
+
+    def pull(self, z: Any) -> Any:
+        """From whitened residuals, times weights, to the derivatives of half their squares with respect to the residuals."""
+        return self.solve(z, trans=True)
+
+    # With S = L L^T and d = L z, the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T - 1) inv(L) / 2.
+    def gradient(self, z: Any, g: float, n: int) -> Any:
+        """The derivative of the log density with respect to the matrix, times g."""
+        if self.inverse is None:
+            return folded(self.factor, self.solve(z, trans=True), g, n)
+        middle = z.T.dot(z)
+        middle.flat[:: len(middle) + 1] -= n
+        return half_diagonal(np.tril(g * self.inverse.T.dot(middle.dot(self.inverse))))
+
+    @staticmethod
+    def tangent(matrix: Any, d: Any) -> Any:
+        """The derivative of half the squares with respect to d; along t, those of half the squares and half the log determinant."""
+        x = inverse_spd(matrix)
+        a = d @ x
+        return a, lambda t: -0.5 * np.sum(a * (a @ symmetric(t)), axis=-1), lambda t: 0.5 * inner(x, symmetric(t))
+
+
+class Scale(Covariance):
+    """As `Covariance`, where it is none."""
+
+    title = "Scale parameter"
+
+
+class Cholesky(Covariance):
+    """The matrix is the lower Cholesky factor of the covariance."""
+
+    title, domain, where = "Cholesky factor", lower_factor, "; here :math:`\\Sigma = L L^T`"
+
+    def factorise(self, function: str, matrix: Any) -> Any:
+        return matrix
+
+    # The sum of inv(L)^T z z^T - 1 / diag(L).
+    def gradient(self, z: Any, g: float, n: int) -> Any:
+        few = self.inverse is None
+        c = lower_outer(g * self.pull(z).T, z.T) if few else np.tril(self.inverse.T.dot(g * z.T.dot(z)))
+        c.flat[:: len(c) + 1] -= g * n / self.factor.diagonal()
+        return c
+
+    @staticmethod
+    def tangent(matrix: Any, d: Any) -> Any:
+        z = solve_triangular(matrix, d.T, lower=True)
+        a = solve_triangular(matrix, z, lower=True, trans=1).T
+
+        def along(t: Any) -> Any:
+            return -np.sum(a * (np.where(triangle_mask(np.shape(t)), t, 0.0) @ z).T, axis=-1)
+
+        return a, along, lambda t: np.sum(np.diagonal(t) / np.diagonal(matrix))
+
+
+class Precision(Covariance):
+    """The matrix is the inverse of the covariance, ``L @ L.T``: whitened residuals are ``L.T @ d``."""
+
+    title, where, sign = "Precision matrix", "; here :math:`\\Sigma` is the inverse of the argument", -1.0
+
+    def __init__(self, function: str, matrix: Any, rows: int) -> None:
+        super().__init__(function, matrix, 0)
+
+    def whiten(self, d: Any) -> Any:
+        self.residuals = d
+        return d.dot(self.factor)
+
+    def pull(self, z: Any) -> Any:
+        return z.dot(self.factor.T)
+
+    def gradient(self, z: Any, g: float, n: int) -> Any:
+        return folded(self.factor, self.residuals, -g, n)
+
+    @staticmethod
+    def tangent(matrix: Any, d: Any) -> Any:
+        x, whole = inverse_spd(matrix), symmetric(matrix)
+        return d @ whole, lambda t: 0.5 * np.sum(d * (d @ symmetric(t)), axis=-1), lambda t: -0.5 * inner(x, symmetric(t))
+
+
+def folded(factor: Any, rows: Any, g: float, n: int) -> Any:
+    """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle."""
+    from scipy.linalg.blas import dsyrk
+
+    # In place: the other triangle keeps its zeros.
+    c = inverse_triangle(factor)
+    dsyrk(g, rows.T, beta=-g * n, c=c.T, overwrite_c=True)
+    return half_diagonal(c)
+
+
+def residuals(function: str, y: Any, mu: Any, title: str, k: int) -> Any:
+    """``y - mu``, of the shape to which they broadcast, after the checks of the shapes."""
+    for name, x in (("Random variable", y), ("Location parameter", mu)):
+        shape = np.shape(x)
+        if shape[-1:] != (k,) and (shape or x is y):
+            rule = f"{k} elements along its last axis, as many as {title} has rows"
+            raise ShapeError(f"{function}: {name} has shape {shape}, but must have {rule}!")
+    try:
+        return y - mu
+    except ValueError:
+        shapes = f"{np.shape(mu)}, but must broadcast with Random variable, of shape {np.shape(y)}"
+        raise ShapeError(f"{function}: Location parameter has shape {shapes}!") from None
+
+
+def whitened(scale: Any, rows: Any) -> Any:
+    return scale.whiten(rows) if rows.size else rows
+
+
+def parts(g: float, y: Any, mu: Any, scale: Any, z: Any, weighted: Any, shape: tuple[int, ...]) -> Any:
+    """The contributions to `y` and `mu`; `weighted` is z, times the weights of the observations."""
+
+    def of(x: Any, g: float) -> Any:
+        # What all observations have in common: sum before the solve.
+        if np.ndim(x) < 2:
+            return scale.pull(g * total(weighted, axis=0, keepdims=True)).reshape(-1)
+        return scale.pull(g * weighted).reshape(shape)
+
+    return lambda: of(y, -g), lambda: of(mu, g)
+
+
+def is_empty(r: Any, d: Any) -> bool:
+    """Whether there is nothing to differentiate: no observation, or an infinite one."""
+    return not np.size(d) or (plain(r) == -math.inf and not np.isfinite(plain(d)).all())
+
+
+def _normal(y: Any, mu: Any, matrix: Any, keep: Any, function: str, kind: Any, name: str) -> Any:
+    k = len(matrix)
+    d = residuals(function, y, mu, kind.title, k)
+    n = math.prod(d.shape[:-1])
+    scale = kind(function, matrix, n)
+    with np.errstate(all="ignore"):  # of an infinite observation nan may come
+        z = whitened(scale, d.reshape(n, k))
+        value = -0.5 * float(z.ravel().dot(z.ravel()))
+    if name in keep:
+        value -= n * scale.half_log_determinant()
+    if "constants" in keep:
+        value -= d.size * HALF_LOG_TWO_PI
+    # Of nan an infinite observation is the only cause, and its density is zero.
+    return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d)
+
+
+def _normal_reverse(g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any) -> Any:
+    if is_empty(r, d):
+        return (lambda: ZERO,) * 3
+    return *parts(g, y, mu, scale, z, z, d.shape), lambda: scale.gradient(z, g, len(z))
+
+
+def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, kind: Any) -> Any:
+    d = y - mu
+    if is_empty(r, d):
+        return (lambda t: 0.0,) * 3
+    rows = np.reshape(d, (-1, np.shape(d)[-1]))
+    a, half_square, half_log_determinant = kind.tangent(matrix, rows)
+    a = np.reshape(a, np.shape(d))
+    return (
+        lambda t: -np.sum(a * t),
+        lambda t: np.sum(a * t),
+        lambda t: -np.sum(half_square(t)) - len(rows) * half_log_determinant(t),
+    )
+
+
+def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, function: str, kind: Any, name: str) -> Any:
+    k = len(matrix)
+    d = residuals(function, y, mu, kind.title, k)
+    n = math.prod(d.shape[:-1])
+    scale = kind(function, matrix, n)
+    with np.errstate(all="ignore"):
+        z = whitened(scale, d.reshape(n, k))
+        q = np.einsum("ij,ij->i", z, z)
+        value = -0.5 * float(total(q) if nu == math.inf else (nu + k) * total(np.log1p(q / nu)))
+    if "nu" in keep:
+        value += n * (-0.5 * k * LOG_TWO if nu == math.inf else log_rising_factorial(0.5 * nu, 0.5 * k) - 0.5 * k * math.log(nu))
+    if name in keep:
+        value -= n * scale.half_log_determinant()
+    if "constants" in keep:
+        value -= d.size * HALF_LOG_PI
+    return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d, q=q)
+
+
+# With w = (nu + K) / (nu + q) the gradients are those of the normal density, observations weighted by w. With respect to nu the
+# terms -K / nu and w q / nu add up to (q - K) / (nu + q).
+def _student_reverse(g: Any, r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any, q: Any) -> Any:
+    if is_empty(r, d):
+        return (lambda: ZERO,) * 4
+    k = len(matrix)
+    w = np.ones((len(q), 1)) if nu == math.inf else ((nu + k) / (nu + q))[:, None]
+    of_y, of_mu = parts(g, y, mu, scale, z, w * z, d.shape)
+    return of_y, lambda: g * _nu_slope(nu, q, k), of_mu, lambda: scale.gradient(np.sqrt(w) * z, g, len(q))
+
+
+def _nu_slope(nu: Any, q: Any, k: int) -> Any:
+    """The derivative with respect to nu, from the squares q of the whitened residuals; differentiable."""
+    if plain(nu) == math.inf:
+        return 0.0 * np.sum(q)
+    each = (q - k) / (nu + q) - np.log1p(q / nu)
+    return 0.5 * (np.sum(each) + len(q) * zeta_difference(1.0, 0.5 * nu, 0.5 * k))
+
+
+def _student_tangent(r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: Any) -> Any:
+    d = y - mu
+    if is_empty(r, d):
+        return (lambda t: 0.0,) * 4
+    k = np.shape(d)[-1]
+    rows = np.reshape(d, (-1, k))
+    a, half_square, half_log_determinant = kind.tangent(matrix, rows)
+    q = np.sum(a * rows, axis=-1)
+    w = np.ones(len(rows)) if plain(nu) == math.inf else (nu + k) / (nu + q)
+    slopes = np.reshape(w[:, None] * a, np.shape(d))
+    return (
+        lambda t: -np.sum(slopes * t),
+        lambda t: t * _nu_slope(nu, q, k),
+        lambda t: np.sum(slopes * t),
+        lambda t: -np.sum(w * half_square(t)) - len(rows) * half_log_determinant(t),
+    )
+
+
+_DOC = """Log density of the multivariate {family} distribution with a given {given}, summed over the observations.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        Random variable: one observation, or one in each row; not nan.
+{nu}    mu : array_like, shape (..., K), or scalar
+        Location parameter: finite. It broadcasts with `y`.
+    {name} : array_like, shape (K, K)
+        {title}: {domain}.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for a matrix that is not positive definite also a `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    {formula}
+    The derivative with respect to {name} lies in its lower triangle, the only one that is read (see `varmat.functions.solves`).
+    In SciPy ``{scipy}``.
+
+    References
+    ----------
+    Stan Functions Reference, "Multivariate {family} distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, matrix = np.array([4.0, 3.0]), np.array({example})
+    >>> vm.gradient(lambda mu: vm.{call}, np.zeros(2))
+    array([{result}])
+    """
+
+_NU = """    nu : scalar
+        Degrees of freedom parameter: positive; with inf the distribution is the normal one.
+"""
+_NORMAL = """With :math:`d = y - \\mu` the log density of an observation is :math:`-\\tfrac12 (d^T \\Sigma^{-1} d + \\log\\det
+    \\Sigma + K \\log 2 \\pi)`, with the derivatives :math:`\\mp\\Sigma^{-1} d` with respect to y and mu and :math:`\\tfrac12
+    \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the covariance :math:`\\Sigma`{where}."""
+_STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log density of an observation is
+    :math:`\\log\\Gamma(\\tfrac{\\nu + K}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12 (K \\log \\nu\\pi + \\log\\det\\Sigma) -
+    \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The derivatives are those of the normal density, but for the weight
+    :math:`(\\nu + K) / (\\nu + q)` of an observation."""
+
+
+class Family(NamedTuple):
+    """What the densities of a family share."""
+
+    name: str
+    arguments: dict[str, tuple[str, Domain]]
+    value: Any
+    reverse: Any
+    tangent: Any
+    nu: str
+    formula: str
+
+
+_Y, _MU = ("Random variable", not_nan), ("Location parameter", finite)
+NORMAL = Family("normal", {"y": _Y, "mu": _MU}, _normal, _normal_reverse, _normal_tangent, "", _NORMAL)
+STUDENT = Family(
+    "Student t", {"y": _Y, "nu": ("Degrees of freedom parameter", Scalar(positive)), "mu": _MU},
+    _student, _student_reverse, _student_tangent, _NU, _STUDENT,
+)  # fmt: skip
+
+
+def multivariate(full: str, family: Family, kind: Any, name: str, given: str, scipy: str, example: str, result: str) -> Any:
+    """Make a density of a family, whose matrix, an argument `name`, is of a kind."""
+
+    def function(*values: Any, keep: Any) -> Any:
+        return family.value(*values, keep, full, kind, name)
+
+    function.__name__ = function.__qualname__ = full
+    call = f"{full}({', '.join({'nu': '1.0'}.get(each, each) for each in family.arguments)}, matrix)"
+    function.__doc__ = _DOC.format(
+        family=family.name, given=given, nu=family.nu, name=name, title=kind.title, domain=kind.domain.phrase, scipy=scipy,
+        unnormalised=full.replace("_lpdf", "_lupdf"), formula=family.formula.replace("{where}", kind.where.format(name)),
+        example=example, call=call, result=result,
+    )  # fmt: skip
+    made = density(**family.arguments, **{name: (kind.title, kind.domain)})(function)
+    made.reverse(family.reverse)
+    made.tangent(partial(family.tangent, kind=kind))
+    return made
+
+
+_SCIPY, _SCIPY_T = "scipy.stats.multivariate_normal(mu, {})", "scipy.stats.multivariate_t(mu, {}, nu)"
+_MATRIX, _FACTOR = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
+multi_normal_lpdf = multivariate(
+    "multi_normal_lpdf", NORMAL, Covariance, "Sigma", "covariance", _SCIPY.format("Sigma"), _MATRIX, "0.5, 1. "
+)
+multi_normal_cholesky_lpdf = multivariate(
+    "multi_normal_cholesky_lpdf", NORMAL, Cholesky, "L", "Cholesky factor of the covariance", _SCIPY.format("L @ L.T"),
+    _FACTOR, "0.5, 1. ",
+)  # fmt: skip
+multi_normal_prec_lpdf = multivariate(
+    "multi_normal_prec_lpdf", NORMAL, Precision, "Omega", "precision", _SCIPY.format("np.linalg.inv(Omega)"), _MATRIX, "22., 14."
+)
+multi_student_t_lpdf = multivariate(
+    "multi_student_t_lpdf", STUDENT, Scale, "Sigma", "scale matrix", _SCIPY_T.format("Sigma"), _MATRIX, "0.25, 0.5 "
+)
+multi_student_t_cholesky_lpdf = multivariate(
+    "multi_student_t_cholesky_lpdf", STUDENT, Cholesky, "L", "Cholesky factor of the scale matrix", _SCIPY_T.format("L @ L.T"),
+    _FACTOR, "0.25, 0.5 ",
+)  # fmt: skip

@@ -1,0 +1,160 @@
+"""Distributions of one of K ordered categories, by cutpoints on a latent scale."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError, finite
+from varmat.core.operation import Saved
+from varmat.densities.categorical import categories, count, rows_of
+from varmat.densities.density import density, not_nan
+from varmat.densities.domains import ZERO, ordered
+from varmat.functions.special import expit, log1m_exp
+
+__all__ = ["ordered_logistic_lpmf"]
+
+total = np.add.reduce
+
+
+class Cells:
+    """The cells, between one cutpoint and the next, in which the observations lie: `which`, from 0.
+
+    Attributes
+    ----------
+    places : ndarray of int
+        Where the lower cutpoints are if all, and infinities before the first and after the last, stand one after the other.
+    counts : ndarray
+        How many observations there are in each of the inner cells, those without an infinite end.
+    """
+
+    def __init__(self, which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
+        *rows, cutpoints = shape
+        self.outer, self.ends = (*rows, 1), (*rows, cutpoints + 2)
+        self.places = rows_of(self.ends) + which
+        cells = (*rows, cutpoints + 1)
+        self.counts = count(np.broadcast_to(rows_of(cells) + which, full), cells)[..., 1:-1]
+
+    def bounds(self, cutpoints: Any, infinity: float = math.inf) -> tuple[Any, Any]:
+        """The cutpoints below and above each observation; differentiable."""
+        before, after = np.full(self.outer, -infinity), np.full(self.outer, infinity)
+        flat = np.reshape(np.concatenate([before, cutpoints, after], axis=-1), (-1,))
+        return flat[self.places], flat[self.places + 1]
+
+    def gather(self, below: Any, above: Any) -> Any:
+        """The transpose: what belongs to the cutpoints below and above each observation, added up by cutpoint."""
+        size = math.prod(self.ends)
+        places = np.broadcast_to(self.places, np.shape(below)).ravel()
+        sums = np.bincount(places, np.ravel(below), size) + np.bincount(places + 1, np.ravel(above), size)
+        # Of nothing the sums are integers.
+        return sums.astype(np.float64).reshape(self.ends)[..., 1:-1]
+
+
+def _check_shapes(n: Any, eta: Any, cutpoints: Any) -> tuple[int, ...]:
+    shape: tuple[int, ...] = np.shape(cutpoints)[:-1]
+    for title, x in (("Random variable", n), ("Location parameter", eta)):
+        try:
+            shape = np.broadcast_shapes(shape, np.shape(x))
+        except ValueError:
+            raise ShapeError(f"ordered_logistic_lpmf: {title} has shape {np.shape(x)}, but must broadcast with {shape}!") from None
+    return shape
+
+
+@density("n", n=("Random variable", not_nan), eta=("Location parameter", finite), cutpoints=("Cut-points", ordered))
+def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+    """Log mass of the ordered logistic distribution, summed over the observations.
+
+    Parameters
+    ----------
+    n : int or array_like of int
+        Random variable: the categories, from 1 to K as in Stan; not nan.
+    eta : scalar or array_like
+        Location parameter: finite. It broadcasts with `n`.
+    cutpoints : array_like, shape (..., K - 1)
+        Cut-points: finite and strictly increasing; the axes before the last broadcast with `n`.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``ordered_logistic_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `n` is a variable.
+
+    Notes
+    -----
+    With F the logistic function, and minus and plus infinity before the first and after the last of the cutpoints c, the mass is
+    :math:`F(\\eta - c_{n-1}) - F(\\eta - c_n) = F(\\eta - c_{n-1}) F(c_n - \\eta) (1 - e^{c_{n-1} - c_n})`, whose factors have
+    logarithms without cancellation. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "Ordered logistic distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda eta: vm.ordered_logistic_lpmf([1, 3], eta, [-1.0, 1.0]), 0.0)
+    0.0
+    """
+    full = _check_shapes(n, eta, cutpoints)
+    which = categories(n, cutpoints.shape[-1] + 1)
+    if which is None or not cutpoints.size:
+        return Saved(0.0 if which is not None else -math.inf, cells=None)
+    cells = Cells(which, cutpoints.shape, full)
+    low, high = cells.bounds(cutpoints)
+    inner = float(total(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
+    return Saved(inner - _softplus(low - eta, full) - _softplus(eta - high, full), cells=cells)
+
+
+def _softplus(x: Any, shape: tuple[int, ...]) -> float:
+    """The sum of log(1 + exp(x)), broadcast to a shape."""
+    x = np.broadcast_to(x, shape)
+    return float(total(np.maximum(x, 0.0), None) + total(np.log1p(np.exp(-abs(x))), None))
+
+
+# With odds = 1 / (exp(width) - 1) the derivatives are F(low - eta) - F(eta - high) with respect to eta, -F(low - eta) - odds to
+# the lower cutpoint, and F(eta - high) + odds to the upper one.
+@ordered_logistic_lpmf.reverse
+def ordered_logistic_reverse(g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, cells: Any) -> Any:
+    if cells is None:
+        return None, lambda: ZERO, lambda: ZERO
+    low, high = cells.bounds(cutpoints)
+    below, above = expit(low - eta), expit(eta - high)
+
+    def of_cutpoints() -> Any:
+        c = cells.gather(-below, above)
+        odds = cells.counts / np.expm1(np.diff(cutpoints))
+        c[..., 1:] += odds
+        c[..., :-1] -= odds
+        return g * c
+
+    return None, lambda: np.asarray(g * (below - above)), of_cutpoints
+
+
+@ordered_logistic_lpmf.tangent
+def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+    shape = np.shape(cutpoints)
+    which = categories(n, shape[-1] + 1)
+    if which is None or not np.size(cutpoints):
+        return None, lambda t: 0.0, lambda t: 0.0
+    cells = Cells(which, shape, _check_shapes(n, eta, cutpoints))
+    low, high = cells.bounds(cutpoints)
+    below, above = expit(low - eta), expit(eta - high)
+    odds = cells.counts / np.expm1(np.diff(cutpoints))
+
+    def along(t: Any) -> Any:
+        first, second = cells.bounds(t, infinity=0.0)
+        return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
+
+    return None, lambda t: np.sum((below - above) * t), along

@@ -1,0 +1,194 @@
+"""Distributions on the simplex, and of counts with probabilities on it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import ShapeError, positive
+from varmat.core.operation import Saved
+from varmat.densities.density import density, not_nan
+from varmat.densities.domains import ZERO, simplex
+from varmat.functions.special import digamma, gammaln
+
+__all__ = ["dirichlet_lpdf", "multinomial_lpmf"]
+
+total = np.add.reduce
+
+
+def check_shapes(function: str, title: str, x: Any, other_title: str, other: Any) -> tuple[int, ...]:
+    """The shape to which two arguments broadcast whose last axes are of one length, or the refusal."""
+    shape, other_shape = np.shape(x), np.shape(other)
+    try:
+        if shape and shape[-1:] == other_shape[-1:]:
+            return np.broadcast_shapes(shape, other_shape)
+    except ValueError:
+        pass
+    raise ShapeError(f"{function}: {title} has shape {shape}, but must go with {other_title}, of shape {other_shape}!")
+
+
+def repeats(shape: tuple[int, ...], x: Any) -> float:
+    """How often each vector of a stack is used when the stack is broadcast to a shape."""
+    return float(math.prod(shape[:-1]) / max(1, math.prod(x.shape[:-1])))
+
+
+def log_products(n: Any, theta: Any) -> Any:
+    """``n log(theta)`` where n is not zero, otherwise zero, for plain arrays that broadcast."""
+    n, theta = np.broadcast_arrays(n, theta)
+    some = n != 0
+    with np.errstate(divide="ignore"):
+        return np.multiply(n, np.log(theta, out=np.zeros(n.shape), where=some), out=np.zeros(n.shape), where=some)
+
+
+def ratios(n: Any, theta: Any) -> Any:
+    """``n / theta`` where n is not zero, otherwise zero; differentiable."""
+    some = plain(n) != 0
+    return np.where(some, n / np.where(some, theta, 1.0), 0.0)
+
+
+@density(theta=("probabilities", not_nan), alpha=("prior sample sizes", positive))
+def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
+    """Log density of the Dirichlet distribution, summed over the observations.
+
+    Parameters
+    ----------
+    theta : array_like, shape (..., K)
+        Random variable: one simplex, or one in each row; not nan.
+    alpha : array_like, shape (..., K)
+        Prior sample sizes: positive.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``dirichlet_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not a simplex: an element is negative, or the
+        sum is not one to 1e-8.
+
+    Raises
+    ------
+    DomainError
+        If an element of `alpha` is not positive, or one of `theta` is nan.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The log density is :math:`\\log\\Gamma(\\sum_k \\alpha_k) + \\sum_k [(\\alpha_k - 1) \\log\\theta_k - \\log\\Gamma(\\alpha_k)]`,
+    where a term with :math:`\\alpha_k = 1` has no :math:`\\theta_k`. The derivatives are :math:`(\\alpha_k - 1) / \\theta_k`, of
+    theta as if its elements were free, and :math:`\\log\\theta_k + \\psi(\\sum_j \\alpha_j) - \\psi(\\alpha_k)`.
+    In SciPy ``scipy.stats.dirichlet(alpha)``.
+
+    References
+    ----------
+    Stan Functions Reference, "Dirichlet distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda theta: vm.dirichlet_lpdf(theta, [2.0, 3.0]), np.array([0.5, 0.5]))
+    array([2., 4.])
+    """
+    shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)
+    if not simplex.holds(theta):
+        return Saved(-math.inf, logs=None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(theta)
+        if alpha.ndim == 1:
+            logs = total(logs.reshape(-1, len(alpha)), axis=0)
+        value = float(total((alpha - 1.0) * logs, None))
+        if value != value:  # of the logarithm of zero times zero
+            value = float(total(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs), None))
+    if "alpha" in keep:
+        value += repeats(shape, alpha) * float(total(gammaln(total(alpha, axis=-1)), None) - total(gammaln(alpha), None))
+    return Saved(value, logs=logs)
+
+
+@dirichlet_lpdf.reverse
+def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Any, logs: Any) -> Any:
+    if logs is None:
+        return (lambda: ZERO,) * 2
+    # The logarithms are summed already over the observations that have alpha in common.
+    times = math.prod(theta.shape[:-1]) if alpha.ndim == 1 else 1
+    return lambda: g * ratios(alpha - 1.0, theta), lambda: g * (logs + times * _alpha_slopes(alpha))
+
+
+def _alpha_slopes(alpha: Any) -> Any:
+    return digamma(np.sum(alpha, axis=-1, keepdims=True)) - digamma(alpha)
+
+
+@dirichlet_lpdf.tangent
+def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
+    if not simplex.holds(plain(theta)):
+        return (lambda t: 0.0,) * 2
+    return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum((np.log(theta) + _alpha_slopes(alpha)) * t)
+
+
+@density("n", n=("Number of trials variable", not_nan), theta=("Probabilities parameter", simplex))
+def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
+    """Log mass of the multinomial distribution, summed over the observations.
+
+    Parameters
+    ----------
+    n : array_like of int, shape (..., K)
+        Counts of the categories: one observation, or one in each row; not nan. The number of trials is their sum.
+    theta : array_like, shape (..., K)
+        Probabilities parameter: a simplex, or one in each row.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``multinomial_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or no integer.
+
+    Raises
+    ------
+    DomainError
+        If `theta` is not a simplex, or an element of `n` is nan.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `n` is a variable.
+
+    Notes
+    -----
+    The log mass is :math:`\\log\\Gamma(1 + \\sum_k n_k) + \\sum_k [n_k \\log\\theta_k - \\log\\Gamma(1 + n_k)]` with the derivative
+    :math:`n_k / \\theta_k`, as if the elements of theta were free; a term with :math:`n_k = 0` has no :math:`\\theta_k`.
+    In SciPy ``scipy.stats.multinomial(sum(n), theta)``.
+
+    References
+    ----------
+    Stan Functions Reference, "Multinomial distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda theta: vm.multinomial_lpmf([3, 1], theta), np.array([0.5, 0.5]))
+    array([6., 2.])
+    """
+    shape = check_shapes("multinomial_lpmf", "Number of trials variable", n, "Probabilities parameter", theta)
+    if not _are_counts(n):
+        return -math.inf
+    value = float(total(log_products(n, theta), None))
+    if "constants" in keep:
+        value += repeats(shape, n) * float(total(gammaln(total(n, axis=-1) + 1.0), None) - total(gammaln(n + 1.0), None))
+    return value
+
+
+def _are_counts(n: Any) -> bool:
+    return bool(((n >= 0) & (n == np.floor(n)) & (n < np.inf)).all())
+
+
+@multinomial_lpmf.reverse
+def multinomial_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any) -> Any:
+    return None, lambda: g * ratios(n, theta) if _are_counts(n) else ZERO
+
+
+@multinomial_lpmf.tangent
+def multinomial_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
+    slopes = ratios(n, theta) if _are_counts(plain(n)) else 0.0
+    return None, lambda t: np.sum(slopes * t)

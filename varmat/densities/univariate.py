@@ -1,0 +1,391 @@
+"""Densities of one variable: rows of a table.
+
+    normal_lpdf = univariate(
+        "normal_lpdf", "Normal distribution",
+        y=("Random variable", not_nan), mu=("Location parameter", finite), sigma=("Scale parameter", positive),
+        let={"z": "(y - mu) / sigma", "s": "z / sigma"},
+        terms=["-0.5 * z * z", "-log(sigma)", "-0.9189385332046727"],
+        partials={"y": "-s", "mu": "s", "sigma": "(z * z - 1.0) / sigma"},
+        notes=..., examples=...,
+    )
+
+The expressions are elementwise, in the arguments, the abbreviations of `let` and the functions of the elementwise table. The
+log density is the sum of the terms over all elements to which the arguments broadcast; a term is dropped with ``propto=True`` if
+all on which it depends is data. An argument without a partial is discrete.
+
+Value and partials are computed together, while the arguments are in the cache, by a function that is compiled for each use: which
+arguments are arrays, which are variables, which terms are kept. The reverse rule only multiplies by the adjoint of the result.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core.arena import LARGE
+from varmat.core.array_methods import FLOAT64
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, ShapeError
+from varmat.core.operation import OPERATIONS, Operation, is_differentiable
+from varmat.core.tape import join
+from varmat.core.variables import ARRAYS, Var, VarMat, new
+from varmat.densities.density import Arguments, Density, not_nan
+from varmat.densities.expressions import Writer, arguments_in, compiled, names_in, tree_of
+
+# Elements that are gone through at a time: arguments and intermediate values, ten arrays of this length, stay in the L2 cache.
+BLOCK = 8192
+# A use is a number with two bits for each argument, and what is kept if terms may be dropped.
+IS_ARRAY, IS_VARIABLE = 1, 2
+KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(ARRAYS, IS_ARRAY | IS_VARIABLE)
+
+Keep = frozenset[str] | None
+# The function for one use, the same in IEEE arithmetic, the arguments to be checked before it is called (None for all), and the
+# number of partials.
+Compiled = tuple[Any, Any, list[int] | None, int]
+
+
+class _OutsideError(Exception):
+    """An observation is outside the support."""
+
+
+class Univariate(Density, Operation):
+    """A density of one variable; made by `univariate`."""
+
+    reference: str
+    tails: tuple[Any, ...]
+    outside: tuple[Any, ...]
+
+    def __init__(
+        self, name: str, arguments: Arguments, let: dict[str, str], terms: Sequence[str], partials: dict[str, str],
+        support: str | None, shown: Sequence[str], demand: tuple[str, str, str] | None,
+        dropping: Sequence[str],
+    ) -> None:  # fmt: skip
+        Density.__init__(self, name, arguments, arguments.keys() - partials.keys())
+
+        def function(*values: Any) -> Any:
+            return self(*values)
+
+        function.__name__ = name
+        function.__signature__ = inspect.Signature(self.parameters)  # type: ignore[attr-defined]
+        Operation.__init__(self, function, (), None, None, False, False, False)
+        self.operation = self
+        self.checks = tuple(arguments.values())
+        self.dropping = dropping
+        self.let, self.terms, self.partials, self.support, self.demand = let, terms, partials, support, demand
+        # What would make the value infinite or nan is looked for only if the value is that.
+        self.shown = frozenset(shown)
+        supported = names_in(support) & {*arguments} if support else set()
+        self.support_is_shown = supported <= self.shown
+        # What is nan is not in the support either, and is refused when that is looked at.
+        self.late = self.shown | {name for name in supported if arguments[name][1] is not_nan}
+        self._uses: dict[Any, Compiled] = {}
+        self._pushes: Any = None
+        self._support: Any = None
+        self._tangent = self._maps
+        OPERATIONS[name] = self
+
+    def __call__(self, *args: Any, propto: bool = False, keep: Keep = None, **named: Any) -> Any:
+        if named or len(args) != self.arity:
+            args, _ = self._bind(args, named)
+        if propto:
+            keep = frozenset(name for name, x in zip(self.operands, args, strict=True) if is_differentiable(x))
+        tape = shape = None
+        values, active = [], []
+        use: Any = 1
+        for x in args:
+            kind = KINDS.get(type(x))
+            if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
+                return self._general(args, {"keep": keep})
+            use = use << 2 | kind
+            if kind >= IS_VARIABLE:
+                tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
+                active.append(x)
+                x = x._val
+            if kind & IS_ARRAY and x.shape != shape:
+                if shape is not None or not x.shape:
+                    return self._broadcast(args, keep)
+                shape = x.shape
+            values.append(x)
+        if keep is not None:
+            use = use, keep
+        value, partials = self._evaluate(values, shape, use)
+        if tape is None:
+            return value
+        result: Any = new(Var)
+        result._val = value
+        result._adj = None
+        result._tape = tape = tape.top
+        tape.append((self.rule, result, active, (partials, values, shape, use)))
+        return result
+
+    def _broadcast(self, args: Any, keep: Keep) -> Any:
+        """Call with arrays of different shapes: they are expanded, which is recorded."""
+        shape: tuple[int, ...] = ()
+        for (title, domain), x in zip(self.checks, args, strict=True):
+            try:
+                shape = np.broadcast_shapes(shape, np.shape(x))
+            except ValueError:
+                raise ShapeError(
+                    f"{self.name}: {title} has shape {np.shape(x)}, but must be of a shape that broadcasts with {shape}!"
+                ) from None
+            # Now, for the sake of the index in the message.
+            domain.check(self.name, title, plain(x))
+        args = [float(x) if type(x) is np.ndarray and not x.ndim else x for x in args]
+        return self(*(x if np.shape(x) in ((), shape) else np.broadcast_to(x, shape) for x in args), keep=keep)
+
+    def _evaluate(self, values: list[Any], shape: Any, use: Any) -> tuple[float, list[Any]]:
+        """The value, and for each variable its partial: a float, or an array of `shape`."""
+        function, exact, early, count = self._uses.get(use) or self._compile(use)
+        if early is None:
+            self._check_domains(values)
+        else:
+            for i in early:
+                title, domain = self.checks[i]
+                domain.check(self.name, title, values[i])
+        if shape is not None and 0 in shape:
+            self._check_domains(values)
+            return 0.0, [0.0] * count
+        try:
+            value, partials = self._compute(function, exact, values, shape)
+        except _OutsideError:
+            self._check_domains(values)
+            return -math.inf, [0.0] * count
+        if -math.inf < value < math.inf:
+            return value, partials
+        self._check_domains(values)
+        return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * count)
+
+    def _compute(self, function: Any, exact: Any, values: list[Any], shape: Any) -> tuple[float, list[Any]]:
+        try:
+            if shape is None:
+                return function(*values, 1)  # type: ignore[no-any-return]
+            if len(shape) == 1 and shape[0] <= LARGE:
+                with np.errstate(all="ignore"):
+                    return function(*values, shape[0])  # type: ignore[no-any-return]
+            return _of_arrays(function, values, shape)
+        except (ArithmeticError, ValueError):  # where Python's floats raise, IEEE arithmetic answers
+            values = [np.float64(v) if type(v) is float else v for v in values]
+            return _of_arrays(exact, values, () if shape is None else shape)
+
+    def _check_domains(self, values: list[Any]) -> None:
+        for (title, domain), v in zip(self.checks, values, strict=True):
+            domain.check(self.name, title, v)
+        if self.demand is not None:
+            name, condition, phrase = self.demand
+            (holds,) = self._function([condition])(*values)
+            value = np.broadcast_to(values[self.operands.index(name)], np.shape(holds))
+            Domain(phrase, lambda _: holds).check(self.name, self.arguments[name][0], value)
+
+    def _in_support(self, values: list[Any]) -> bool:
+        if self.support is None:
+            return True
+        if self._support is None:
+            self._support = self._function([self.support])
+        with np.errstate(all="ignore"):
+            return bool(np.all(self._support(*values)[0]))
+
+    def _function(self, expressions: list[str]) -> Any:
+        """A function of the arguments, of any kinds, to a tuple of the elementwise values of expressions."""
+        writer = Writer(set(self.operands), self.let)
+        results = [writer.code(tree_of(e))[0] for e in expressions]
+        return compiled(self.operands, [*writer.statements, f"return {', '.join(results)},"], writer.functions)[0]
+
+    def _compile(self, use: Any) -> Compiled:
+        """The function for one use."""
+        key = use
+        use, keep = use if isinstance(use, tuple) else (use, None)
+        bits = [use >> 2 * i & 3 for i in reversed(range(self.arity))]
+        arrays = {name for name, bit in zip(self.operands, bits, strict=True) if bit & IS_ARRAY}
+        active = [name for name, bit in zip(self.operands, bits, strict=True) if bit & IS_VARIABLE]
+        for name in self.discrete.intersection(active):
+            self.refuse_variable(name)
+        terms = self.terms if keep is None else [t for t in self.dropping if keep & arguments_in(t, self.let)]
+        writer = Writer(arrays, self.let)
+        if self.support is not None and not self.support_is_shown:
+            writer.statements.append(f"if not {writer.all(tree_of(self.support))}: raise Outside")
+        # Elementwise partials first: then the sums know which abbreviations are there anyway.
+        results: dict[str, str] = {}
+        for name in active:
+            if name in arrays:
+                results[name] = self._partial(writer, self.partials[name], {*self.operands, *results.values()})
+        results |= {name: f"float({writer.sum(tree_of(self.partials[name]))})" for name in active if name not in arrays}
+        value = " + ".join(f"float({writer.sum(tree_of(t))})" for t in terms) or "0.0"
+        statements = [*writer.statements, f"return {value}, [{', '.join(results[name] for name in active)}]"]
+        function = compiled([*self.operands, "size"], statements, writer.functions, Outside=_OutsideError)
+        # What is dropped does not show anything.
+        early = [i for i, name in enumerate(self.operands) if name not in self.late] if keep is None else None
+        self._uses[key] = *function, early, len(active)
+        return self._uses[key]
+
+    def _partial(self, writer: Writer, expression: str, taken: set[str]) -> str:
+        """The text of a partial with respect to an array: a float, or a new array, which may become its adjoint."""
+        text, is_array = writer.code(tree_of(expression))
+        if not is_array:
+            return f"float({text})"
+        return f"{text} * 1.0" if text in taken else text
+
+    def chain(self, result: Any, active: Any, saved: Any) -> None:
+        """What the reverse pass does with an entry: the partials times the adjoint of the result."""
+        g = result._adj
+        partials = saved[0]
+        for i, x in enumerate(active):
+            p = partials[i]
+            if p.__class__ is float:
+                c = p * g
+                if x.__class__ is Var:
+                    a = x._adj
+                    x._adj = c if a is None else a + c
+                else:
+                    x._take(np.broadcast_to(c, x._val.shape))
+                continue
+            if p is None:  # given away in an earlier reverse pass
+                _, values, shape, use = saved
+                p = self._evaluate(values, shape, use)[1][i]
+            if g == 1.0:
+                partials[i] = None
+            else:
+                p = p * g
+            if x.__class__ is VarMat and x._adj is None:
+                x._adj = p
+            else:
+                x._take(p)
+
+    # The tangent rule of every density of one variable: the sum of partial times tangent.
+    def _maps(self, r: Any, *values: Any, keep: Keep) -> tuple[Any, ...]:
+        if self._pushes is None:
+            self._pushes = {name: self._function([expression]) for name, expression in self.partials.items()}
+        size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
+        inside = plain(r) != -math.inf or self._in_support([plain(v) for v in values])
+
+        def directional(name: str) -> Any:
+            def push(t: Any) -> Any:
+                if name in self.discrete:
+                    self.refuse_variable(name)
+                if not inside or not size:
+                    return 0.0
+                rate = self._pushes[name](*values)[0] * t
+                shape = np.shape(rate)
+                return (np.sum(rate) if shape else rate) * (size // math.prod(shape))
+
+            return push
+
+        return tuple(map(directional, self.operands))
+
+
+def _of_arrays(function: Any, values: list[Any], shape: tuple[int, ...]) -> tuple[float, list[Any]]:
+    """Value and partials of arrays of any shape; large ones are gone through once, block by block."""
+    size = math.prod(shape)
+    values = [v.reshape(-1) if type(v) is np.ndarray else v for v in values]
+    with np.errstate(all="ignore"):
+        if size <= LARGE:
+            value, parts = function(*values, size)
+            return value, [p.reshape(shape) if type(p) is np.ndarray else p for p in parts]
+        total = 0.0
+        partials: list[Any] = []
+        for start in range(0, size, BLOCK):
+            block = slice(start, start + BLOCK)
+            value, parts = function(*(v[block] if type(v) is np.ndarray else v for v in values), min(BLOCK, size - start))
+            total += value
+            partials = partials or [np.empty(shape) if type(p) is np.ndarray else 0.0 for p in parts]
+            for i, p in enumerate(parts):
+                if type(p) is np.ndarray:
+                    partials[i].reshape(-1)[block] = p
+                else:
+                    partials[i] += p
+    return total, partials
+
+
+def univariate(
+    name: str, title: str, *, terms: Sequence[str], partials: dict[str, str], notes: str, examples: str,
+    reference: str, points: Sequence[tuple[float, ...]], tails: Sequence[tuple[float, ...]] = (),
+    outside: Sequence[tuple[float, ...]] = (), let: dict[str, str] | None = None, support: str | None = None,
+    shown: Sequence[str] = (), demand: tuple[str, str, str] | None = None,
+    dropping: Sequence[str] = (), **arguments: tuple[str, Domain],
+) -> Univariate:  # fmt: skip
+    """Make a density of one variable: one row of the table.
+
+    Parameters
+    ----------
+    name : str
+        The name of the function.
+    title : str
+        The name of the distribution.
+    terms : sequence of str
+        The terms of the log density of one element. What names no argument is a constant.
+    partials : dict
+        Name of an argument -> the elementwise derivative of the log density. An argument that is missing is discrete.
+    notes, examples : str
+        Text for the docstring: formula, parameterisation, SciPy's equivalent; lines of a doctest.
+    reference : str
+        The log density as an mpmath expression in the arguments, for the tests.
+    points, tails, outside : sequence of tuples
+        Arguments for the tests: in the bulk, where value and derivatives are right to 1e-12; in the tails, where they are right
+        to 1e-7; with an observation outside the support.
+    let : dict, optional
+        Abbreviations used in other expressions, and in later abbreviations.
+    support : str, optional
+        A condition; where it does not hold the log density is -inf, and the gradient zero.
+    shown : sequence of str
+        Arguments that make the log density infinite or nan if they are outside their domain (or the support): they are checked
+        only if it is that, which saves a pass over arrays.
+    demand : tuple of str, optional
+        An argument, a condition on it and others that makes the log density infinite or nan where it does not hold, and the phrase
+        that follows "but must be" in the refusal.
+    dropping : sequence of str, optional
+        The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
+    **arguments : tuple of str and Domain
+        For each argument, in order, its title in messages and its domain.
+
+    Returns
+    -------
+    Univariate
+    """
+    row = Univariate(name, arguments, let or {}, terms, partials, support, shown, demand, dropping or terms)
+    row.__module__ = sys._getframe(1).f_globals["__name__"]  # where it is found when it is unpickled
+    row.reference, row.points, row.tails, row.outside = reference, tuple(points), tuple(tails), tuple(outside)
+    lines = "\n".join(f"    {each} : array_like\n        {words}: {domain.phrase}." for each, (words, domain) in arguments.items())
+    row.__doc__ = _DOC.format(
+        kind="mass" if name.endswith("pmf") else "density", title=title, name=row.proportional.name, arguments=lines,
+        notes=notes.strip(), examples=examples.strip().replace("\n", "\n    "),
+        outside=f" Where ``{support}`` does not hold the value is -inf and the gradient zero." if support else "",
+    )  # fmt: skip
+    return row
+
+
+_DOC = """Log {kind} of the {title}, summed over all elements.
+
+    Parameters
+    ----------
+{arguments}
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{name}`` does.
+
+    Returns
+    -------
+    float or Var
+        The sum over the elements to which the arguments broadcast; zero if there are none.{outside}
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the arguments do not broadcast.
+
+    Notes
+    -----
+    {notes}
+
+    References
+    ----------
+    Stan Functions Reference, "{title}".
+
+    Examples
+    --------
+    {examples}
+"""
