@@ -1,0 +1,184 @@
+"""Transforms as objects: shapes, flat arguments, arrays of vectors and matrices, bounds, and what they refuse."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat import transforms as tr
+from varmat.testing import expect_ad
+
+inf = np.inf
+BOUNDS = np.array([[1.0], [-inf]])
+
+# Transform, shape, unconstrained shape.
+OBJECTS: list[tuple[tr.Transform, Any, Any]] = [
+    (tr.Real(), (), ()),
+    (tr.Real((2, 3)), (2, 3), (2, 3)),
+    (tr.Positive(), (), ()),
+    (tr.Positive(3), (3,), (3,)),
+    (tr.Lower(1.0), (), ()),
+    (tr.Lower(-inf, 2), (2,), (2,)),
+    (tr.Lower(BOUNDS, (2, 2)), (2, 2), (2, 2)),
+    (tr.Upper(1.0, 3), (3,), (3,)),
+    (tr.Upper(-BOUNDS, (2, 1)), (2, 1), (2, 1)),
+    (tr.LowerUpper(-1.0, 2.0), (), ()),
+    (tr.LowerUpper(BOUNDS, 4.0, (2, 3)), (2, 3), (2, 3)),
+    (tr.Probability(2), (2,), (2,)),
+    (tr.OffsetMultiplier(1.0, [2.0, 3.0], 2), (2,), (2,)),
+    (tr.Ordered(3), (3,), (3,)),
+    (tr.Ordered(0), (0,), (0,)),
+    (tr.PositiveOrdered(3, 2), (2, 3), (2, 3)),
+    (tr.Simplex(3), (3,), (2,)),
+    (tr.Simplex(1), (1,), (0,)),
+    (tr.Simplex(3, (2, 4)), (2, 4, 3), (2, 4, 2)),
+    (tr.SumToZero(4, 2), (2, 4), (2, 3)),
+    (tr.UnitVector(3), (3,), (3,)),
+    (tr.CorrMatrix(3), (3, 3), (3,)),
+    (tr.CorrMatrix(1), (1, 1), (0,)),
+    (tr.CovMatrix(2, 3), (3, 2, 2), (3, 3)),
+    (tr.CholeskyFactorCorr(4, 2), (2, 4, 4), (2, 6)),
+    (tr.CholeskyFactorCov(3), (3, 3), (6,)),
+    (tr.CholeskyFactorCov(4, 2, (2,)), (2, 4, 2), (2, 7)),
+]
+
+
+def names(table: Any) -> list[str]:
+    return [f"{item[0]!r}-{i}" for i, item in enumerate(table)]
+
+
+@pytest.mark.parametrize(("transform", "shape", "unconstrained"), OBJECTS, ids=names(OBJECTS))
+def test_there_and_back(transform: tr.Transform, shape: Any, unconstrained: Any) -> None:
+    assert (transform.shape, transform.unconstrained_shape) == (shape, unconstrained)
+    size = transform.unconstrained_size
+    assert size == np.prod(unconstrained, dtype=int)
+    flat = np.cos(2.0 * np.arange(size))
+    x = flat.reshape(unconstrained)
+    y, log_jacobian = transform.constrain_with_log_jacobian(flat)
+    assert np.shape(y) == shape
+    assert type(log_jacobian) is float
+    for each in (x, flat, x.tolist()):
+        np.testing.assert_array_equal(transform.constrain(each), y)
+    again = transform.unconstrain(y)
+    assert np.shape(again) == unconstrained
+    if not isinstance(transform, tr.UnitVector):
+        np.testing.assert_allclose(again, x, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(transform.constrain(again), y, rtol=1e-12, atol=1e-13)
+    # Results are new arrays.
+    assert not np.shares_memory(again, y) or not size
+
+
+@pytest.mark.parametrize("transform", [item[0] for item in OBJECTS], ids=names(OBJECTS))
+def test_all_routes(transform: tr.Transform) -> None:
+    expect_ad(transform.constrain_with_log_jacobian, np.cos(2.0 * np.arange(transform.unconstrained_size)))
+
+
+def test_log_jacobian_of_a_variable() -> None:
+    x = vm.var(np.zeros(4))
+    y, log_jacobian = tr.Simplex(3, 2).constrain_with_log_jacobian(x)
+    assert (type(y), type(log_jacobian)) == (vm.VarMat, vm.Var)
+    (np.sum(y) + log_jacobian).grad()
+    # log|J| is the sum of log z + (k - 1) log(1 - z) with k pieces left, z = 1 / k.
+    np.testing.assert_allclose(x.adj, [0.0, 0.0, 0.0, 0.0], atol=1e-15)
+    vm.recover_memory()
+
+
+@pytest.mark.parametrize("make", [
+    lambda bound: tr.Lower(bound, 2), lambda bound: tr.Upper(bound, 2), lambda bound: tr.LowerUpper(-3.0, bound, 2),
+    lambda bound: tr.LowerUpper(bound, 3.0, 2), lambda bound: tr.OffsetMultiplier(bound, bound, 2),
+    lambda bound: tr.LowerUpper(bound, inf, 2),
+])  # fmt: skip
+def test_bounds_may_be_variables(make: Any) -> None:
+    expect_ad(lambda x, bound: make(bound).constrain_with_log_jacobian(x), np.array([0.3, -0.4]), 0.7)
+    bound = vm.var(0.7)
+    transform = make(bound)
+    x = transform.unconstrain(vm.value(transform.constrain(np.array([0.3, -0.4]))))
+    assert type(x) is np.ndarray
+    np.testing.assert_allclose(x, [0.3, -0.4], rtol=1e-13)
+    vm.recover_memory()
+
+
+def test_infinite_bounds_are_none() -> None:
+    x = np.array([0.3, -0.4])
+    for transform in (tr.Lower(-inf, 2), tr.Upper(inf, 2), tr.LowerUpper(-inf, inf, 2), tr.Real(2)):
+        y, log_jacobian = transform.constrain_with_log_jacobian(x)
+        np.testing.assert_array_equal(y, x)
+        assert log_jacobian == 0.0
+
+
+def test_few_entries_on_the_tape() -> None:
+    x = vm.var(np.ones(6))
+    tape = x._tape.top
+    expected = {
+        tr.Real(6): 0, tr.Positive(6): 2, tr.Lower(1.0, 6): 3, tr.LowerUpper(0.0, 2.0, 6): 1, tr.Simplex(7): 1, tr.Ordered(6): 1,
+        tr.CholeskyFactorCorr(4): 1, tr.CorrMatrix(4): 2, tr.CovMatrix(3): 2, tr.SumToZero(7): 1, tr.UnitVector(6): 1,
+    }  # fmt: skip
+    for transform, entries in expected.items():
+        before = len(tape)
+        transform.constrain_with_log_jacobian(x)
+        assert len(tape) - before == entries, transform
+    vm.recover_memory()
+
+
+REFUSED: list[tuple[Any, type[Exception], str]] = [
+    (lambda: tr.Lower(inf), vm.DomainError, "lb_constrain: lb is inf, but must be less than inf!"),
+    (lambda: tr.LowerUpper(2.0, 1.0), vm.DomainError, "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
+    (lambda: tr.LowerUpper(0.0, [1.0, 2.0]), vm.ShapeError, r"ub has shape \(2,\), but must broadcast to that of x, \(\)!"),
+    (lambda: tr.OffsetMultiplier(0.0, -1.0, 2), vm.DomainError, "multiplier is -1.0, but must be positive finite!"),
+    (lambda: tr.Lower("a"), TypeError, "Lower: bound 1 has dtype"),
+    (lambda: tr.Simplex(0), vm.DomainError, "Simplex: size is 0, but must be an integer of at least 1!"),
+    (lambda: tr.CovMatrix(1.5), vm.DomainError, "CovMatrix: size is 1.5, but must be an integer of at least 1!"),
+    (lambda: tr.CholeskyFactorCov(2, 3), vm.DomainError, "CholeskyFactorCov: rows is 2, but must be an integer of at least 3!"),
+    (lambda: tr.Simplex(3).constrain(np.zeros(3)), vm.ShapeError, r"Simplex: x has shape \(3,\), but must have shape \(2,\), or"),
+    (lambda: tr.Simplex(3, 2).constrain(np.zeros(3)), vm.ShapeError, r"have shape \(2, 2\), or be flat with 4 elements!"),
+    (lambda: tr.Simplex(3).unconstrain(np.ones(2)), vm.ShapeError, r"Simplex: y has shape \(2,\), but must have shape \(3,\)!"),
+    (lambda: tr.Simplex(2).unconstrain([0.5, 0.25]), vm.DomainError, r"simplex_free: sum\(Simplex variable\) is 0.75"),
+    (lambda: tr.Positive().unconstrain(-1.0), vm.DomainError, "positive_free: Positive variable is -1.0, but must be positive!"),
+    (lambda: tr.Lower([0.0, 1.0], 2).unconstrain([1.0, 0.5]), vm.DomainError, r"variable\[1\] is 0.5, but must be greater than or"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSED, ids=[str(i) for i in range(len(REFUSED))])
+def test_refusals(call: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_unconstrain_wants_plain_values() -> None:
+    with pytest.raises(TypeError):
+        tr.Positive().unconstrain(vm.var(1.0))
+    vm.recover_memory()
+
+
+def test_every_class_is_abstract_or_final() -> None:
+    classes = [tr.Transform]
+    for each in classes:
+        classes += each.__subclasses__()
+        if inspect.isabstract(each) or each.__subclasses__():
+            assert not getattr(each, "__final__", False)
+        else:
+            assert each.__final__, each
+    assert {each.__name__ for each in classes if getattr(each, "__final__", False)} | {"Transform"} == set(tr.classes.__all__)
+
+
+def test_a_transform_of_ones_own() -> None:
+    class Angle(tr.Transform):
+        def __init__(self) -> None:
+            super().__init__((), ())
+
+        def _constrain(self, x: Any, jacobian: bool) -> Any:
+            y = 2.0 * np.arctan(x)
+            return (y, np.log(2.0) - np.log1p(x * x)) if jacobian else y
+
+        def _unconstrain(self, y: Any) -> Any:
+            return np.tan(0.5 * y)
+
+    angle = Angle()
+    assert angle.unconstrain(angle.constrain(0.7)) == pytest.approx(0.7, rel=1e-15)
+    slope = vm.gradient(angle.constrain, 0.7)
+    assert angle.constrain_with_log_jacobian(0.7)[1] == pytest.approx(np.log(slope), rel=1e-14)
+    assert repr(angle) == "Angle()"

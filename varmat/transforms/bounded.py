@@ -1,0 +1,655 @@
+"""Transforms of each element alone: bounds from below, from above and from both sides, and affine ones.
+
+An infinite bound is no bound: the element stays what it is. Bounds may be variables. Those that are finite everywhere, which is
+the common case, cost no selection.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.elementwise import ROWS
+from varmat.core.errors import Domain, finite, positive_finite
+from varmat.core.operation import Saved, operation
+from varmat.functions.elementwise import formula, row
+from varmat.functions.special import expit
+from varmat.transforms.common import check_against, check_within, joined, operand, operands, plain_sum, split
+
+__all__ = [
+    "corr_constrain",
+    "corr_free",
+    "lb_constrain",
+    "lb_free",
+    "log_cosh",
+    "lub_constrain",
+    "lub_free",
+    "offset_multiplier_constrain",
+    "offset_multiplier_free",
+    "positive_constrain",
+    "positive_free",
+    "prob_constrain",
+    "prob_free",
+    "ub_constrain",
+    "ub_free",
+]
+
+# The rows themselves: Python floats stay floats, and variables take no detour through NumPy.
+exp, log, tanh, arctanh = (ROWS[name].call for name in ("exp", "log", "tanh", "arctanh"))
+
+lower_bound = Domain("less than inf", lambda x: x < inf)
+upper_bound = Domain("greater than -inf", lambda x: x > -inf)
+
+
+@formula
+def _log_cosh(x: Any) -> Any:
+    # The first form loses nothing near 0, the second far from it.
+    a = np.abs(x)
+    return np.where(a < 1.0, -0.5 * np.log1p(-np.square(np.tanh(a))), a - np.log(2.0) + np.log1p(np.exp(-2.0 * a)))
+
+
+log_cosh = row("log_cosh", "g * tanh(x)", "Logarithm of the hyperbolic cosine, without overflow", None,
+    "log(cosh(x))", (0.5, -1e-8, 1.0, 20.0, -700.0), 0.462117, ufunc=_log_cosh)
+
+
+def _sum(x: Any) -> Any:
+    if type(x) is np.ndarray:
+        return plain_sum(x)
+    return x if type(x) is float or not x.shape else np.sum(x)
+
+
+def _check_bound(function: str, name: str, bound: Any, domain: Domain, x: Any) -> Any:
+    """The values of a bound that has been checked."""
+    value = plain(bound)
+    if np.ndim(value):
+        check_within(function, name, np.shape(value), np.shape(x))
+    domain.check(function, name, value)
+    return value
+
+
+def _quiet_log(x: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return log(x)
+
+
+# --- with bounds that have been checked and are finite ---
+
+
+def above(x: Any, lb: Any, jacobian: bool = False) -> Any:
+    y = exp(x)
+    y = y if type(lb) is float and lb == 0 else y + lb
+    return (y, _sum(x)) if jacobian else y
+
+
+def below(x: Any, ub: Any, jacobian: bool = False) -> Any:
+    y = ub - exp(x)
+    return (y, _sum(x)) if jacobian else y
+
+
+def affine(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
+    y = offset + multiplier * x
+    if not jacobian:
+        return y
+    count = np.size(x) // max(1, np.size(plain(multiplier)))
+    return y, _sum(log(multiplier)) * count
+
+
+# With s = expit(-|x|) = e / (1 + e), where e = exp(-|x|), the distance from the nearer bound is (ub - lb) s, of which no digit is
+# lost at either end, and dy/dx = (ub - lb) s (1 - s). The log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x|
+# - 2 log1p(e), its derivative -tanh(x / 2).
+@operation(operands="x lb ub")
+def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
+    """`lub_constrain` with bounds that have been checked and are finite."""
+    a = abs(x)
+    e = np.exp(-a)
+    width = ub - lb
+    near = width * (e / (1.0 + e))
+    y = np.where(x > 0, ub - near, lb + near) if np.ndim(x) else float(ub - near if x > 0 else lb + near)
+    slope = near / (1.0 + e)
+    return Saved((y, plain_sum(np.log(width) - a - 2.0 * np.log1p(e))) if jacobian else y, slope=slope)
+
+
+@interval_constrain.reverse
+def interval_reverse(g: Any, r: Any, x: Any, lb: Any, ub: Any, jacobian: bool, slope: Any) -> Any:
+    g, h, _ = split(g, r, jacobian)
+
+    def of_bound(sign: float) -> Any:
+        c = g * expit(sign * x)
+        # The Jacobian has one factor ub - lb for each element of x.
+        return c + h * (sign / (ub - lb)) if jacobian else c
+
+    in_x = (lambda: g * slope - h * np.tanh(0.5 * x)) if jacobian else (lambda: g * slope)
+    return in_x, lambda: of_bound(-1.0), lambda: of_bound(1.0)
+
+
+@interval_constrain.tangent
+def interval_tangent(r: Any, x: Any, lb: Any, ub: Any, jacobian: bool) -> Any:
+    up, down = expit(x), expit(-x)
+    width, shape = ub - lb, np.shape(x)
+    return tuple(joined(maps, jacobian) for maps in (
+        lambda t: (t * width * up * down, np.sum(t * (down - up))),
+        lambda t: (t * down, -np.sum(np.broadcast_to(t / width, shape))),
+        lambda t: (t * up, np.sum(np.broadcast_to(t / width, shape))),
+    ))  # fmt: skip
+
+
+# --- the public functions ---
+
+
+def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
+    """Map real numbers to numbers above a lower bound: ``exp(x) + lb``.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        Unconstrained.
+    lb : array_like
+        Lower bound, broadcast to the shape of `x`; -inf for none.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : of the shape of `x`
+        Where there is no bound, `x` itself.
+    log_jacobian : scalar
+        If asked for: the sum of `x` over the elements that have a bound.
+
+    Raises
+    ------
+    DomainError
+        If a bound is inf or nan.
+    ShapeError
+        If `lb` does not broadcast to the shape of `x`.
+
+    References
+    ----------
+    Stan Reference Manual, "Lower bounded scalar".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.lb_constrain(np.array([0.0, np.log(2.0)]), 1.0, jacobian=True)
+    (array([2., 3.]), 0.6931471805599453)
+    >>> vm.gradient(lambda lb: np.sum(vm.lb_constrain(np.zeros(2), lb)), 1.0)
+    2.0
+    """
+    x, lb = operands("lb_constrain", x=x, lb=lb)
+    value = _check_bound("lb_constrain", "lb", lb, lower_bound, x)
+    free = value == -inf
+    if not np.any(free):
+        return above(x, lb, jacobian)
+    if np.all(free):
+        return (x, 0.0) if jacobian else x
+    # Where exp(x) is not wanted it must not overflow either.
+    bounded = np.where(free, 0.0, x)
+    y = np.where(free, x, exp(bounded) + np.where(free, 0.0, lb))
+    return (y, _sum(bounded)) if jacobian else y
+
+
+def lb_free(y: Any, lb: Any) -> Any:
+    """The inverse of `lb_constrain`: ``log(y - lb)``.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+        Not below the bound; at the bound the result is -inf.
+    lb : array_like
+        Lower bound, broadcast to the shape of `y`; -inf for none.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is below the bound.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.lb_free(2.0, 1.0)
+    0.0
+    """
+    y, lb = operands("lb_free", y=y, lb=lb)
+    value = _check_bound("lb_free", "lb", lb, lower_bound, y)
+    check_against("lb_free", "Lower bounded variable", y, "greater than or equal to {}", lambda y, lb: y >= lb, lb)
+    free = value == -inf
+    x = _quiet_log(y - lb)
+    return np.where(free, y, x) if np.any(free) else x
+
+
+def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
+    """Map real numbers to numbers below an upper bound: ``ub - exp(x)``.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        Unconstrained.
+    ub : array_like
+        Upper bound, broadcast to the shape of `x`; inf for none.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : of the shape of `x`
+        Where there is no bound, `x` itself.
+    log_jacobian : scalar
+        If asked for: the sum of `x` over the elements that have a bound.
+
+    Raises
+    ------
+    DomainError
+        If a bound is -inf or nan.
+    ShapeError
+        If `ub` does not broadcast to the shape of `x`.
+
+    References
+    ----------
+    Stan Reference Manual, "Upper bounded scalar".
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.ub_constrain(0.0, 3.0, jacobian=True)
+    (2.0, 0.0)
+    """
+    x, ub = operands("ub_constrain", x=x, ub=ub)
+    value = _check_bound("ub_constrain", "ub", ub, upper_bound, x)
+    free = value == inf
+    if not np.any(free):
+        return below(x, ub, jacobian)
+    if np.all(free):
+        return (x, 0.0) if jacobian else x
+    bounded = np.where(free, 0.0, x)
+    y = np.where(free, x, np.where(free, 0.0, ub) - exp(bounded))
+    return (y, _sum(bounded)) if jacobian else y
+
+
+def ub_free(y: Any, ub: Any) -> Any:
+    """The inverse of `ub_constrain`: ``log(ub - y)``.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+        Not above the bound; at the bound the result is -inf.
+    ub : array_like
+        Upper bound, broadcast to the shape of `y`; inf for none.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is above the bound.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.ub_free(2.0, 3.0)
+    0.0
+    """
+    y, ub = operands("ub_free", y=y, ub=ub)
+    value = _check_bound("ub_free", "ub", ub, upper_bound, y)
+    check_against("ub_free", "Upper bounded variable", y, "less than or equal to {}", lambda y, ub: y <= ub, ub)
+    free = value == inf
+    x = _quiet_log(ub - y)
+    return np.where(free, y, x) if np.any(free) else x
+
+
+def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
+    """Map real numbers to numbers between two bounds: ``lb + (ub - lb) * expit(x)``.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        Unconstrained.
+    lb, ub : array_like
+        Bounds, broadcast to the shape of `x`; -inf and inf for none: then as `ub_constrain`, `lb_constrain`, or not at all.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : of the shape of `x`
+        Exact to the last digits of its distance from the nearer bound.
+    log_jacobian : scalar
+        If asked for: the sum of ``log(ub - lb) + log(expit(x)) + log(expit(-x))``.
+
+    Raises
+    ------
+    DomainError
+        If `lb` is not less than `ub`.
+    ShapeError
+        If a bound does not broadcast to the shape of `x`.
+
+    References
+    ----------
+    Stan Reference Manual, "Lower and upper bounded scalar".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.lub_constrain(np.array([0.0, np.log(3.0)]), -1.0, 1.0)
+    array([0. , 0.5])
+    >>> vm.gradient(lambda alpha: vm.lub_constrain(0.0, 0.0, 1.0 - alpha), 0.2)
+    -0.5
+    """
+    x, lb, ub = operands("lub_constrain", x=x, lb=lb, ub=ub)
+    low = _check_bound("lub_constrain", "lb", lb, lower_bound, x) > -inf
+    high = _check_bound("lub_constrain", "ub", ub, upper_bound, x) < inf
+    check_against("lub_constrain", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub)
+    if np.all(low) and np.all(high):
+        return interval_constrain(x, lb, ub, jacobian=jacobian)
+    if not np.any(low):
+        return ub_constrain(x, ub, jacobian)
+    if not np.any(high):
+        return lb_constrain(x, lb, jacobian)
+    # One transform after the other, each the identity where it does not apply: a stretch from 0 to 4, at 0, has the
+    # log-Jacobian log(4) - 2 log(2), which is exactly 0.
+    both = low & high
+    y, p = interval_constrain(np.where(both, x, 0.0), np.where(both, lb, 0.0), np.where(both, ub, 4.0), jacobian=True)
+    z, q = lb_constrain(np.where(both, 0.0, x), np.where(high, -inf, lb), jacobian=True)
+    z, s = ub_constrain(z, np.where(low, inf, ub), jacobian=True)
+    y = np.where(both, y, z)
+    return (y, p + q + s) if jacobian else y
+
+
+def _interval_free(function: str, title: str, y: Any, lb: Any, ub: Any) -> Any:
+    low = _check_bound(function, "lb", lb, lower_bound, y) > -inf
+    high = _check_bound(function, "ub", ub, upper_bound, y) < inf
+    check_against(function, title, y, "in the interval [{}, {}]", lambda y, lb, ub: (lb <= y) & (y <= ub), lb, ub)
+    if not np.any(low):
+        return ub_free(y, ub)
+    if not np.any(high):
+        return lb_free(y, lb)
+    above, below = _quiet_log(y - lb), _quiet_log(ub - y)
+    if np.all(low) and np.all(high):
+        return above - below
+    return np.where(low, above, np.where(high, below, y)) - np.where(low & high, below, 0.0)
+
+
+def lub_free(y: Any, lb: Any, ub: Any) -> Any:
+    """The inverse of `lub_constrain`: ``log(y - lb) - log(ub - y)``.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+        Not outside the bounds; at a bound the result is infinite.
+    lb, ub : array_like
+        Bounds, broadcast to the shape of `y`; -inf and inf for none.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is outside the bounds, or `lb` is not less than `ub`.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> round(vm.lub_free(0.5, -1.0, 1.0), 12)
+    1.098612288668
+    """
+    y, lb, ub = operands("lub_free", y=y, lb=lb, ub=ub)
+    check_against("lub_free", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub)
+    return _interval_free("lub_free", "Bounded variable", y, lb, ub)
+
+
+def offset_multiplier_constrain(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
+    """Shift and stretch: ``offset + multiplier * x``.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        Unconstrained.
+    offset, multiplier : array_like
+        Broadcast to the shape of `x`; the multiplier is positive.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : of the shape of `x`
+    log_jacobian : scalar
+        If asked for: the sum of ``log(multiplier)`` over the elements of `x`.
+
+    Raises
+    ------
+    DomainError
+        If the offset is not finite, or the multiplier not positive finite.
+    ShapeError
+        If one of them does not broadcast to the shape of `x`.
+
+    References
+    ----------
+    Stan Reference Manual, "Affinely transformed scalar".
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.offset_multiplier_constrain(2.0, 10.0, 3.0)
+    16.0
+    """
+    x, offset, multiplier = operands("offset_multiplier_constrain", x=x, offset=offset, multiplier=multiplier)
+    _check_bound("offset_multiplier_constrain", "offset", offset, finite, x)
+    _check_bound("offset_multiplier_constrain", "multiplier", multiplier, positive_finite, x)
+    return affine(x, offset, multiplier, jacobian)
+
+
+def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
+    """The inverse of `offset_multiplier_constrain`: ``(y - offset) / multiplier``.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+        Finite.
+    offset, multiplier : array_like
+        Broadcast to the shape of `y`; the multiplier is positive.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` or the offset is not finite, or the multiplier not positive finite.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.offset_multiplier_free(16.0, 10.0, 3.0)
+    2.0
+    """
+    y, offset, multiplier = operands("offset_multiplier_free", y=y, offset=offset, multiplier=multiplier)
+    _check_bound("offset_multiplier_free", "offset", offset, finite, y)
+    _check_bound("offset_multiplier_free", "multiplier", multiplier, positive_finite, y)
+    finite.check("offset_multiplier_free", "Affinely transformed variable", plain(y))
+    return (y - offset) / multiplier
+
+
+def positive_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map real numbers to positive ones: ``exp(x)``.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : of the shape of `x`
+    log_jacobian : scalar
+        If asked for: the sum of `x`.
+
+    References
+    ----------
+    Stan Reference Manual, "Lower bounded scalar".
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.positive_constrain(0.0, jacobian=True)
+    (1.0, 0.0)
+    """
+    x = operand(x, "positive_constrain", "x")
+    y = exp(x)
+    return (y, _sum(x)) if jacobian else y
+
+
+def positive_free(y: Any) -> Any:
+    """The inverse of `positive_constrain`: ``log(y)``.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+        Positive.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is not positive.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.positive_free(1.0)
+    0.0
+    """
+    y = operand(y, "positive_free", "y")
+    check_against("positive_free", "Positive variable", y, "positive", lambda y: y > 0)
+    return log(y)
+
+
+def prob_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map real numbers to probabilities: ``expit(x)``.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        Unconstrained: log odds.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : of the shape of `x`
+    log_jacobian : scalar
+        If asked for: the sum of ``log(y) + log(1 - y)``.
+
+    References
+    ----------
+    Stan Reference Manual, "Lower and upper bounded scalar".
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.prob_constrain(0.0)
+    0.5
+    """
+    x = operand(x, "prob_constrain", "x")
+    return interval_constrain(x, 0.0, 1.0, jacobian=True) if jacobian else expit(x)
+
+
+def prob_free(y: Any) -> Any:
+    """The inverse of `prob_constrain`: ``log(y) - log(1 - y)``.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+        Between 0 and 1, where the result is infinite.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is outside the interval.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.prob_free(0.5)
+    0.0
+    """
+    y = operand(y, "prob_free", "y")
+    return _interval_free("prob_free", "Probability variable", y, 0.0, 1.0)
+
+
+def corr_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map real numbers to correlations: ``tanh(x)``.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : of the shape of `x`
+    log_jacobian : scalar
+        If asked for: the sum of ``log(1 - y**2) = -2 log(cosh(x))``.
+
+    References
+    ----------
+    Stan Reference Manual, "Correlation matrices".
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.corr_constrain(0.0)
+    0.0
+    """
+    x = operand(x, "corr_constrain", "x")
+    y = tanh(x)
+    return (y, -2.0 * _sum(log_cosh(x))) if jacobian else y
+
+
+def corr_free(y: Any) -> Any:
+    """The inverse of `corr_constrain`: ``arctanh(y)``.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+        Between -1 and 1, where the result is infinite.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is outside the interval.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.corr_free(0.0)
+    0.0
+    """
+    y = operand(y, "corr_free", "y")
+    check_against("corr_free", "Correlation variable", y, "in the interval [-1, 1]", lambda y: abs(y) <= 1)
+    with np.errstate(divide="ignore"):
+        return arctanh(y)

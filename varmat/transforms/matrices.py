@@ -1,0 +1,554 @@
+"""Transforms of matrices: correlation and covariance matrices and their Cholesky factors. All work on stacks.
+
+Both kinds of factors are made by one operation each, to which a `Layout` says where the unconstrained elements stand and how much
+each counts in the log-Jacobian; the matrices are the products of the factors with their transposes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import log, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, DomainError, ShapeError, check_square, positive
+from varmat.core.operation import Saved, operation
+from varmat.functions.lapack import cholesky_factor, triangle_mask
+from varmat.transforms.bounded import log_cosh
+from varmat.transforms.common import (
+    TOLERANCE,
+    check_vector,
+    exclusive_cumsum,
+    joined,
+    later_sums,
+    one,
+    operand,
+    plain_sum,
+    split,
+    total,
+)
+
+__all__ = [
+    "cholesky_corr_constrain",
+    "cholesky_corr_free",
+    "cholesky_factor_constrain",
+    "cholesky_factor_free",
+    "corr_matrix_constrain",
+    "corr_matrix_free",
+    "cov_matrix_constrain",
+    "cov_matrix_free",
+]
+
+
+class Layout(NamedTuple):
+    """Where the unconstrained elements stand in a lower triangular matrix.
+
+    Attributes
+    ----------
+    shape : tuple
+        Of the matrix.
+    rows, cols : ndarray of int
+        The place of each element.
+    weights : ndarray
+        How much each counts in the log-Jacobian.
+    constant : float
+        A term of the log-Jacobian of each matrix, used for covariance matrices.
+    source : ndarray of int
+        For each place of the matrix the element that stands there, or the number of elements where none does.
+    diagonal : ndarray of bool
+        Which elements stand on the diagonal.
+    lower, eye : ndarray
+        Where the lower triangle is, and a unit matrix.
+    """
+
+    shape: tuple[int, int]
+    rows: Any
+    cols: Any
+    weights: Any
+    constant: float
+    source: Any
+    diagonal: Any
+    lower: Any
+    eye: Any
+
+    @classmethod
+    def of(cls, shape: tuple[int, int], rows: Any, cols: Any, weights: Any, constant: float = 0.0) -> Layout:
+        source = np.full(shape, rows.size)
+        source[rows, cols] = np.arange(rows.size)
+        return cls(shape, rows, cols, weights, constant, source, rows == cols, triangle_mask(shape), np.eye(*shape))
+
+    def matrix(self, v: Any) -> Any:
+        """The elements in their places, zeros elsewhere; differentiable."""
+        return np.concatenate([v, np.zeros((*np.shape(v)[:-1], 1))], axis=-1)[..., self.source]
+
+    def filled(self, v: Any, rest: Any) -> Any:
+        """The elements in their places in a new array, elsewhere those of `rest`."""
+        a = np.empty((*v.shape[:-1], *self.shape))
+        a[...] = rest
+        a[..., self.rows, self.cols] = v
+        return a
+
+
+def _size(function: str, name: str, value: Any) -> int:
+    if not isinstance(value, (int, np.integer)) or value < 0:
+        raise DomainError(f"{function}: {name} is {value!r}, but must be a nonnegative integer!")
+    return int(value)
+
+
+# --- Cholesky factors of correlation matrices ---
+
+
+# Row i has i partial correlations z[j] = tanh(x[j]) and the element 1: L[i, j] = z[j] S[j] with S[j] = prod_{m < j} c[m], where
+# c = sqrt(1 - z**2) = 1 / cosh(x). So dL[i, j] = S[j] c[j]**2 dx[j] - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts
+# each log(c) twice for the tanh, and once more for each element of the row between it and the diagonal.
+@operation(operands="x", stacked=True)
+def correlation_factor(x: Any, layout: Layout, jacobian: bool = False) -> Any:
+    """The Cholesky factor of a correlation matrix from partial correlations."""
+    z, e = np.tanh(x), np.exp(-np.abs(x))
+    c = 2.0 * e / (1.0 + e * e)
+    s = np.ones((*x.shape[:-1], *layout.shape))
+    np.multiply.accumulate(layout.filled(c, 1.0)[..., :-1], axis=-1, out=s[..., 1:])
+    y = s * layout.filled(z, layout.eye)
+    slope = s[..., layout.rows, layout.cols] * (c * c)
+    if jacobian:
+        return Saved((y, -plain_sum(layout.weights * log_cosh(x))), z=z, slope=slope)
+    return Saved(y, z=z, slope=slope)
+
+
+@correlation_factor.reverse
+def correlation_factor_reverse(g: Any, r: Any, x: Any, layout: Layout, jacobian: bool, z: Any, slope: Any) -> Any:
+    g, h, r = split(g, r, jacobian)
+    rows, cols = layout.rows, layout.cols
+    later = later_sums(np.where(layout.lower, g, 0.0) * r)
+    c = g[..., rows, cols] * slope - z * later[..., rows, cols + 1]
+    return c - h * (layout.weights * z) if jacobian else c
+
+
+@correlation_factor.tangent
+def correlation_factor_tangent(r: Any, x: Any, layout: Layout, jacobian: bool) -> Any:
+    y = r[0] if jacobian else r
+    z, a = np.tanh(x), log_cosh(x)
+    n = layout.shape[1]
+    slope = np.exp(-2.0 * a) * np.exp(-exclusive_cumsum(layout.matrix(a), n)[..., layout.rows, layout.cols])
+
+    def maps(t: Any) -> Any:
+        value = layout.matrix(slope * t) - y * exclusive_cumsum(layout.matrix(z * t), n)
+        return value, -total(layout.weights * z * t, x)
+
+    return joined(maps, jacobian)
+
+
+@lru_cache(maxsize=64)
+def _by_rows(k: int) -> Layout:
+    rows, cols = np.tril_indices(k, -1)
+    return Layout.of((k, k), rows, cols, rows - cols + 1.0)
+
+
+# The Jacobian of L L^T has one factor L[i, i] for each later row, so all of a column count the same.
+@lru_cache(maxsize=64)
+def _by_columns(k: int) -> Layout:
+    cols, rows = np.triu_indices(k, 1)
+    return Layout.of((k, k), rows, cols, float(k) - cols)
+
+
+def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+    """Map a vector to the Cholesky factor of a correlation matrix.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K - 1) / 2)
+        Unconstrained: the transformed partial correlations, row by row.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    L : shape (..., K, K)
+        Lower triangular, with rows of length 1 and a positive diagonal.
+    log_jacobian : scalar
+        If asked for: that of the elements below the diagonal, summed over a stack.
+
+    Raises
+    ------
+    ShapeError
+        If the size of `x` is not ``K * (K - 1) / 2``.
+
+    References
+    ----------
+    Stan Reference Manual, "Cholesky factors of correlation matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cholesky_corr_constrain(np.array([np.arctanh(0.6)]), 2)
+    array([[1. , 0. ],
+           [0.6, 0.8]])
+    """
+    x = operand(x, "cholesky_corr_constrain", "x")
+    layout = _by_rows(_size("cholesky_corr_constrain", "K", K))
+    check_vector("cholesky_corr_constrain", "x", np.shape(x), layout.rows.size)
+    return correlation_factor(x, layout=layout, jacobian=jacobian)
+
+
+def _partial_correlations(factor: Any, layout: Layout) -> Any:
+    """``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
+    rows, cols = layout.rows, layout.cols
+    # Only below the diagonal: the square root has no derivative at the zeros above it.
+    rest = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
+    with np.errstate(divide="ignore"):
+        return np.arcsinh(factor[..., rows, cols] / rest)
+
+
+def _check_factor(function: str, title: str, y: Any) -> None:
+    """Raise unless `y` is lower triangular with a positive diagonal."""
+    Domain("0 above the diagonal", lambda y: (y == 0) | triangle_mask(y.shape)).check(function, title, y)
+    positive.check(function, f"diagonal of {title}", np.diagonal(y, axis1=-2, axis2=-1))
+
+
+def cholesky_corr_free(y: Any) -> Any:
+    """The inverse of `cholesky_corr_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Lower triangular, with rows of length 1, to within 1e-8, and a positive diagonal.
+
+    Returns
+    -------
+    Of shape (..., K * (K - 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not such a factor.
+    ShapeError
+        If `y` is not square.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.tanh(vm.cholesky_corr_free([[1.0, 0.0], [0.6, 0.8]]))
+    array([0.6])
+    """
+    function, title = "cholesky_corr_free", "Cholesky factor of a correlation matrix"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    _check_factor(function, title, plain(y))
+    one.check(function, f"sum(row of {title}**2)", np.sum(np.square(plain(y)), axis=-1))
+    return _partial_correlations(y, _by_rows(np.shape(y)[-1]))
+
+
+def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+    """Map a vector to a correlation matrix.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K - 1) / 2)
+        Unconstrained: the transformed partial correlations, column by column.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+        Symmetric, positive definite, with ones on the diagonal.
+    log_jacobian : scalar
+        If asked for: that of the elements below the diagonal, summed over a stack.
+
+    Raises
+    ------
+    ShapeError
+        If the size of `x` is not ``K * (K - 1) / 2``.
+
+    References
+    ----------
+    Stan Reference Manual, "Correlation matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.corr_matrix_constrain(np.array([np.arctanh(0.6)]), 2)
+    array([[1. , 0.6],
+           [0.6, 1. ]])
+    """
+    x = operand(x, "corr_matrix_constrain", "x")
+    layout = _by_columns(_size("corr_matrix_constrain", "K", K))
+    check_vector("corr_matrix_constrain", "x", np.shape(x), layout.rows.size)
+    return _squared(correlation_factor(x, layout=layout, jacobian=jacobian), jacobian)
+
+
+def _squared(factor: Any, jacobian: bool) -> Any:
+    """``L L^T``, and the log-Jacobian if there is one."""
+    if jacobian:
+        return self_transposed(factor[0]), factor[1]
+    return self_transposed(factor)
+
+
+@operation(operands="factor", stacked=True)
+def self_transposed(factor: Any) -> Any:
+    """The product of a lower triangular matrix with its transpose."""
+    return factor @ factor.mT
+
+
+@self_transposed.reverse
+def self_transposed_reverse(g: Any, r: Any, factor: Any) -> Any:
+    return (g + g.mT) @ factor
+
+
+@self_transposed.tangent
+def self_transposed_tangent(r: Any, factor: Any) -> Any:
+    def half(t: Any) -> Any:
+        s = t @ factor.mT
+        return s + s.mT
+
+    return half
+
+
+def _check_symmetric(function: str, title: str, y: Any) -> None:
+    domain = Domain("equal to the element across the diagonal", lambda y: abs(y - y.mT) <= TOLERANCE)
+    domain.check(function, title, y)
+
+
+def _factor(function: str, y: Any) -> Any:
+    """The Cholesky factor of a matrix that may be a variable, or the refusal in the name of `function`."""
+    factor = cholesky_factor(function, plain(y))
+    return factor if isinstance(y, np.ndarray) and y.dtype != object else np.linalg.cholesky(y)
+
+
+def corr_matrix_free(y: Any) -> Any:
+    """The inverse of `corr_matrix_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Symmetric, positive definite, with ones on the diagonal, all to within 1e-8.
+
+    Returns
+    -------
+    Of shape (..., K * (K - 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a correlation matrix.
+    ShapeError
+        If `y` is not square.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.tanh(vm.corr_matrix_free([[1.0, 0.6], [0.6, 1.0]]))
+    array([0.6])
+    """
+    function, title = "corr_matrix_free", "Correlation matrix variable"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    one.check(function, f"diagonal of {title}", np.diagonal(plain(y), axis1=-2, axis2=-1))
+    _check_symmetric(function, title, plain(y))
+    return _partial_correlations(_factor(function, y), _by_columns(np.shape(y)[-1]))
+
+
+# --- Cholesky factors of covariance matrices ---
+
+
+# The diagonal is exp(x), the rest x itself, so log|J| is a weighted sum of the x on the diagonal.
+@operation(operands="x", stacked=True)
+def covariance_factor(x: Any, layout: Layout, jacobian: bool = False) -> Any:
+    """A lower triangular matrix with positive diagonal."""
+    v = np.array(x)
+    v[..., layout.diagonal] = np.exp(v[..., layout.diagonal])
+    y = layout.filled(v, 0.0)
+    return (y, prod(x.shape[:-1]) * layout.constant + plain_sum(x * layout.weights)) if jacobian else y
+
+
+@covariance_factor.reverse
+def covariance_factor_reverse(g: Any, r: Any, x: Any, layout: Layout, jacobian: bool) -> Any:
+    g, h, r = split(g, r, jacobian)
+    c = g[..., layout.rows, layout.cols]
+    np.multiply(c, r[..., layout.rows, layout.cols], out=c, where=layout.diagonal)
+    return c + h * layout.weights if jacobian else c
+
+
+@covariance_factor.tangent
+def covariance_factor_tangent(r: Any, x: Any, layout: Layout, jacobian: bool) -> Any:
+    slope = np.where(layout.diagonal, np.exp(np.where(layout.diagonal, x, 0.0)), 1.0)
+    return joined(lambda t: (layout.matrix(slope * t), total(layout.weights * t, x)), jacobian)
+
+
+@lru_cache(maxsize=64)
+def _trapezoid(m: int, n: int) -> Layout:
+    rows, cols = np.tril_indices(m, 0, n)
+    return Layout.of((m, n), rows, cols, np.where(rows == cols, 1.0, 0.0))
+
+
+# The Jacobian of L L^T is 2^K times the product of the L[i, i]**(K - i), that of the diagonal of L once more.
+@lru_cache(maxsize=64)
+def _triangle(k: int) -> Layout:
+    rows, cols = np.tril_indices(k)
+    return Layout.of((k, k), rows, cols, np.where(rows == cols, k + 1.0 - rows, 0.0), k * log(2.0))
+
+
+def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's names
+    """Map a vector to the Cholesky factor of a covariance matrix: lower triangular with a positive diagonal.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., N * (N + 1) / 2 + (M - N) * N)
+        Unconstrained: the elements of the factor row by row, the logarithms of those on the diagonal.
+    M : int
+        Number of rows.
+    N : int, optional
+        Number of columns, at most `M`; by default `M`. With fewer columns the matrix ``L @ L.T`` is singular.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    L : shape (..., M, N)
+    log_jacobian : scalar
+        If asked for: the sum of the logarithms of the diagonal.
+
+    Raises
+    ------
+    DomainError
+        If `M` is less than `N`.
+    ShapeError
+        If the size of `x` does not go with `M` and `N`.
+
+    References
+    ----------
+    Stan Reference Manual, "Cholesky factors of covariance matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cholesky_factor_constrain(np.array([0.0, 5.0, np.log(2.0)]), 2)
+    array([[1., 0.],
+           [5., 2.]])
+    """
+    x = operand(x, "cholesky_factor_constrain", "x")
+    m = _size("cholesky_factor_constrain", "M", M)
+    n = m if N is None else _size("cholesky_factor_constrain", "N", N)
+    if m < n:
+        raise DomainError(f"cholesky_factor_constrain: M is {m}, but must be at least N, which is {n}!")
+    layout = _trapezoid(m, n)
+    check_vector("cholesky_factor_constrain", "x", np.shape(x), layout.rows.size)
+    return covariance_factor(x, layout=layout, jacobian=jacobian)
+
+
+def _coordinates(factor: Any, layout: Layout) -> Any:
+    """The elements in the places of the layout, logarithms of those on the diagonal; differentiable."""
+    v = factor[..., layout.rows, layout.cols]
+    return np.where(layout.diagonal, np.log(np.where(layout.diagonal, v, 1.0)), v)
+
+
+def cholesky_factor_free(y: Any) -> Any:
+    """The inverse of `cholesky_factor_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., M, N)
+        Lower triangular with a positive diagonal, not more columns than rows.
+
+    Returns
+    -------
+    Of shape (..., N * (N + 1) / 2 + (M - N) * N)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not such a factor.
+    ShapeError
+        If `y` is not a matrix, or a stack of them, of such a shape.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.cholesky_factor_free([[1.0, 0.0], [5.0, 1.0]])
+    array([0., 5., 0.])
+    """
+    function, title = "cholesky_factor_free", "Cholesky factor variable"
+    y = operand(y, function, "y")
+    shape = np.shape(y)[-2:]
+    if len(shape) < 2 or shape[0] < shape[1]:
+        raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must have at least as many rows as columns!")
+    _check_factor(function, title, plain(y))
+    return _coordinates(y, _trapezoid(*shape))
+
+
+def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+    """Map a vector to a covariance matrix: symmetric and positive definite.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K + 1) / 2)
+        Unconstrained: the elements of the Cholesky factor row by row, the logarithms of those on the diagonal.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+    log_jacobian : scalar
+        If asked for: that of the lower triangle, summed over a stack.
+
+    Raises
+    ------
+    ShapeError
+        If the size of `x` is not ``K * (K + 1) / 2``.
+
+    References
+    ----------
+    Stan Reference Manual, "Covariance matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cov_matrix_constrain(np.array([0.0, 5.0, np.log(2.0)]), 2)
+    array([[ 1.,  5.],
+           [ 5., 29.]])
+    """
+    x = operand(x, "cov_matrix_constrain", "x")
+    layout = _triangle(_size("cov_matrix_constrain", "K", K))
+    check_vector("cov_matrix_constrain", "x", np.shape(x), layout.rows.size)
+    return _squared(covariance_factor(x, layout=layout, jacobian=jacobian), jacobian)
+
+
+def cov_matrix_free(y: Any) -> Any:
+    """The inverse of `cov_matrix_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Symmetric, to within 1e-8, and positive definite.
+
+    Returns
+    -------
+    Of shape (..., K * (K + 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a covariance matrix.
+    ShapeError
+        If `y` is not square.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.cov_matrix_free([[1.0, 5.0], [5.0, 26.0]])
+    array([0., 5., 0.])
+    """
+    function = "cov_matrix_free"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    _check_symmetric(function, "Covariance matrix variable", plain(y))
+    return _coordinates(_factor(function, y), _triangle(np.shape(y)[-1]))

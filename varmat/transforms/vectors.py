@@ -1,0 +1,599 @@
+"""Transforms of vectors: ordered ones, simplexes, those with sum zero, unit vectors. All work on stacks, along the last axis."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, nonnegative
+from varmat.core.operation import Saved, operation
+from varmat.functions.special import expit
+from varmat.transforms.bounded import positive_constrain
+from varmat.transforms.common import (
+    check_vector,
+    exclusive_cumsum,
+    joined,
+    later_sums,
+    not_zero,
+    one,
+    operand,
+    plain_sum,
+    split,
+    total,
+    zero,
+)
+
+__all__ = [
+    "ordered_constrain",
+    "ordered_free",
+    "positive_ordered_constrain",
+    "positive_ordered_free",
+    "simplex_constrain",
+    "simplex_free",
+    "stochastic_column_constrain",
+    "stochastic_column_free",
+    "stochastic_row_constrain",
+    "stochastic_row_free",
+    "sum_to_zero_constrain",
+    "sum_to_zero_free",
+    "unit_vector_constrain",
+    "unit_vector_free",
+]
+
+# --- ordered vectors ---
+
+
+# y[0] = x[0], y[k] = y[k - 1] + exp(x[k]); the log-Jacobian is the sum of x[1:].
+@operation(operands="x", stacked=True)
+def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a vector to one with ascending elements: sums of ``x[0], exp(x[1]), exp(x[2]), ...``.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K)
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K)
+    log_jacobian : scalar
+        If asked for: the sum of ``x[..., 1:]``.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+
+    References
+    ----------
+    Stan Reference Manual, "Ordered vector".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.ordered_constrain(np.array([-1.0, 0.0, np.log(2.0)]))
+    array([-1.,  0.,  2.])
+    """
+    check_vector("ordered_constrain", "x", np.shape(x))
+    steps = np.exp(x)
+    steps[..., :1] = x[..., :1]
+    y = np.add.accumulate(steps, axis=-1)
+    return Saved((y, plain_sum(x[..., 1:])) if jacobian else y, steps=steps)
+
+
+@ordered_constrain.reverse
+def ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any) -> Any:
+    g, h, _ = split(g, r, jacobian)
+    later = later_sums(g)
+    c = later * steps + h
+    c[..., :1] = later[..., :1]
+    return c
+
+
+@ordered_constrain.tangent
+def ordered_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+    steps = np.exp(x[..., 1:])
+
+    def maps(t: Any) -> Any:
+        y = np.cumsum(np.concatenate([t[..., :1], steps * t[..., 1:]], axis=-1), axis=-1)
+        return y, total(t[..., 1:], x)
+
+    return joined(maps, jacobian)
+
+
+def ordered_free(y: Any) -> Any:
+    """The inverse of `ordered_constrain`: the first element and the logarithms of the steps.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        Strictly ascending along the last axis.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is not strictly ascending.
+    ShapeError
+        If `y` is a scalar.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.ordered_free([-1.0, 0.0, 1.0])
+    array([-1.,  0.,  0.])
+    """
+    y = operand(y, "ordered_free", "y")
+    check_vector("ordered_free", "y", np.shape(y))
+    ascending = Domain("greater than the element before it", lambda y: np.diff(y, prepend=-np.inf) > 0)
+    ascending.check("ordered_free", "Ordered variable", plain(y))
+    return np.concatenate([y[..., :1], np.log(np.diff(y))], axis=-1)
+
+
+def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a vector to one with positive, ascending elements: sums of ``exp(x)``.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K)
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K)
+    log_jacobian : scalar
+        If asked for: the sum of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+
+    References
+    ----------
+    Stan Reference Manual, "Positive ordered vector".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.positive_ordered_constrain(np.zeros(3))
+    array([1., 2., 3.])
+    """
+    x = operand(x, "positive_ordered_constrain", "x")
+    check_vector("positive_ordered_constrain", "x", np.shape(x))
+    steps, log_jacobian = positive_constrain(x, jacobian=True) if jacobian else (np.exp(x), None)
+    y = np.cumsum(steps, axis=-1)
+    return (y, log_jacobian) if jacobian else y
+
+
+def positive_ordered_free(y: Any) -> Any:
+    """The inverse of `positive_ordered_constrain`: the logarithms of the steps, from 0 on.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        Positive and strictly ascending along the last axis.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If `y` is not positive and strictly ascending.
+    ShapeError
+        If `y` is a scalar.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.positive_ordered_free([1.0, 2.0, 3.0])
+    array([0., 0., 0.])
+    """
+    y = operand(y, "positive_ordered_free", "y")
+    check_vector("positive_ordered_free", "y", np.shape(y))
+    ascending = Domain("positive and greater than the element before it", lambda y: np.diff(y, prepend=0.0) > 0)
+    ascending.check("positive_ordered_free", "Positive ordered variable", plain(y))
+    return np.log(np.diff(y, prepend=0.0))
+
+
+# --- simplexes ---
+
+
+@lru_cache(maxsize=64)
+def _sticks(n: int) -> tuple[Any, Any]:
+    """For each piece broken off a stick how many pieces are left, itself included, and the logarithm of the others."""
+    left = np.arange(n + 1.0, 1.0, -1.0)
+    return left, np.log(left - 1.0)
+
+
+# Stick-breaking: z[k] = expit(x[k] - log(K - 1 - k)), y[k] = z[k] prod_{j < k} (1 - z[j]), and the last piece is what is left.
+# With a the argument of expit, log|J| = sum_k log z[k] + (K - 1 - k) log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
+@operation(operands="x", stacked=True)
+def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a vector to a simplex, one element longer: nonnegative numbers with sum 1, by stick-breaking.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K - 1)
+        Unconstrained; zeros give equal elements.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K)
+    log_jacobian : scalar
+        If asked for: that of the first ``K - 1`` elements, summed over a stack.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+
+    Notes
+    -----
+    With ``z[k] = expit(x[k] - log(K - 1 - k))`` the element `k` is ``z[k]`` times the product of all earlier ``1 - z[j]``.
+
+    References
+    ----------
+    Stan Reference Manual (up to 2.35), "Unit simplex".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, log_jacobian = vm.simplex_constrain(np.array([0.0]), jacobian=True)
+    >>> y, round(log_jacobian, 12)
+    (array([0.5, 0.5]), -1.38629436112)
+    """
+    from scipy.special import expit
+
+    check_vector("simplex_constrain", "x", np.shape(x))
+    n = x.shape[-1]
+    left, shift = _sticks(n)
+    a = x - shift
+    z, rest = expit(a), expit(-a)
+    y = np.ones((*x.shape[:-1], n + 1))
+    np.multiply.accumulate(rest, axis=-1, out=y[..., 1:])
+    y[..., :n] *= z
+    return Saved((y, plain_sum(a - left * np.logaddexp(0.0, a))) if jacobian else y, z=z, rest=rest)
+
+
+@simplex_constrain.reverse
+def simplex_reverse(g: Any, r: Any, x: Any, jacobian: bool, z: Any, rest: Any) -> Any:
+    g, h, r = split(g, r, jacobian)
+    p = g * r
+    c = p[..., :-1] * rest - z * later_sums(p[..., 1:])
+    return c + h * (1.0 - _sticks(x.shape[-1])[0] * z) if jacobian else c
+
+
+@simplex_constrain.tangent
+def simplex_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+    y = r[0] if jacobian else r
+    n = np.shape(x)[-1]
+    left, shift = _sticks(n)
+    z, rest = expit(x - shift), expit(shift - x)
+
+    def maps(t: Any) -> Any:
+        # Of the logarithms of the elements.
+        own = np.concatenate([rest * t, np.zeros((*np.shape(t)[:-1], 1))], axis=-1)
+        return y * (own - exclusive_cumsum(z * t, n + 1)), total((1.0 - left * z) * t, x)
+
+    return joined(maps, jacobian)
+
+
+def simplex_free(y: Any) -> Any:
+    """The inverse of `simplex_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        Nonnegative, with sum 1 to within 1e-8; a zero gives an infinite element.
+
+    Returns
+    -------
+    Of shape (..., K - 1)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a simplex.
+    ShapeError
+        If `y` is empty or a scalar.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.simplex_free([0.5, 0.25, 0.25])
+    array([0.69314718, 0.        ])
+    """
+    y = operand(y, "simplex_free", "y")
+    check_vector("simplex_free", "y", np.shape(y), least=1)
+    nonnegative.check("simplex_free", "Simplex variable", plain(y))
+    one.check("simplex_free", "sum(Simplex variable)", np.sum(plain(y), axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(y[..., :-1]) - np.log(later_sums(y[..., 1:]))
+    return odds + _sticks(np.shape(y)[-1] - 1)[1]
+
+
+def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a matrix to one with one row more whose columns are simplexes.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., M - 1, N)
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., M, N)
+    log_jacobian : scalar
+        If asked for.
+
+    References
+    ----------
+    Stan Reference Manual, "Stochastic matrix".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.stochastic_column_constrain(np.zeros((1, 3)))
+    array([[0.5, 0.5, 0.5],
+           [0.5, 0.5, 0.5]])
+    """
+    x = operand(x, "stochastic_column_constrain", "x")
+    rows = simplex_constrain(np.matrix_transpose(x), jacobian=jacobian)
+    return (np.matrix_transpose(rows[0]), rows[1]) if jacobian else np.matrix_transpose(rows)
+
+
+def stochastic_column_free(y: Any) -> Any:
+    """The inverse of `stochastic_column_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., M, N)
+        Its columns are simplexes.
+
+    Returns
+    -------
+    Of shape (..., M - 1, N)
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.stochastic_column_free([[0.5, 0.5], [0.5, 0.5]])
+    array([[0., 0.]])
+    """
+    return np.matrix_transpose(simplex_free(np.matrix_transpose(operand(y, "stochastic_column_free", "y"))))
+
+
+# A matrix whose rows are simplexes is a stack of them.
+stochastic_row_constrain = simplex_constrain
+stochastic_row_free = simplex_free
+
+
+# --- vectors with sum zero ---
+
+
+@lru_cache(maxsize=64)
+def _helmert(n: int) -> tuple[Any, Any]:
+    """j = 1, ..., n and sqrt(j (j + 1))."""
+    j = np.arange(1.0, n + 1.0)
+    return j, np.sqrt(j * (j + 1.0))
+
+
+# Column j = 1, ..., n of the isometry has j elements 1, then -j, then zeros, all over sqrt(j (j + 1)). It and its transpose are
+# each the other's reverse rule.
+@operation(operands="x", stacked=True)
+def sum_to_zero_isometry(x: Any) -> Any:
+    j, root = _helmert(x.shape[-1])
+    w = x / root
+    y = np.zeros((*x.shape[:-1], x.shape[-1] + 1))
+    y[..., :-1] = later_sums(w)
+    y[..., 1:] -= j * w
+    return y
+
+
+@operation(operands="y", stacked=True)
+def sum_to_zero_coordinates(y: Any) -> Any:
+    j, root = _helmert(y.shape[-1] - 1)
+    return (np.add.accumulate(y[..., :-1], axis=-1) - j * y[..., 1:]) / root
+
+
+@sum_to_zero_isometry.reverse
+def isometry_reverse(g: Any, r: Any, x: Any) -> Any:
+    return sum_to_zero_coordinates.function(g)
+
+
+@sum_to_zero_isometry.tangent
+def isometry_tangent(r: Any, x: Any) -> Any:
+    return sum_to_zero_isometry
+
+
+@sum_to_zero_coordinates.reverse
+def coordinates_reverse(g: Any, r: Any, y: Any) -> Any:
+    return sum_to_zero_isometry.function(g)
+
+
+@sum_to_zero_coordinates.tangent
+def coordinates_tangent(r: Any, y: Any) -> Any:
+    return sum_to_zero_coordinates
+
+
+def sum_to_zero_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a vector to one, one element longer, with sum zero: an isometry.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K - 1)
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K)
+        Of the same Euclidean length as `x`.
+    log_jacobian : float
+        If asked for: 0.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+
+    Notes
+    -----
+    Column `j` of the orthonormal matrix, counted from 1, is ``(1, ..., 1, -j, 0, ..., 0) / sqrt(j (j + 1))`` with `j` ones. It is
+    not formed. If the elements of `x` are independent and standard normal, those of `y` have variance ``(K - 1) / K``.
+
+    References
+    ----------
+    Stan Reference Manual (from 2.36), "Zero sum vector".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.sum_to_zero_constrain(np.array([np.sqrt(2.0), np.sqrt(6.0)]))
+    array([ 2.,  0., -2.])
+    """
+    x = operand(x, "sum_to_zero_constrain", "x")
+    check_vector("sum_to_zero_constrain", "x", np.shape(x))
+    y = sum_to_zero_isometry(x)
+    return (y, 0.0) if jacobian else y
+
+
+def sum_to_zero_free(y: Any) -> Any:
+    """The inverse of `sum_to_zero_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        With sum zero, to within 1e-8.
+
+    Returns
+    -------
+    Of shape (..., K - 1)
+
+    Raises
+    ------
+    DomainError
+        If the sum is not zero.
+    ShapeError
+        If `y` is empty or a scalar.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sum_to_zero_free([2.0, 0.0, -2.0])
+    array([1.41421356, 2.44948974])
+    """
+    y = operand(y, "sum_to_zero_free", "y")
+    check_vector("sum_to_zero_free", "y", np.shape(y), least=1)
+    zero.check("sum_to_zero_free", "sum(Zero sum variable)", np.sum(plain(y), axis=-1))
+    return sum_to_zero_coordinates(y)
+
+
+# --- unit vectors ---
+
+
+# y = x / |x|, and the length has the density exp(-|x|**2 / 2): of the differential of y the part along y is missing.
+@operation(operands="x", stacked=True)
+def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a vector to the unit vector of its direction: ``x / norm(x)``.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K)
+        Unconstrained, not zero.
+    jacobian : bool
+        Return what makes the distribution on the sphere uniform and proper too.
+
+    Returns
+    -------
+    y : shape (..., K)
+    log_jacobian : scalar
+        If asked for: ``-sum(x**2) / 2``. There is one unconstrained element more than the sphere has dimensions, so this is no
+        Jacobian but the density of the length, under which `x` is standard normal.
+
+    Raises
+    ------
+    DomainError
+        If `x` is zero.
+    ShapeError
+        If `x` is empty or a scalar.
+
+    References
+    ----------
+    Stan Reference Manual, "Unit vector".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.unit_vector_constrain(np.array([3.0, 4.0]), jacobian=True)
+    (array([0.6, 0.8]), -12.5)
+    """
+    check_vector("unit_vector_constrain", "x", np.shape(x), least=1)
+    squared = np.add.reduce(x * x, axis=-1, keepdims=True)
+    length = np.sqrt(squared)
+    not_zero.check("unit_vector_constrain", "norm(x)", length[..., 0])
+    y = x / length
+    return Saved((y, -0.5 * plain_sum(squared)) if jacobian else y, length=length)
+
+
+@unit_vector_constrain.reverse
+def unit_vector_reverse(g: Any, r: Any, x: Any, jacobian: bool, length: Any) -> Any:
+    g, h, r = split(g, r, jacobian)
+    c = (g - r * np.add.reduce(g * r, axis=-1, keepdims=True)) / length
+    return c - h * x if jacobian else c
+
+
+@unit_vector_constrain.tangent
+def unit_vector_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+    y = r[0] if jacobian else r
+    length = np.sqrt(np.sum(np.square(x), axis=-1, keepdims=True))
+    return joined(lambda t: ((t - y * np.sum(y * t, axis=-1, keepdims=True)) / length, -total(x * t, x)), jacobian)
+
+
+def unit_vector_free(y: Any) -> Any:
+    """A vector that `unit_vector_constrain` maps to `y`: `y` itself.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        With sum of squares 1, to within 1e-8.
+
+    Returns
+    -------
+    Of the shape of `y`
+
+    Raises
+    ------
+    DomainError
+        If the sum of squares is not 1.
+    ShapeError
+        If `y` is empty or a scalar.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.unit_vector_free([0.6, 0.8])
+    array([0.6, 0.8])
+    """
+    y = operand(y, "unit_vector_free", "y")
+    check_vector("unit_vector_free", "y", np.shape(y), least=1)
+    one.check("unit_vector_free", "sum(Unit vector variable**2)", np.sum(np.square(plain(y)), axis=-1))
+    return np.copy(y)
