@@ -61,9 +61,7 @@ def value_and_grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
     (15.0, (array([ 6., 12.]), 5.0))
     """
-    if argnums == 0 and type(argnums) is int:
-        return _named(partial(_first_argument, "value_and_grad", f), f, "value_and_grad")
-    return _named(partial(_several_arguments, "value_and_grad", f, argnums), f, "value_and_grad")
+    return _named(partial(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
 
 
 def _named(function: Any, f: Any, prefix: str) -> Any:
@@ -72,16 +70,20 @@ def _named(function: Any, f: Any, prefix: str) -> Any:
     return function
 
 
-def _first_argument(name: str, f: Any, x: Any, /, *args: Any, **kwargs: Any) -> tuple[float, Any]:
-    """Value and gradient with respect to the first argument; without detours for a plain array or float."""
-    if type(x) is not float and not (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim):
-        return _several_arguments(name, f, 0, x, *args, **kwargs)
+def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> tuple[float, Any]:
+    """Value and gradients with respect to some arguments; without detours for plain arrays and floats."""
+    positions = argnums if type(argnums) is tuple else (argnums,)
+    for i in positions:
+        if not (type(i) is int and 0 <= i < len(args) and _is_plain(args[i])) or len({*positions}) < len(positions):
+            return _of_structures(name, f, argnums, args, kwargs)
     collecting = gc.isenabled()  # as in `recording`
     gc.disable()
     tape = open_scope()
     try:
-        leaf = borrow_leaf(x, tape)
-        y = f(leaf, *args, **kwargs)
+        given = list(args)
+        for i in positions:
+            given[i] = borrow_leaf(args[i], tape)
+        y = f(*given, **kwargs)
         outer: Any = tape.parent
         if type(y) is not Var or y._tape is not tape:
             y = scalar_result(name, y, tape)
@@ -90,13 +92,17 @@ def _first_argument(name: str, f: Any, x: Any, /, *args: Any, **kwargs: Any) -> 
         value = _swept(y, tape)
         # References to variables would keep their memory from being used again.
         del y
-        gradient = adjoint_of(leaf)
-        del leaf
-        return value, gradient
+        gradients = tuple([adjoint_of(given[i]) for i in positions])
+        del given
+        return value, gradients if type(argnums) is tuple else gradients[0]
     finally:
         close_scope(tape)
         if collecting:
             gc.enable()
+
+
+def _is_plain(x: Any) -> bool:
+    return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 
 
 def _swept(y: Any, tape: Tape) -> Any:
@@ -112,7 +118,7 @@ def _swept(y: Any, tape: Tape) -> Any:
     return value
 
 
-def _several_arguments(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> tuple[float, Any]:
+def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> tuple[float, Any]:
     """Value and gradients with respect to any arguments of any structure."""
     with recording() as tape:
         return _record_and_sweep(name, f, argnums, args, kwargs, tape)
@@ -166,7 +172,7 @@ def gradient(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     >>> vm.gradient(lambda p: p["a"] * np.sum(p["b"]), {"a": 2.0, "b": np.array([1.0, 3.0])})
     {'a': 4.0, 'b': array([2., 2.])}
     """
-    return _first_argument("gradient", f, x, *args, **kwargs)[1]
+    return _differentiated("gradient", f, 0, x, *args, **kwargs)[1]
 
 
 def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
@@ -198,11 +204,11 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
         return f.grad()
     if not callable(f):
         raise TypeError(f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar variable!")
-    return _named(partial(_gradients, f, argnums), f, "grad")
 
+    def gradients(*args: Any, **kwargs: Any) -> Any:
+        return _differentiated("grad", f, argnums, *args, **kwargs)[1]
 
-def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
-    return _several_arguments("grad", f, argnums, *args, **kwargs)[1]
+    return _named(gradients, f, "grad")
 
 
 def vjp(f: Any, /, *primals: Any) -> tuple[Any, Any]:
