@@ -49,6 +49,16 @@ Keep = frozenset[str] | None
 Compiled = tuple[Any, Any, list[int] | None, int]
 
 
+def as_number(x: Any) -> tuple[Any, int] | None:
+    """A number or an array of integers as floats, with its kind; None for anything else."""
+    kind = type(x)
+    if kind is int or kind is np.float64:
+        return float(x), 0
+    if kind is np.ndarray and x.ndim and x.dtype.kind in "iub":
+        return x.astype(FLOAT64), IS_ARRAY
+    return None
+
+
 class _OutsideError(Exception):
     """An observation is outside the support."""
 
@@ -100,7 +110,10 @@ class Univariate(Density, Operation):
         for x in args:
             kind = KINDS.get(type(x))
             if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
-                return self._general(args, {"keep": keep})
+                number = as_number(x)
+                if number is None:
+                    return self._general(args, {"keep": keep})
+                x, kind = number
             use = use << 2 | kind
             if kind >= IS_VARIABLE:
                 tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)

@@ -274,6 +274,7 @@ class Lower(Elementwise):
 
     def __init__(self, lb: Any, shape: int | Shape = ()) -> None:
         super().__init__(shape, lb)
+        (self.bound,) = self._bounds
 
 
 @final
@@ -298,6 +299,7 @@ class Upper(Elementwise):
 
     def __init__(self, ub: Any, shape: int | Shape = ()) -> None:
         super().__init__(shape, ub)
+        (self.bound,) = self._bounds
 
 
 @final
