@@ -1,6 +1,6 @@
 """varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix variables."""
 
-from varmat import densities, functionals, functions, transforms
+from varmat import densities, functionals, functions, models, transforms
 from varmat.core import indexing as _indexing  # noqa: F401 - gives VarMat its brackets
 from varmat.core.dual import Dual
 from varmat.core.elementwise import elementwise
@@ -29,6 +29,7 @@ from varmat.functions.shaping import *  # noqa: F403 - the names are listed ther
 from varmat.functions.solves import *  # noqa: F403 - the names are listed there
 from varmat.functions.special import *  # noqa: F403 - the names are listed there
 from varmat.inspection import print_stack, profile
+from varmat.models import *  # noqa: F403 - the names are listed there
 from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
 from varmat.transforms.matrices import *  # noqa: F403 - the names are listed there
 from varmat.transforms.vectors import *  # noqa: F403 - the names are listed there
@@ -79,6 +80,7 @@ __all__ += functions.reductions.__all__
 __all__ += functions.shaping.__all__
 __all__ += functions.solves.__all__
 __all__ += functions.special.__all__
+__all__ += models.__all__
 __all__ += transforms.bounded.__all__
 __all__ += transforms.matrices.__all__
 __all__ += transforms.vectors.__all__

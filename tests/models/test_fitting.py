@@ -1,0 +1,143 @@
+"""optimize and laplace, against modes and curvatures known in closed form."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.models import results
+
+Y = np.array([1.0, 3.0, 2.5, -0.5, 4.0])
+
+
+def gaussian(mu, sigma, y=Y):
+    return np.sum(-0.5 * ((y - mu) / sigma) ** 2 - np.log(sigma) - 0.5 * np.log(2 * np.pi))
+
+
+GAUSSIAN = vm.Model(gaussian, mu=vm.real(), sigma=vm.positive())
+METHODS = ["L-BFGS-B", "BFGS", "CG", "Newton-CG", "trust-ncg", "trust-krylov", "trust-exact"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("jacobian", [False, True])
+def test_mode_in_closed_form(method, jacobian):
+    found = GAUSSIAN.optimize({"mu": 0.0, "sigma": 2.0}, jacobian=jacobian, method=method)
+    # The Jacobian adds log(sigma): one residual less.
+    sigma = np.sqrt(np.sum((Y - Y.mean()) ** 2) / (Y.size - jacobian))
+    assert found.success
+    np.testing.assert_allclose([found.values["mu"], found.values["sigma"]], [Y.mean(), sigma], rtol=1e-4)
+    np.testing.assert_allclose(found.value, GAUSSIAN.log_density(found.q, jacobian=jacobian), rtol=1e-14)
+    assert ("of the density of q" if jacobian else "without Jacobian") in repr(found)
+    assert "mu = " in repr(found)
+
+
+def test_default_is_exact_and_reproducible():
+    found = GAUSSIAN.optimize(seed=4)
+    np.testing.assert_allclose(found.values["mu"], Y.mean(), rtol=1e-8)
+    np.testing.assert_array_equal(found.q, GAUSSIAN.optimize(seed=4).q)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("start", [-5.0, 0.0, 2.9])
+def test_refused_points_do_not_stop_the_search(method, start):
+    def log_density(x):
+        if vm.value(x) > 3.0:
+            raise vm.DomainError("too large")
+        return 5.0 * np.log(3.0 - x) + 3.0 * x
+
+    found = vm.Model(log_density, x=vm.real()).optimize([start], method=method)
+    assert found.success
+    np.testing.assert_allclose(found.values["x"], 4.0 / 3.0, rtol=1e-4)
+
+
+def test_a_start_that_is_refused_says_why():
+    model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
+    for init, message in (([0.0], r"normal_lpdf: Scale parameter is -1.0"), (None, r"the last refusal: normal_lpdf")):
+        with pytest.raises(vm.DomainError, match=message):
+            model.optimize(init, seed=1)
+
+
+def test_other_errors_are_those_of_the_model():
+    def log_density(x):
+        return x * undefined  # noqa: F821
+
+    with pytest.raises(NameError, match="undefined"):
+        vm.Model(log_density, x=vm.real()).optimize([0.0])
+
+
+def test_laplace_of_a_normal_distribution_is_exact():
+    precision = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
+    centre = np.array([1.0, -2.0, 0.5])
+    model = vm.Model(lambda x: -0.5 * (x - centre) @ precision @ (x - centre), x=vm.real(3))
+    found = model.laplace(draws=4000, seed=1)
+    np.testing.assert_allclose(found.mode.q, centre, rtol=1e-13)
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(precision), rtol=1e-12, atol=1e-15)
+    # Up to the normalising constant the approximation is the density.
+    differences = found.log_density - found.log_approximation
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-10)
+    np.testing.assert_allclose(differences[0], 1.5 * np.log(2 * np.pi) - 0.5 * np.log(np.linalg.det(precision)), rtol=1e-10)
+    np.testing.assert_allclose(np.cov(found.q.T), found.covariance, atol=0.06)
+    np.testing.assert_array_equal(found.draws["x"], found.q)
+    np.testing.assert_array_equal(model.laplace(draws=4000, seed=1).q, found.q)
+
+
+def test_laplace_on_the_unconstrained_scale():
+    found = GAUSSIAN.laplace(draws=20, seed=2)
+    n = Y.size
+    sigma = np.sqrt(np.sum((Y - Y.mean()) ** 2) / (n - 1))
+    np.testing.assert_allclose(found.mode.q, [Y.mean(), np.log(sigma)], rtol=1e-12)
+    np.testing.assert_allclose(found.covariance, np.diag([sigma**2 / n, 1 / (2 * (n - 1))]), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found.draws["sigma"], np.exp(found.q[:, 1]), rtol=1e-14)
+    assert np.max(np.abs(found.mode.gradient)) < 1e-12
+    assert found.draws["mu"].shape == (20,)
+    assert repr(found).startswith("20 draws around the mode of the density of q")
+    again = GAUSSIAN.laplace(GAUSSIAN.optimize(seed=1), draws=20, seed=2, method="trust-ncg")
+    np.testing.assert_allclose(again.q, found.q, rtol=1e-10)
+
+
+def test_laplace_refuses_a_ridge():
+    with pytest.raises(vm.DomainError, match=r"laplace: the Hessian of the log density is not negative definite"):
+        vm.Model(lambda a, b: -((a + b) ** 2), a=vm.real(), b=vm.real()).laplace([0.3, 0.0])
+
+
+def test_laplace_where_the_model_refuses_draws():
+    def log_density(x):
+        if vm.value(x) > 0.5:
+            raise vm.DomainError("too large")
+        return -0.5 * x * x
+
+    found = vm.Model(log_density, x=vm.real()).laplace([0.1], draws=50, seed=1)
+    outside = found.draws["x"] > 0.5
+    assert 0 < np.sum(outside) < 50
+    np.testing.assert_array_equal(np.isneginf(found.log_density), outside)
+
+
+# --- ArviZ ---
+
+
+@pytest.mark.parametrize(("version", "nested"), [("0.23.4", False), ("1.0.0", True), ("1.2", True)])
+def test_arviz_of_either_kind(monkeypatch, version, nested):
+    arviz = types.ModuleType("arviz")
+    arviz.__version__ = version
+    arviz.from_dict = lambda *args, **kwargs: (args, kwargs)
+    monkeypatch.setitem(__import__("sys").modules, "arviz", arviz)
+    model = vm.Model(gaussian, mu=vm.real(), sigma=vm.positive(), coords={"one": ["a"]}, dims={"mu": ("one",)})
+    args, kwargs = model.laplace(draws=7, seed=1).to_arviz()
+    assert kwargs.pop("coords") == {"one": ["a"]}
+    assert kwargs.pop("dims") == {"mu": ["one"]}
+    assert (len(args), len(kwargs)) == ((1, 0) if nested else (0, 2))
+    groups = args[0] if nested else kwargs
+    assert groups["posterior"]["mu"].shape == (1, 7)
+    assert set(groups["sample_stats"]) == {"lp", "log_approximation"}
+
+
+def test_missing_package_is_said_with_the_command(monkeypatch):
+    for module in ("arviz", "nutpie"):
+        monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(ImportError, match=r'to_arviz needs arviz, which is not installed: pip install "varmat\[sample\]"'):
+        results.to_arviz({}, {}, {})
+    with pytest.raises(ImportError, match=r'Model.sample needs nutpie, which is not installed: pip install "varmat\[sample\]"'):
+        GAUSSIAN.sample()

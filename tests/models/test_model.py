@@ -1,0 +1,388 @@
+"""Model: the log density of the unconstrained vector, its derivatives, names, and the calling of the user's functions."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import psutil
+import pytest
+
+import varmat as vm
+from varmat.testing import expect_ad
+
+Y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+SIGMA = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+
+
+def normal(x, mean, scale):
+    return np.sum(-0.5 * ((x - mean) / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi))
+
+
+def eight_schools(theta_trans, mu, tau):
+    cauchy = -np.log(5 * np.pi) - np.log1p((tau / 5) ** 2)
+    return normal(Y, mu + tau * theta_trans, SIGMA) + normal(theta_trans, 0.0, 1.0) + normal(mu, 0.0, 5.0) + cauchy
+
+
+PARAMETERS = {"theta_trans": vm.real(8), "mu": vm.real(), "tau": vm.positive()}
+SCHOOLS = vm.Model(eight_schools, **PARAMETERS)
+Q = np.append(np.linspace(-0.5, 0.7, 8), [1.5, 0.8])
+
+
+def by_hand(q, jacobian):
+    """Log density, gradient and Hessian of eight schools."""
+    theta, mu, tau = q[:8], q[8], np.exp(q[9])
+    r, w = Y - mu - tau * theta, 1 / SIGMA**2
+    value = normal(r, 0.0, SIGMA) + normal(theta, 0.0, 1.0) + normal(mu, 0.0, 5.0)
+    value += -np.log(5 * np.pi) - np.log1p((tau / 5) ** 2) + jacobian * q[9]
+    by_tau = np.sum(w * r * theta) - 2 * tau / (25 + tau**2)
+    gradient = np.concatenate([tau * w * r - theta, [np.sum(w * r) - mu / 25, tau * by_tau + jacobian]])
+    hessian = np.diag(np.concatenate([-(tau**2) * w - 1, [-np.sum(w) - 1 / 25, 0.0]]))
+    hessian[:8, 8] = -tau * w
+    hessian[:8, 9] = tau * (w * r - tau * w * theta)
+    hessian[8, 9] = -tau * np.sum(w * theta)
+    hessian[9, 9] = tau * by_tau - tau**2 * (np.sum(w * theta**2) + 2 * (25 - tau**2) / (25 + tau**2) ** 2)
+    hessian += np.triu(hessian, 1).T
+    return value, gradient, hessian
+
+
+@pytest.mark.parametrize("jacobian", [True, False])
+def test_derivatives_by_hand(jacobian):
+    value, gradient, hessian = by_hand(Q, jacobian)
+    found = SCHOOLS.log_density_hessian(Q, jacobian=jacobian)
+    assert type(found[0]) is float
+    for mine, exact in zip(found, (value, gradient, hessian), strict=True):
+        np.testing.assert_allclose(mine, exact, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(SCHOOLS.log_density(Q, jacobian=jacobian), value, rtol=1e-14)
+    for mine, exact in zip(SCHOOLS.log_density_gradient(Q, jacobian=jacobian), (value, gradient), strict=True):
+        np.testing.assert_allclose(mine, exact, rtol=1e-13, atol=1e-14)
+    v = np.cos(np.arange(10.0))
+    found = SCHOOLS.log_density_hessian_vector_product(Q, v, jacobian=jacobian)
+    np.testing.assert_allclose(found[0], value, rtol=1e-14)
+    np.testing.assert_allclose(found[1], hessian @ v, rtol=1e-12)
+
+
+def test_all_parameters_together():
+    parameters = {
+        "a": vm.real(2, 3), "b": vm.ordered(3), "c": vm.simplex(3), "d": vm.cholesky_corr(3), "e": vm.cov_matrix(2),
+        "f": vm.interval(0, 1, 2), "g": vm.upper(lambda f: f[0]), "h": vm.unit_vector(2), "i": vm.sum_to_zero(3),
+        "j": vm.lower(1, 2, 2),
+    }  # fmt: skip
+
+    def log_density(**values):
+        return sum(np.sum(np.sin(value) * (i + 1)) for i, value in enumerate(values.values()))
+
+    model = vm.Model(log_density, parameters)
+    q = model.initial_point(seed=3)
+    assert model.check_gradient(q)
+    v = np.cos(np.arange(q.size))
+    product = model.log_density_hessian_vector_product(q, v)[1]
+    np.testing.assert_allclose(model.log_density_hessian(q)[2] @ v, product, rtol=1e-10)
+    slopes = [model.log_density_gradient(q + step * v)[1] for step in (-1e-5, 1e-5)]
+    np.testing.assert_allclose(product, (slopes[1] - slopes[0]) / 2e-5, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.param_unconstrain(model.constrain(q))[:20], q[:20], rtol=1e-9)
+    assert len(model.param_unc_names()) == model.param_unc_num() == q.size
+    assert len(model.param_names()) == model.param_num() == model.param_constrain(q).size
+
+
+# --- names, numbers, values ---
+
+
+def test_names_and_numbers():
+    model = vm.Model(lambda **_: 0.0, s=vm.simplex(3), L=vm.cholesky_corr(2))
+    assert model.param_names() == ["s.1", "s.2", "s.3", "L.1.1", "L.1.2", "L.2.1", "L.2.2"]
+    assert model.param_unc_names() == ["s.1", "s.2", "L.1"]
+    assert (model.param_num(), model.param_unc_num()) == (7, 3)
+    assert repr(model) == "Model(s=Simplex(3,), L=CholeskyFactorCorr(2, 2))"
+
+
+def test_a_model_without_parameters():
+    model = vm.Model(lambda: 3.0)
+    assert (model.param_names(), model.param_num(), model.param_unc_num()) == ([], 0, 0)
+    value, gradient = model.log_density_gradient(np.empty(0))
+    assert (value, gradient.shape, model.param_constrain(np.empty(0)).shape) == (3.0, (0,), (0,))
+
+
+def model_with_quantities():
+    def log_density(theta, mu, y):
+        return normal(y, theta, 1.0) + normal(mu, 0.0, 1.0)
+
+    def quantities(theta, rng):
+        return {"replicate": rng.normal(theta), "largest": np.max(theta), "many": theta.max() > 0}
+
+    return vm.Model(
+        log_density, z=vm.real(3), mu=vm.real(), tau=vm.positive(), data={"y": Y[:3]},
+        transformed_parameters=lambda z, mu, tau: {"theta": mu + tau * z}, generated_quantities=quantities,
+    )  # fmt: skip
+
+
+def test_transformed_parameters_and_generated_quantities():
+    model = model_with_quantities()
+    q = np.array([0.1, -0.2, 0.3, 1.0, np.log(2.0)])
+    theta = 1.0 + 2.0 * q[:3]
+    value, gradient = model.log_density_gradient(q)
+    np.testing.assert_allclose(value, normal(Y[:3], theta, 1.0) + normal(1.0, 0.0, 1.0) + np.log(2.0), rtol=1e-14)
+    np.testing.assert_allclose(gradient[:3], 2.0 * (Y[:3] - theta), rtol=1e-14)
+    assert model.param_num() == 5
+    assert model.param_names(include_tp=True)[5:] == ["theta.1", "theta.2", "theta.3"]
+    names = ["replicate.1", "replicate.2", "replicate.3", "largest", "many"]
+    assert model.param_names(include_gq=True)[5:] == names
+    assert model.param_names(True, True)[8:] == names
+    assert model.param_num(True, True) == 13
+    values = model.constrain(q, include_tp=True, include_gq=True, rng=np.random.default_rng(5))
+    np.testing.assert_allclose(values["theta"], theta)
+    np.testing.assert_array_equal(values["replicate"], np.random.default_rng(5).normal(values["theta"]))
+    assert (values["largest"], values["many"]) == (values["theta"].max(), 1.0)
+    flat = model.param_constrain(q, include_tp=True, include_gq=True, rng=np.random.default_rng(5))
+    np.testing.assert_array_equal(flat, np.concatenate([np.ravel(value) for value in values.values()]))
+    assert model.constrain(q, include_gq=True).keys() == {"z", "mu", "tau", "replicate", "largest", "many"}
+
+
+def test_from_values_to_the_vector():
+    values = {"theta_trans": list(range(8)), "mu": 2, "tau": 3.0}
+    expected = np.append(np.arange(8.0), [2.0, np.log(3.0)])
+    np.testing.assert_array_equal(SCHOOLS.param_unconstrain(values), expected)
+    np.testing.assert_array_equal(SCHOOLS.param_unconstrain([*range(8), 2, 3]), expected)
+    np.testing.assert_array_equal(SCHOOLS.initial_point(values), expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"mu": 1.0, "tau": 1.0}, TypeError, r"the dict has no theta_trans, but must have the parameters theta_trans, mu"),
+        ({"theta_trans": Y, "mu": 1.0, "tau": 1.0, "x": 1}, TypeError, r"param_unconstrain: the dict has x, but must have"),
+        (
+            {"theta_trans": Y[:3], "mu": 1.0, "tau": 1.0},
+            vm.ShapeError,
+            r"theta_trans has shape \(3,\), but must have shape \(8,\)",
+        ),
+        (
+            {"theta_trans": Y, "mu": 1.0, "tau": -1.0},
+            vm.DomainError,
+            r"tau: positive_free: .* is -1.0, but must be positive!",
+        ),
+        ({"theta_trans": Y, "mu": "a", "tau": 1.0}, TypeError, r"param_unconstrain: mu has dtype"),
+        (np.ones(3), vm.ShapeError, r"param_unconstrain: values has shape \(3,\), but must have shape \(10,\)!"),
+    ],
+)
+def test_values_are_refused(values, error, message):
+    with pytest.raises(error, match=message):
+        SCHOOLS.param_unconstrain(values)
+
+
+# --- how functions are called ---
+
+
+def test_ways_of_calling():
+    data = {"y": Y, "unused": None}
+    q = np.array([1.0, 0.5])
+    expected = normal(Y, 1.0, np.exp(0.5)) + 0.5
+    for f in (
+        lambda mu, s, y: normal(y, mu, s),
+        lambda y, *, s, mu: normal(y, mu, s),
+        lambda p: normal(p["y"], p["mu"], p["s"]),
+        lambda p, /: normal(p["y"], p["mu"], p["s"]),
+        lambda p, scale=1.0: normal(p["y"], p["mu"], p["s"] * scale),
+        lambda **p: normal(p["y"], p["mu"], p["s"]),
+        lambda mu, **p: normal(p["y"], mu, p["s"]),
+    ):
+        model = vm.Model(f, mu=vm.real(), s=vm.positive(), data=data)
+        np.testing.assert_allclose(model.log_density(q), expected, rtol=1e-15)
+        np.testing.assert_allclose(model.log_density_gradient(q)[0], expected, rtol=1e-15)
+
+
+def test_parameters_with_names_that_are_taken():
+    model = vm.Model(lambda p: -(p["data"] ** 2) + p["x"], {"data": vm.real()}, x=vm.real())
+    assert model.log_density(np.array([2.0, 1.0])) == -3.0
+
+
+def test_propto_is_passed_on_if_taken():
+    for f in (lambda mu, propto: 1.0 if propto else 2.0, lambda p, propto=None: 1.0 if propto else 2.0):
+        model = vm.Model(f, mu=vm.real())
+        assert [model.log_density(np.zeros(1), propto=propto) for propto in (True, False)] == [1.0, 2.0]
+        assert model.log_density_gradient(np.zeros(1))[0] == 1.0
+    model = vm.Model(lambda mu, y, propto: vm.normal_lpdf(y, mu, 2.0, propto=propto), mu=vm.real(), data={"y": Y})
+    difference = model.log_density(np.zeros(1), propto=True) - model.log_density(np.zeros(1), propto=False)
+    gradients = [model.log_density_gradient(np.zeros(1), propto=propto) for propto in (True, False)]
+    np.testing.assert_allclose(gradients[0][0] - gradients[1][0], 8 * np.log(2 * np.sqrt(2 * np.pi)), rtol=1e-13)
+    np.testing.assert_array_equal(gradients[0][1], gradients[1][1])
+    assert np.isfinite(difference)
+
+
+def test_what_a_function_assigns_stays_its_own():
+    def log_density(x):
+        x[0] = 5.0
+        return np.sum(x**2)
+
+    q = np.array([1.0, 2.0])
+    model = vm.Model(log_density, x=vm.real(2))
+    assert model.log_density(q) == 29.0
+    np.testing.assert_array_equal(model.log_density_gradient(q)[1], [0.0, 4.0])
+    np.testing.assert_array_equal(q, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: vm.Model(3.0, mu=vm.real()), TypeError, r"Model: the log density is a float, but must be a function!"),
+        (lambda: vm.Model(lambda mu: mu, mu=1.0), TypeError, r"Model: mu is a float, but must be a parameter such as varmat.re"),
+        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), data={"mu": 1}), TypeError, r"Model: mu is both a parameter and data"),
+        (
+            lambda: vm.Model(lambda mu, nu: mu, mu=vm.real(), data={"y": 1}), TypeError,
+            r"Model: the log density takes 'nu', but must take parameters and data: mu, y!",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), generated_quantities=lambda mu, nu: {}), TypeError,
+            r"Model: generated_quantities takes 'nu', but must take parameters and data: mu!",
+        ),
+    ],
+)  # fmt: skip
+def test_models_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "message"),
+    [
+        (lambda mu: None, TypeError, r"the log density returned None \(is a return statement missing\?\)"),
+        (lambda mu: mu * np.ones(3), vm.ShapeError, r"the result has shape \(3,\), but must be a scalar"),
+        (lambda mu: vm.normal_lpdf(0.0, mu, -1.0), vm.DomainError, r"normal_lpdf: Scale parameter is -1.0"),
+        (lambda mu: {"a": mu}, TypeError, r"the result is a dict"),
+    ],
+)
+@pytest.mark.parametrize("method", ["log_density", "log_density_gradient", "log_density_hessian"])
+def test_results_are_refused(f, error, message, method):
+    model = vm.Model(f, mu=vm.real())
+    with pytest.raises(error, match=message):
+        getattr(model, method)(np.zeros(1))
+
+
+@pytest.mark.parametrize("method", ["log_density", "log_density_gradient", "log_density_hessian", "constrain"])
+def test_points_are_refused(method):
+    with pytest.raises(vm.ShapeError, match=rf"{method}: q has shape \(3,\), but must have shape \(10,\)!"):
+        getattr(SCHOOLS, method)(np.zeros(3))
+    with pytest.raises(TypeError, match=rf"{method}: q has dtype"):
+        getattr(SCHOOLS, method)(np.zeros(10, complex))
+
+
+@pytest.mark.parametrize("which", ["transformed_parameters", "generated_quantities"])
+def test_quantities_must_be_a_dict(which):
+    model = vm.Model(lambda mu: mu, mu=vm.real(), **{which: lambda mu: mu})
+    with pytest.raises(TypeError, match=rf"Model: {which} returned a float, but must return a dict of named values!"):
+        model.param_names(include_tp=True, include_gq=True)
+
+
+def test_points_may_be_anything_like_an_array():
+    expected = SCHOOLS.log_density_gradient(Q)
+    strided = np.repeat(Q, 2)[::2]
+    for q in (Q.tolist(), strided, Q.astype(object).astype(float)):
+        value, gradient = SCHOOLS.log_density_gradient(q)
+        assert value == expected[0] == SCHOOLS.log_density(q)
+        np.testing.assert_array_equal(gradient, expected[1])
+
+
+def test_initial_point_is_one_that_the_model_accepts():
+    def log_density(x):
+        if vm.value(x)[0] < 1.0:
+            raise vm.DomainError("small")
+        return -np.sum(x)
+
+    model = vm.Model(log_density, x=vm.real(2))
+    q = model.initial_point(seed=2)
+    assert q[0] >= 1.0
+    np.testing.assert_array_equal(model.initial_point(seed=2), q)
+    never = vm.Model(lambda x: -np.inf * vm.value(x) ** 2, x=vm.real())
+    with pytest.raises(vm.DomainError, match=r"at 100 random points .* was not finite; give a start"):
+        never.initial_point(seed=1)
+
+
+# --- what samplers ask of it ---
+
+
+def test_threads():
+    points = np.random.default_rng(0).normal(size=(8, 10))
+    expected = [by_hand(q, True)[:2] for q in points]
+    barrier = threading.Barrier(8)
+
+    def chain(i):
+        barrier.wait()
+        return [SCHOOLS.log_density_gradient(points[i]) for _ in range(50)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for found, (value, gradient) in zip(pool.map(chain, range(8)), expected, strict=True):
+            for mine in found:
+                np.testing.assert_allclose(mine[0], value, rtol=1e-13)
+                np.testing.assert_allclose(mine[1], gradient, rtol=1e-12, atol=1e-13)
+
+
+def test_memory_stays_flat():
+    model = vm.Model(lambda x: -np.sum(np.exp(x) * x), x=vm.ordered(2000))
+    q = np.full(2000, -5.0)
+    process = psutil.Process(os.getpid())
+    for _ in range(20):
+        model.log_density_gradient(q)
+    before = process.memory_info().rss
+    for _ in range(300):
+        model.log_density_gradient(q)
+    assert process.memory_info().rss - before < 2e6
+
+
+def test_pickles():
+    model = pickle.loads(pickle.dumps(SCHOOLS))
+    np.testing.assert_array_equal(model.log_density_gradient(Q)[1], SCHOOLS.log_density_gradient(Q)[1])
+
+
+def test_check_gradient_names_what_differs():
+    @vm.operation()
+    def wrong(x):
+        return np.sum(x**2)
+
+    @wrong.reverse
+    def wrong_reverse(g, r, x):
+        return 2 * x * g * np.array([1.0, 1.0, 1.1])
+
+    check = vm.Model(lambda mu, x: wrong(x) + mu, mu=vm.real(), x=vm.real(3)).check_gradient([0.5, 1.0, 2.0, 3.0])
+    assert not check
+    assert [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")] == ["x.3"]
+    assert "1 of 4 derivatives differ" in str(check)
+    check = SCHOOLS.check_gradient()
+    assert check.passed
+    assert np.max(check.errors) < 1e-9
+    assert "the gradient agrees with finite differences" in str(check)
+
+
+# --- what is recorded ---
+
+
+def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
+    def log_density(a, b, c, d, e, f):
+        return [vm.std_normal_lpdf(a), -b, np.log(c) * 2.0, np.sum(np.log(d - 1.0)), f - 3.0, 0.5 * e, 2.5]
+
+    model = vm.Model(
+        log_density, a=vm.real(), b=vm.positive(), c=vm.lower(0.5), d=vm.lower(1.0, 2, 2), e=vm.upper(2.0), f=vm.real(3)
+    )
+    q = np.linspace(-1.3, 1.7, 11)
+    with vm.nested() as tape:
+        model._target(vm.var(q), False, True)
+        names = [rule.name for rule, *_ in tape]
+    assert names.count("parameters") == 1
+    assert names.count("sum_of_terms") == 1
+    assert "exp" not in names
+    expect_ad(lambda x: model._target(x, False, True), q)
+    expect_ad(lambda x: model._target(x, False, False), q)
+    # The fused way is that of variables; plain arrays go from one transform to the other.
+    assert model.log_density_gradient(q)[0] == pytest.approx(model.log_density(q), rel=1e-14)
+
+
+def test_simple_parameters_far_out() -> None:
+    model = vm.Model(lambda s, t: s + t, s=vm.positive(), t=vm.upper(1.0))
+    assert model.log_density(np.array([800.0, 0.0])) == math.inf
+    value, gradient = model.log_density_gradient(np.array([800.0, 0.0]), jacobian=False)
+    assert value == math.inf
+    np.testing.assert_array_equal(gradient, [math.inf, -1.0])
+    assert np.isnan(model.log_density_gradient(np.array([np.nan, 0.0]))[0])

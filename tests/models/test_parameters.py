@@ -1,0 +1,159 @@
+"""The parameters a model can have: their sets, their shapes, and that their log-Jacobians make a change of variables."""
+
+from __future__ import annotations
+
+from math import exp, gamma, pi
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat import transforms
+
+FACTORIES = [
+    (vm.real(2, 3), transforms.Real, (2, 3), 6),
+    (vm.real(), transforms.Real, (), 1),
+    (vm.positive(4), transforms.Positive, (4,), 4),
+    (vm.lower(-1.0, 2), transforms.Lower, (2,), 2),
+    (vm.upper([1.0, 2.0], 2), transforms.Upper, (2,), 2),
+    (vm.lower_upper(0, 1), transforms.LowerUpper, (), 1),
+    (vm.interval(0, [1.0, 2.0], 3, 2), transforms.LowerUpper, (3, 2), 6),
+    (vm.offset_multiplier(1.0, 2.0, 2), transforms.OffsetMultiplier, (2,), 2),
+    (vm.ordered(3), transforms.Ordered, (3,), 3),
+    (vm.positive_ordered(3, 2), transforms.PositiveOrdered, (2, 3), 6),
+    (vm.simplex(3, 2), transforms.Simplex, (2, 3), 4),
+    (vm.sum_to_zero(3), transforms.SumToZero, (3,), 2),
+    (vm.unit_vector(3), transforms.UnitVector, (3,), 3),
+    (vm.corr_matrix(3), transforms.CorrMatrix, (3, 3), 3),
+    (vm.cov_matrix(3, 2), transforms.CovMatrix, (2, 3, 3), 12),
+    (vm.cholesky_corr(3), transforms.CholeskyFactorCorr, (3, 3), 3),
+    (vm.cholesky_cov(3), transforms.CholeskyFactorCov, (3, 3), 6),
+    (vm.cholesky_cov(3, 2), transforms.CholeskyFactorCov, (3, 2), 5),
+]
+
+
+@pytest.mark.parametrize(("parameter", "kind", "shape", "size"), FACTORIES, ids=lambda item: getattr(item, "__name__", None))
+def test_factories(parameter, kind, shape, size):
+    assert type(parameter) is kind
+    assert parameter.shape == shape
+    assert parameter.unconstrained_size == size
+
+
+@pytest.mark.parametrize(("parameter", "kind", "shape", "size"), FACTORIES, ids=lambda item: getattr(item, "__name__", None))
+def test_there_and_back(parameter, kind, shape, size):
+    model = vm.Model(lambda x: 0.0, x=parameter)
+    q = np.random.default_rng(1).uniform(-1.5, 1.5, size)
+    q = q / np.linalg.norm(q) if kind is transforms.UnitVector else q
+    values = model.constrain(q)
+    assert np.shape(values["x"]) == shape
+    np.testing.assert_allclose(model.param_unconstrain(values), q, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(model.param_unconstrain(model.param_constrain(q)), q, rtol=1e-10, atol=1e-12)
+
+
+def test_interval_is_lower_upper():
+    assert vm.interval is vm.lower_upper
+
+
+@pytest.mark.parametrize("size", [-1, 2.0, "a", True])
+def test_sizes_are_refused(size):
+    with pytest.raises(vm.ShapeError, match=r"positive: a size is .*, but must be a nonnegative integer!"):
+        vm.positive(size)
+
+
+def beta_density(p, a, b):
+    return (a - 1) * np.log(p) + (b - 1) * np.log(1 - p) + np.log(gamma(a + b) / gamma(a) / gamma(b))
+
+
+def dirichlet(p, a):
+    return np.sum((np.asarray(a) - 1) * np.log(p)) + np.log(gamma(sum(a)) / np.prod([gamma(x) for x in a]))
+
+
+def normal(x):
+    return np.sum(-0.5 * x * x - 0.5 * np.log(2 * pi))
+
+
+def gamma_3(x):
+    return 2 * np.log(x) - x - np.log(2)
+
+
+def triangle(alpha, beta):
+    """Of a point in the triangle alpha + beta < 1."""
+    return np.log(alpha) + 2 * np.log(beta) + 3 * np.log(1 - alpha - beta) + np.log(gamma(9) / 12)
+
+
+# A normalised density of the parameters: of the unconstrained vector it must have the integral 1 too.
+DENSITIES = {
+    "real": (lambda x: normal(x), {"x": vm.real(2)}),
+    "positive": (lambda x: gamma_3(x), {"x": vm.positive()}),
+    "lower": (lambda x: gamma_3(x + 3), {"x": vm.lower(-3)}),
+    "upper": (lambda x: gamma_3(3 - x), {"x": vm.upper(3)}),
+    "interval": (lambda x: beta_density((x - 1) / 4, 2, 3) - np.log(4), {"x": vm.interval(1, 5)}),
+    "offset_multiplier": (lambda x: normal((x - 5) / 3) - np.log(3), {"x": vm.offset_multiplier(1, 2)}),
+    "ordered": (lambda x: normal(x[0]) + gamma_3(x[1] - x[0]), {"x": vm.ordered(2)}),
+    "positive_ordered": (lambda x: gamma_3(x[0]) + gamma_3(x[1] - x[0]), {"x": vm.positive_ordered(2)}),
+    "simplex": (lambda x: dirichlet(x, [3, 4, 2]), {"x": vm.simplex(3)}),
+    "sum_to_zero": (lambda x: normal(x) + 0.5 * np.log(2 * pi), {"x": vm.sum_to_zero(3)}),
+    "unit_vector": (lambda x: -np.log(2 * pi), {"x": vm.unit_vector(2)}),
+    "corr_matrix": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2), {"x": vm.corr_matrix(2)}),
+    "cholesky_corr": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2), {"x": vm.cholesky_corr(2)}),
+    "cov_matrix": (lambda x: gamma_3(x[0, 0]), {"x": vm.cov_matrix(1)}),
+    "cholesky_cov": (lambda x: gamma_3(x[0, 0]), {"x": vm.cholesky_cov(1)}),
+    "two": (lambda x, y: normal(x) + gamma_3(y), {"x": vm.real(), "y": vm.positive()}),
+    "dependent": (triangle, {"alpha": vm.interval(0, 1), "beta": vm.lower_upper(0, lambda alpha: 1 - alpha)}),
+    "chain": (lambda a, b: gamma_3(-a) + gamma_3(b - 2 * a), {"a": vm.upper(0), "b": vm.lower(lambda a: 2 * a)}),
+    "centred": (
+        lambda tau, x: gamma_3(tau) + normal(x / tau) - np.log(tau),
+        {"tau": vm.positive(), "x": vm.offset_multiplier(0, lambda tau: tau)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_change_of_variables(name):
+    density, parameters = DENSITIES[name]
+    model = vm.Model(density, **parameters)
+    # The trapezoidal rule converges exponentially for analytic functions that decay at both ends.
+    dimensions = model.param_unc_num()
+    step = 0.1 if dimensions == 1 else 0.3
+    axes = np.meshgrid(*[step * (np.arange(-14 / step, 14 / step) + 0.25)] * dimensions)
+    with np.errstate(all="ignore"):
+        values = [model.log_density(q) for q in np.stack([axis.ravel() for axis in axes], axis=-1)]
+    # Where a parameter is at its bound to rounding there is no mass.
+    mass = np.sum(np.exp(values), where=~np.isnan(values)) * step**dimensions
+    assert abs(mass - 1) < 1e-9
+
+
+def test_bound_that_depends_by_hand():
+    bounds = vm.lower_upper(lambda a: -a, lambda a, top: a + top, 2)
+    model = vm.Model(lambda a, b: np.sum(a * b), a=vm.positive(), b=bounds, data={"top": 3.0})
+    q = np.array([0.2, -0.4, 1.1])
+    a = exp(0.2)
+    p = 1 / (1 + np.exp(-q[1:]))
+    b = -a + (2 * a + 3) * p
+    np.testing.assert_allclose(model.constrain(q)["b"], b, rtol=1e-14)
+    np.testing.assert_allclose(model.param_unconstrain({"a": a, "b": b}), q, rtol=1e-13)
+    expected = a * b.sum() + 0.2 + np.sum(np.log(2 * a + 3) + np.log(p) + np.log(1 - p))
+    by_a = b.sum() + a * np.sum(2 * p - 1) + 2 * 2 / (2 * a + 3)
+    by_b = a * (2 * a + 3) * p * (1 - p) + 1 - 2 * p
+    value, gradient = model.log_density_gradient(q)
+    np.testing.assert_allclose(value, expected, rtol=1e-13)
+    np.testing.assert_allclose(gradient, [a * by_a + 1, *by_b], rtol=1e-13)
+    assert model.check_gradient(q)
+
+
+def test_bound_of_something_unknown_is_refused():
+    with pytest.raises(TypeError, match=r"Model: a bound of b is a function of 'c', but must be one of .*: a, y!"):
+        vm.Model(lambda a, b: 0.0, a=vm.real(), b=vm.lower(lambda c: c), data={"y": 1.0})
+    with pytest.raises(TypeError, match=r"Model: a bound of b is a function of 'a', but must be one of .*: there are none!"):
+        vm.Model(lambda a, b: 0.0, b=vm.lower(lambda a: a), a=vm.real())
+
+
+def test_bound_that_depends_needs_a_model():
+    with pytest.raises(TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"):
+        vm.lower(lambda a: a).constrain(0.0)
+
+
+def test_bound_refused_at_a_point():
+    model = vm.Model(lambda a, b: a + b, a=vm.real(), b=vm.lower_upper(0.0, lambda a: a))
+    with pytest.raises(vm.DomainError, match=r"but must be less than ub"):
+        model.log_density(np.array([-1.0, 0.0]))

@@ -1,0 +1,146 @@
+"""What a sampler calls, without a sampler: refusals, errors and the values at a draw."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import types
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.models.sampling import Callbacks
+
+
+def quantities(x, rng):
+    return {"replicate": rng.normal(x, size=2)}
+
+
+def small(x):
+    if vm.value(x) > 1.0:
+        raise vm.DomainError("too large")
+    return -0.5 * x * x
+
+
+def broken(x):
+    return x * {}["column"]
+
+
+def make(f=small, **settings):
+    return Callbacks(vm.Model(f, x=vm.real(), generated_quantities=quantities, **settings), 1)
+
+
+def test_log_density_is_that_of_the_model():
+    calls = make()
+    f = calls.make_log_density()
+    value, gradient = f(np.array([0.5]))
+    assert (value, gradient.tolist()) == (-0.125, [-0.5])
+    assert gradient.flags.c_contiguous
+
+
+def test_refusal_is_recoverable_and_no_failure():
+    calls = make()
+    f = calls.make_log_density()
+    with pytest.raises(vm.DomainError, match="too large") as refusal:
+        f(np.array([2.0]))
+    assert refusal.value.is_recoverable
+    assert not calls.failures
+    assert f(np.array([0.0]))[0] == 0.0
+
+
+def test_other_error_is_kept_with_the_line_of_the_model():
+    calls = Callbacks(vm.Model(broken, x=vm.real()), 1)
+    f = calls.make_log_density()
+    for _ in range(2):
+        # Recoverable, and from now on at every point.
+        with pytest.raises(vm.DomainError, match="the model has failed"):
+            f(np.array([1.0]))
+    (failure,) = calls.failures
+    assert type(failure) is KeyError
+    assert 'return x * {}["column"]' in "".join(traceback.format_exception(failure))
+
+
+def test_overflow_on_the_way_is_quiet():
+    value, _ = make(lambda x: -np.exp(np.exp(x))).log_density(np.array([10.0]))
+    assert value == -np.inf
+
+
+def test_values_at_a_draw():
+    calls = make()
+    assert calls.shapes == {"x": (), "replicate": (2,)}
+    q = [np.array([0.3]), np.array([0.4]), np.array([0.4])]
+    expand = calls.make_expand(0, 0, 0)
+    draws = [expand(x) for x in q]
+    for x, draw in zip(q, draws, strict=True):
+        assert list(draw) == list(calls.shapes)
+        assert {name: value.shape for name, value in draw.items()} == calls.shapes
+        assert all(value.dtype == np.float64 for value in draw.values())
+        assert draw["x"] == x[0]
+    # New random numbers at a draw that is repeated, and the same ones in a second run.
+    assert np.all(draws[1]["replicate"] != draws[2]["replicate"])
+    again = make().make_expand()
+    for x, draw in zip(q, draws, strict=True):
+        np.testing.assert_array_equal(again(x)["replicate"], draw["replicate"])
+
+
+def test_error_at_a_draw_is_kept():
+    calls = make()
+    calls.model = vm.Model(small, x=vm.real(), generated_quantities=lambda x: {"replicate": x["no"]})
+    values = calls.make_expand()(np.array([0.3]))
+    assert {name: value.shape for name, value in values.items()} == calls.shapes
+    assert np.all(np.isnan(values["replicate"]))
+    assert type(calls.failures[0]) is TypeError
+
+
+@pytest.fixture
+def nutpie(monkeypatch):
+    """A sampler that calls what it is given once; it fails if the point is refused."""
+
+    def sample(compiled, **settings):
+        ndim, make_log_density, make_expand, dtypes, shapes, names, labels = compiled
+        try:
+            make_log_density()(np.full(ndim, 0.5))
+        except vm.DomainError as error:
+            raise RuntimeError("All initialization points failed") from error
+        return make_expand(0, 0, 0)(np.full(ndim, 0.5)), dtypes, shapes, names, labels, settings
+
+    module, compiled_pyfunc = types.ModuleType("nutpie"), types.ModuleType("nutpie.compiled_pyfunc")
+    module.sample = sample
+    compiled_pyfunc.from_pyfunc = lambda *args, coords, dims: (*args, {"coords": coords, "dims": dims})
+    monkeypatch.setitem(sys.modules, "nutpie", module)
+    monkeypatch.setitem(sys.modules, "nutpie.compiled_pyfunc", compiled_pyfunc)
+
+
+@pytest.mark.usefixtures("nutpie")
+def test_what_the_sampler_gets():
+    model = vm.Model(small, x=vm.real(), generated_quantities=quantities, coords={"k": ["a", "b"]}, dims={"replicate": ["k"]})
+    values, dtypes, shapes, names, labels, settings = model.sample(10, 2, seed=3, init={"x": 0.25}, target_accept=0.9)
+    assert values.keys() == {"x", "replicate"}
+    assert (names, shapes, dtypes) == (["x", "replicate"], [(), (2,)], [np.dtype(float)] * 2)
+    assert labels == {"coords": {"k": ["a", "b"]}, "dims": {"replicate": ("k",)}}
+    np.testing.assert_array_equal(settings.pop("init_mean"), [0.25])
+    expected = {"draws": 10, "chains": 2, "seed": 3, "tune": 1000, "cores": None, "progress_bar": True, "target_accept": 0.9}
+    assert settings == expected
+
+
+@pytest.mark.usefixtures("nutpie")
+def test_sampling_stops_with_the_error_of_the_model():
+    with pytest.raises(KeyError, match="column") as failure:
+        vm.Model(broken, x=vm.real()).sample()
+    assert 'return x * {}["column"]' in "".join(traceback.format_exception(failure.value))
+
+
+@pytest.mark.usefixtures("nutpie")
+def test_sampling_stops_with_the_error_of_a_quantity():
+    calls = iter(range(1, 100))
+    model = vm.Model(small, x=vm.real(), generated_quantities=lambda x: {"z": 1.0 / (next(calls) < 2)})
+    with pytest.raises(ZeroDivisionError):
+        model.sample()
+
+
+@pytest.mark.usefixtures("nutpie")
+def test_sampler_that_finds_no_start_says_so():
+    model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
+    with pytest.raises(RuntimeError, match="All initialization points failed"):
+        model.sample()

@@ -1,0 +1,70 @@
+"""The gradient of a model against finite differences, as a report that names the parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from varmat.functionals.finite_differences import finite_diff_gradient
+
+
+@dataclass(frozen=True, repr=False)
+class GradientCheck:
+    """What `Model.check_gradient` found; print it for a table.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the elements of the unconstrained vector.
+    q : ndarray
+        The point.
+    value : float
+        The log density there.
+    gradient, finite_differences : ndarray
+        The derivative by each element, exact and from function values.
+    errors : ndarray
+        Their difference, relative to the derivative or to one, whichever is larger.
+    tolerance : float
+        What the errors may be.
+    passed : bool
+    """
+
+    names: list[str]
+    q: np.ndarray
+    value: float
+    gradient: np.ndarray
+    finite_differences: np.ndarray
+    tolerance: float
+
+    @property
+    def errors(self) -> np.ndarray:
+        scale = np.maximum(np.abs(self.gradient), 1.0)
+        return np.asarray(np.abs(self.gradient - self.finite_differences) / scale)
+
+    @property
+    def passed(self) -> bool:
+        return bool(np.all(self.errors <= self.tolerance))
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        width = max([9, *map(len, self.names)])
+        wrong = int(np.sum(~(self.errors <= self.tolerance)))
+        verdict = f"{wrong} of {len(self.names)} derivatives differ" if wrong else "the gradient agrees with finite differences"
+        lines = [f"log density {self.value:.10g}; {verdict} (tolerance {self.tolerance:g})"]
+        lines.append(f"{'parameter':{width}} {'q':>12} {'gradient':>18} {'finite differences':>18} {'error':>9}")
+        columns = (self.names, self.q, self.gradient, self.finite_differences, self.errors)
+        for name, x, exact, difference, error in zip(*columns, strict=True):
+            mark = "" if error <= self.tolerance else "  <- differs"
+            lines.append(f"{name:{width}} {x:12.6g} {exact:18.10g} {difference:18.10g} {error:9.1e}{mark}")
+        return "\n".join(lines)
+
+
+def compare_gradient(model: Any, q: np.ndarray, tolerance: float, eps: float, jacobian: bool) -> GradientCheck:
+    """Evaluate a model and its derivatives in both ways."""
+    value, gradient = model.log_density_gradient(q, jacobian=jacobian)
+    differences = finite_diff_gradient(lambda x: model.log_density(x, jacobian=jacobian), q, eps)
+    return GradientCheck(model.param_unc_names(), q, value, gradient, differences, tolerance)

@@ -1,0 +1,228 @@
+"""Modes of a model by SciPy, and the normal approximation around one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+from varmat.models.functions import recoverable
+from varmat.models.results import to_arviz
+
+# Methods of SciPy that take second derivatives, and in which form.
+_WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
+_WITH_MATRIX = ("trust-exact", "dogleg")
+# Until nothing can be gained: the gradient is exact.
+_TIGHT = {"l-bfgs-b": {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000}}
+# A gradient that is zero to rounding, in units of one plus the log density.
+_STATIONARY = 1e-8
+# How often a search begins anew that has ended at a point which the model refuses.
+_RESTARTS = 10
+# So far does the approximation go on with Newton's method by itself.
+_NEWTON_STEPS = 20
+
+
+@dataclass(frozen=True, repr=False)
+class Optimum:
+    """A mode, as found by `Model.optimize`.
+
+    Attributes
+    ----------
+    values : dict of str to float or ndarray
+        The parameters, transformed parameters included.
+    q : ndarray
+        The unconstrained point.
+    value : float
+        The log density there.
+    gradient : ndarray
+        By the elements of `q`.
+    success : bool
+    message : str
+        Of the optimiser.
+    iterations : int
+    jacobian : bool
+        Whether the log-Jacobian belongs to the log density.
+    """
+
+    values: dict[str, Any]
+    q: np.ndarray
+    value: float
+    gradient: np.ndarray
+    success: bool
+    message: str
+    iterations: int
+    jacobian: bool
+
+    def __repr__(self) -> str:
+        largest = np.max(np.abs(self.gradient), initial=0.0)
+        kind = "of the density of q" if self.jacobian else "without Jacobian"
+        state = "mode" if self.success else f"no mode found ({self.message})"
+        lines = [f"{state} {kind}: log density {self.value:.10g}, largest gradient {largest:.1e}, {self.iterations} iterations"]
+        lines += [f"{name} = {value!r}" for name, value in self.values.items()]
+        return "\n".join(lines)
+
+
+class _Objective:
+    """The negative log density for a minimiser.
+
+    Where the model refuses a point, or the log density is not finite, a line search needs a number from which it can tell how far
+    to go back. It gets what a parabola through the best point would have there, with its minimum at a quarter of the step.
+    """
+
+    def __init__(self, model: Any, jacobian: bool) -> None:
+        self.model = model
+        self.jacobian = jacobian
+        self.best: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def __call__(self, q: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = density_at(self.model, q, self.jacobian)
+        if not (np.isfinite(value) and np.all(np.isfinite(gradient))) and self.best is not None:
+            least, slope, place = self.best
+            return least + abs(float(slope @ (q - place))), -3.0 * slope
+        if self.best is None or -value < self.best[0]:
+            self.best = -value, -gradient, q.copy()
+        return -value, -gradient
+
+    def product(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        product: np.ndarray = -self.model.log_density_hessian_vector_product(q, v, jacobian=self.jacobian)[1]
+        return product
+
+    def hessian(self, q: np.ndarray) -> np.ndarray:
+        hessian: np.ndarray = -self.model.log_density_hessian(q, jacobian=self.jacobian)[2]
+        return hessian
+
+
+def density_at(model: Any, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
+    """The log density and its gradient; -inf and zero where the model refuses the point."""
+    try:
+        with np.errstate(all="ignore"):
+            result: tuple[float, np.ndarray] = model.log_density_gradient(q, jacobian=jacobian)
+            return result
+    except Exception as error:
+        if not recoverable(error):
+            raise
+        return -np.inf, np.zeros(q.shape)
+
+
+def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options: dict[str, Any]) -> Optimum:
+    """Find a mode with one of SciPy's minimisers."""
+    from scipy import optimize
+
+    objective = _Objective(model, jacobian)
+    kind = method.lower()
+    second: dict[str, Any] = {"hessp": objective.product} if kind in _WITH_PRODUCTS else {}
+    if kind in _WITH_MATRIX:
+        second = {"hess": objective.hessian}
+    options = {**_TIGHT.get(kind, {}), **options}
+    iterations = 0
+    for _ in range(_RESTARTS):
+        found = optimize.minimize(objective, start, jac=True, method=method, options=options, **second)
+        iterations += int(found.nit)
+        if objective.best is None or np.isfinite(density_at(model, found.x, jacobian)[0]):
+            break
+        start = objective.best[2]
+    return _optimum(model, found.x, jacobian, bool(found.success), str(found.message), iterations)
+
+
+def _optimum(model: Any, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int) -> Optimum:
+    value, gradient = model.log_density_gradient(q, jacobian=jacobian)
+    # A line search ends abnormally where nothing can be gained any more, which is no failure.
+    success = success or bool(np.max(np.abs(gradient), initial=0.0) <= _STATIONARY * (1.0 + abs(value)))
+    return Optimum(model.constrain(q, include_tp=True), q, value, gradient, success, message, iterations, jacobian)
+
+
+@dataclass(frozen=True, repr=False)
+class LaplaceApproximation:
+    """A normal distribution around a mode, as made by `Model.laplace`.
+
+    Attributes
+    ----------
+    mode : Optimum
+    covariance : ndarray, shape (N, N)
+        Of the unconstrained vector: the inverse of the negative Hessian of the log density.
+    q : ndarray, shape (draws, N)
+        Unconstrained draws.
+    draws : dict of str to ndarray, shape (draws, ...)
+        Parameters, transformed parameters and generated quantities at the draws.
+    log_density, log_approximation : ndarray, shape (draws,)
+        Of the model and of the normal distribution at the draws; their difference is the logarithm of the importance ratios.
+        The first is -inf where the model refuses the draw.
+    """
+
+    mode: Optimum
+    covariance: np.ndarray
+    q: np.ndarray
+    draws: dict[str, np.ndarray]
+    log_density: np.ndarray
+    log_approximation: np.ndarray
+    coords: dict[str, Any] = field(default_factory=dict)
+    dims: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.q)} draws around the {self.mode!r}"]
+        for name, values in self.draws.items():
+            spread = np.std(values, axis=0)
+            lines.append(f"{name}: mean {np.mean(values, axis=0)!r}, standard deviation {spread!r}")
+        return "\n".join(lines)
+
+    def to_arviz(self) -> Any:
+        """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``."""
+        posterior = {name: values[np.newaxis] for name, values in self.draws.items()}
+        stats = {"lp": self.log_density[np.newaxis], "log_approximation": self.log_approximation[np.newaxis]}
+        return to_arviz({"posterior": posterior, "sample_stats": stats}, self.coords, self.dims)
+
+
+def _factor(precision: np.ndarray) -> np.ndarray | None:
+    """The Cholesky factor; None if the matrix is not positive definite, or singular to rounding."""
+    try:
+        factor = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        return None
+    # Each pivot against what it was subtracted from, which is free of the scale of the parameters.
+    pivots = np.diag(factor) ** 2
+    return factor if np.all(pivots > 1e-14 * np.diag(precision)) else None
+
+
+def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
+    """The mode, improved by Newton's method while the gradient becomes smaller, and the Cholesky factor of the precision there."""
+    q, jacobian = mode.q, mode.jacobian
+    _, gradient, hessian = model.log_density_hessian(q, jacobian=jacobian)
+    factor = _factor(-hessian)
+    for _ in range(_NEWTON_STEPS):
+        if factor is None:
+            break
+        moved = q + np.linalg.solve(factor.T, np.linalg.solve(factor, gradient))
+        try:
+            _, slope, curvature = model.log_density_hessian(moved, jacobian=jacobian)
+        except DomainError:
+            break
+        better = _factor(-curvature)
+        if better is None or not np.max(np.abs(slope), initial=0.0) < np.max(np.abs(gradient), initial=0.0):
+            break
+        q, gradient, factor = moved, slope, better
+    if factor is None:
+        raise DomainError(
+            "laplace: the Hessian of the log density is not negative definite at the point that was found, so there is no normal "
+            "approximation: a parameter has no influence, or the density has no mode"
+        )
+    return _optimum(model, q, jacobian, mode.success, mode.message, mode.iterations), factor
+
+
+def approximate(model: Any, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:
+    """The normal approximation around a mode, and draws from it."""
+    mode, factor = _newton(model, mode)
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((draws, mode.q.size))
+    # The precision is L L', so L'^-1 z has its inverse as covariance.
+    back = np.linalg.inv(factor)
+    q = mode.q + z @ back
+    constant = np.sum(np.log(np.diag(factor))) - 0.5 * mode.q.size * np.log(2.0 * np.pi)
+    with np.errstate(all="ignore"):
+        rows = [model.constrain(x, True, True, rng) for x in q]
+    named = {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else {})}
+    log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
+    return LaplaceApproximation(
+        mode, back.T @ back, q, named, log_density, constant - 0.5 * np.sum(z * z, axis=1), model.coords, model.dims
+    )

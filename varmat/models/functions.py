@@ -1,0 +1,74 @@
+"""The functions that a user gives to a model, called with the values that they name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+# What a function may take besides parameters and data.
+OPTIONS = ("propto", "rng")
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class Named:
+    """A function, to be called with what its parameters name; with a dict of everything if it takes one other parameter.
+
+    Parameters
+    ----------
+    title : str
+        What the function is, for messages.
+    function : callable
+    given : Mapping
+        Data.
+    """
+
+    def __init__(self, title: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+        if not callable(function):
+            raise TypeError(f"Model: {title} is a {type(function).__name__}, but must be a function!")
+        parameters = inspect.signature(function).parameters.values()
+        self.title = title
+        self.function = function
+        self.names = tuple(p.name for p in parameters if p.kind in _NAMED)
+        self._everything = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        required = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, *_NAMED) and p.default is p.empty]
+        required = [p for p in required if p.name not in OPTIONS]
+        self._required = [p.name for p in required]
+        # The name of the parameter that may take the dict.
+        self._dict = required[0].name if len(required) == 1 and required[0].kind is not inspect.Parameter.KEYWORD_ONLY else None
+        self._given = dict(given)
+        self._fixed = {name: given[name] for name in given if self._everything or name in self.names}
+        self._varying = tuple(name for name in self.names if name not in given)
+
+    def check(self, known: Iterable[str]) -> None:
+        """Refuse a function that asks for something that there is not."""
+        known = [*known, *self._given]
+        for name in self._required:
+            if name not in known and self._dict is None:
+                raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {', '.join(known)}!")
+
+    def __call__(self, values: dict[str, Any], **options: Any) -> Any:
+        if self._dict is not None and self._dict not in values and self._dict not in self._fixed:
+            chosen = {name: option for name, option in options.items() if name in self.names}
+            return self.function({**self._given, **values}, **chosen)
+        if self._everything:
+            return self.function(**self._fixed, **values)
+        arguments = self._fixed.copy()
+        for name in self._varying:
+            if name in values:
+                arguments[name] = values[name]
+            elif name in options:
+                arguments[name] = options[name]
+        return self.function(**arguments)
+
+    def named_values(self, values: dict[str, Any], **options: Any) -> dict[str, Any]:
+        """What the function returns, which must be a dict."""
+        result = self(values, **options)
+        if not isinstance(result, Mapping):
+            raise TypeError(f"Model: {self.title} returned a {type(result).__name__}, but must return a dict of named values!")
+        return dict(result)
+
+
+def recoverable(error: BaseException) -> bool:
+    """Whether an error says that the point is outside the domain of the model, so that a sampler goes on elsewhere."""
+    return bool(getattr(error, "is_recoverable", False))

@@ -1,0 +1,141 @@
+"""Where the parameters of a model stand in its unconstrained vector, and the way from there to their values and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.variables import ARRAYS, data
+from varmat.models.parameters import Dependent
+from varmat.models.unpacking import Step, read_off, step
+from varmat.transforms import Real, Transform
+
+Shape = tuple[int, ...]
+
+
+def indexed(name: str, shape: Shape) -> list[str]:
+    """The name of every element, counted from one: ``theta.1``; the last index runs fastest."""
+    return [".".join([name, *(str(i + 1) for i in index)]) for index in np.ndindex(*shape)]
+
+
+class Layout:
+    """The parameters of a model, in order.
+
+    Parameters
+    ----------
+    parameters : dict of str to Transform
+    given : Mapping
+        Data, on which bounds may depend.
+
+    Attributes
+    ----------
+    size : int
+        Number of unconstrained elements.
+    """
+
+    def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Any]) -> None:
+        self.parameters = dict(parameters)
+        self._given = given
+        # Worked out once: for each parameter its index, the shape to be given to what is found there, and its transform.
+        self._entries: list[tuple[str, Any, Shape | None, Transform | None]] = []
+        self._steps: dict[str, Step] = {}
+        start = 0
+        for name, transform in self.parameters.items():
+            self._check(name, transform)
+            shape, size = transform.unconstrained_shape, transform.unconstrained_size
+            where = slice(start, start + size) if shape else start
+            self._entries.append((name, where, shape if len(shape) > 1 else None, None if type(transform) is Real else transform))
+            simple = step(transform, where)
+            if simple is not None:
+                self._steps[name] = simple
+            start += size
+        self.size = start
+
+    def _check(self, name: str, transform: Any) -> None:
+        if not isinstance(transform, Transform):
+            raise TypeError(f"Model: {name} is a {type(transform).__name__}, but must be a parameter such as varmat.real()!")
+        if isinstance(transform, Dependent):
+            known = [entry[0] for entry in self._entries] + list(self._given)
+            for other in transform.names:
+                if other not in known:
+                    raise TypeError(
+                        f"Model: a bound of {name} is a function of {other!r}, but must be one of parameters before it "
+                        f"or of data: {', '.join(known) or 'there are none'}!"
+                    )
+
+    def unpack(self, q: Any, jacobian: bool) -> tuple[dict[str, Any], Any]:
+        """The values of the parameters at an unconstrained vector, by name, and the sum of the log-Jacobians."""
+        values: dict[str, Any] = {}
+        total: Any = 0.0
+        together: dict[str, Any] = {}
+        if self._steps and type(q) in ARRAYS:
+            *results, term = read_off(q, list(self._steps.values()))
+            together = dict(zip(self._steps, results, strict=True))
+            if jacobian and any(each.sign for each in self._steps.values()):
+                total = term
+        for name, where, shape, transform in self._entries:
+            if name in together:
+                values[name] = together[name]
+                continue
+            x = q[where]
+            if shape is not None:
+                x = x.reshape(shape)
+            elif type(x) is np.float64:
+                x = float(x)
+            if transform is None:
+                values[name] = x
+                continue
+            if type(transform) is Dependent:
+                transform = transform.at({**self._given, **values} if self._given else values)
+            if jacobian:
+                values[name], term = transform.constrain_with_log_jacobian(x)
+                if type(term) is not float or term:
+                    total = term if type(total) is float and not total else total + term
+            else:
+                values[name] = transform.constrain(x)
+        return values, total
+
+    def pack(self, function: str, values: Mapping[str, Any]) -> np.ndarray:
+        """The unconstrained vector at which the parameters have these values."""
+        missing = [name for name in self.parameters if name not in values]
+        surplus = [name for name in values if name not in self.parameters]
+        if missing or surplus:
+            text = f"has no {', '.join(missing)}" if missing else f"has {', '.join(map(str, surplus))}"
+            raise TypeError(f"{function}: the dict {text}, but must have the parameters {', '.join(self.parameters)}!")
+        plain = {name: self._plain(function, name, values[name]) for name in self.parameters}
+        q = np.empty(self.size)
+        for name, where, _, transform in self._entries:
+            if type(transform) is Dependent:
+                transform = transform.at({**self._given, **plain})
+            try:
+                x = plain[name] if transform is None else transform.unconstrain(plain[name])
+            except DomainError as error:
+                raise DomainError(f"{function}: {name}: {error}") from None
+            q[where] = np.ravel(x) if np.ndim(x) else x
+        return q
+
+    def _plain(self, function: str, name: str, value: Any) -> Any:
+        value = data(value, f"{function}: {name}")
+        shape = self.parameters[name].shape
+        if np.shape(value) != shape:
+            raise ShapeError(f"{function}: {name} has shape {np.shape(value)}, but must have shape {shape}!")
+        return value
+
+    def split(self, flat: np.ndarray) -> dict[str, Any]:
+        """Constrained values by name, from a vector of them one after the other."""
+        values, start = {}, 0
+        for name, transform in self.parameters.items():
+            size = prod(transform.shape)
+            part = flat[start : start + size]
+            values[name] = part.reshape(transform.shape) if transform.shape else float(part[0])
+            start += size
+        return values
+
+    def unconstrained_names(self) -> Iterator[str]:
+        """The name of every element of the unconstrained vector."""
+        for name, transform in self.parameters.items():
+            yield from indexed(name, transform.unconstrained_shape)

@@ -1,0 +1,467 @@
+"""A model: named, constrained parameters, and a log density of them written in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core.array_methods import FLOAT64
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.variables import data as plain_data
+from varmat.functionals.hessians import hessian, hessian_times_vector
+from varmat.functionals.recording import output
+from varmat.functionals.reverse import value_and_grad
+from varmat.models.checking import GradientCheck, compare_gradient
+from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
+from varmat.models.functions import Named
+from varmat.models.layout import Layout, indexed
+from varmat.models.sampling import run_nutpie
+from varmat.models.unpacking import sum_of_terms
+from varmat.transforms import Transform
+
+
+class Model:
+    """Named, constrained parameters and a log density of them, ready for optimisers and samplers.
+
+    Parameters
+    ----------
+    log_density : callable
+        Written in NumPy; returns a scalar, up to a constant, or a tuple or list of terms to be summed. Called with keyword
+        arguments: the parameters, transformed parameters and data that its own parameters name. If it takes one positional
+        parameter of another name, it is called with a dict of all of them. If it takes a keyword ``propto``, that is passed on too.
+    parameters : dict of str to Transform, optional
+        As keyword arguments, for parameters whose names are taken here.
+    data : dict, optional
+        What the functions need besides the parameters; passed on as it is.
+    transformed_parameters : callable, optional
+        Called in the same way, before the log density; returns a dict of named values.
+    generated_quantities : callable, optional
+        Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if it names it; returns a dict.
+    coords : dict of str to sequence, optional
+        Names of dimensions with their labels, for the results.
+    dims : dict of str to sequence of str, optional
+        Names of the dimensions of the parameters and quantities.
+    **named : Transform
+        The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`,
+        `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
+
+    Notes
+    -----
+    All parameters together are a vector of any real numbers, `q`, in the order in which they were declared: the methods have
+    the names, the meaning and the defaults of those of BridgeStan. ``jacobian=True`` adds the log-Jacobian of the transforms.
+    ``propto=True`` has an effect only if `log_density` takes ``propto`` and hands it to densities, which then drop what depends
+    on data alone.
+    Elements of arrays are counted from one and in NumPy's order, the last index fastest (Stan's is the other one).
+
+    A model has no mutable state, so it may be called from several threads at once.
+
+    References
+    ----------
+    E. A. Roualdes and others (2023), "BridgeStan: Efficient in-memory access to the methods of a Stan model", Journal of
+    Open Source Software 8(87), 5236.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y = np.array([1.0, 3.0, 2.0])
+    >>> def log_density(mu, sigma):
+    ...     return vm.normal_lpdf(y, mu, sigma) + vm.exponential_lpdf(sigma, 1.0)
+    >>> model = vm.Model(log_density, mu=vm.real(), sigma=vm.positive())
+    >>> model.param_names()
+    ['mu', 'sigma']
+    >>> model.constrain(np.array([2.0, 0.0]))
+    {'mu': 2.0, 'sigma': 1.0}
+    >>> value, gradient = model.log_density_gradient(np.array([2.0, 0.0]))
+    >>> gradient
+    array([ 0., -1.])
+    >>> round(model.optimize(seed=1).values["mu"], 6)
+    2.0
+    """
+
+    def __init__(
+        self, log_density: Callable[..., Any], parameters: Mapping[str, Transform] | None = None, /, *,
+        data: Mapping[str, Any] | None = None, transformed_parameters: Callable[..., Any] | None = None,
+        generated_quantities: Callable[..., Any] | None = None, coords: Mapping[str, Sequence[Any]] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None, **named: Transform,
+    ) -> None:  # fmt: skip
+        declared = {**(parameters or {}), **named}
+        given = dict(data or {})
+        for name in declared:
+            if name in given:
+                raise TypeError(f"Model: {name} is both a parameter and data")
+        self._layout = Layout(declared, given)
+        self._shape = (self._layout.size,)
+        self._density = Named("the log density", log_density, given)
+        self._transformed = transformed_parameters and Named("transformed_parameters", transformed_parameters, given)
+        self._generated = generated_quantities and Named("generated_quantities", generated_quantities, given)
+        if self._transformed:
+            self._transformed.check(declared)
+        else:
+            self._density.check(declared)
+            if self._generated:
+                self._generated.check(declared)
+        self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
+        self.dims = {name: list(names) for name, names in (dims or {}).items()}
+        self._value_and_grad = value_and_grad(self._target)
+
+    def __repr__(self) -> str:
+        return f"Model({', '.join(f'{name}={transform!r}' for name, transform in self._layout.parameters.items())})"
+
+    # --- evaluation ---
+
+    def _target(self, q: Any, propto: bool, jacobian: bool) -> Any:
+        values, log_jacobian = self._layout.unpack(q, jacobian)
+        if self._transformed is not None:
+            values.update(self._transformed.named_values(values))
+        result = self._density(values, propto=propto)
+        if result is None:
+            raise TypeError("Model: the log density returned None (is a return statement missing?), but must return a scalar!")
+        if isinstance(result, (tuple, list)):
+            return sum_of_terms(*result, log_jacobian)
+        return result if type(log_jacobian) is float and not log_jacobian else result + log_jacobian
+
+    def _point(self, function: str, q: Any) -> np.ndarray:
+        if type(q) is not np.ndarray or q.dtype is not FLOAT64:
+            q = plain_data(q, f"{function}: q")
+        if np.shape(q) != self._shape:
+            raise ShapeError(f"{function}: q has shape {np.shape(q)}, but must have shape {self._shape}!")
+        point: np.ndarray = q
+        return point
+
+    def log_density(self, q: Any, propto: bool = True, jacobian: bool = True) -> float:
+        """The log density at an unconstrained point.
+
+        Parameters
+        ----------
+        q : array_like, shape (N,)
+        propto : bool
+            Passed to the function of the user if it takes it, and otherwise of no effect.
+        jacobian : bool
+            Add the log-Jacobian of the transforms: the density is then one of `q`, not of the parameters.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        DomainError
+            If a function of the model refuses the point.
+        ShapeError
+            If `q` has another shape, or the function of the user returned an array.
+        """
+        # A copy, for the function may assign into its arguments.
+        y = output("log_density", self._target(self._point("log_density", q).copy(), propto, jacobian))
+        if np.shape(y):
+            raise ShapeError(f"log_density: the result has shape {np.shape(y)}, but must be a scalar: sum it!")
+        return float(y)
+
+    def log_density_gradient(self, q: Any, propto: bool = True, jacobian: bool = True) -> tuple[float, np.ndarray]:
+        """The log density and its gradient; parameters and errors as in `log_density`.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray, shape (N,)
+        """
+        result: tuple[float, np.ndarray] = self._value_and_grad(self._point("log_density_gradient", q), propto, jacobian)
+        return result
+
+    def log_density_hessian(self, q: Any, propto: bool = True, jacobian: bool = True) -> tuple[float, np.ndarray, np.ndarray]:
+        """The log density, its gradient and its exact Hessian; parameters and errors as in `log_density`.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray, shape (N,)
+        hessian : ndarray, shape (N, N)
+        """
+        q = self._point("log_density_hessian", q)
+        return *self._value_and_grad(q, propto, jacobian), hessian(self._target, q, propto, jacobian)
+
+    def log_density_hessian_vector_product(
+        self, q: Any, v: Any, propto: bool = True, jacobian: bool = True
+    ) -> tuple[float, np.ndarray]:
+        """The log density and its exact Hessian times a vector, without the Hessian.
+
+        Parameters
+        ----------
+        q, v : array_like, shape (N,)
+            The point, and the vector.
+        propto, jacobian : bool
+            As in `log_density`.
+
+        Returns
+        -------
+        value : float
+        product : ndarray, shape (N,)
+        """
+        q = self._point("log_density_hessian_vector_product", q)
+        product = hessian_times_vector(self._target, q, plain_data(v), propto, jacobian)
+        return self.log_density(q, propto, jacobian), product
+
+    # --- from the unconstrained vector to parameters and back ---
+
+    def constrain(
+        self, q: Any, include_tp: bool = False, include_gq: bool = False, rng: np.random.Generator | None = None
+    ) -> dict[str, Any]:
+        """The parameters by name at an unconstrained point.
+
+        Parameters
+        ----------
+        q : array_like, shape (N,)
+        include_tp, include_gq : bool
+            Transformed parameters, and generated quantities, too.
+        rng : numpy.random.Generator, optional
+            For the generated quantities.
+
+        Returns
+        -------
+        dict of str to float or ndarray
+        """
+        values, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
+        chosen = dict(values)
+        if self._transformed is not None and (include_tp or include_gq):
+            transformed = self._transformed.named_values(values)
+            values.update(transformed)
+            if include_tp:
+                chosen.update(transformed)
+        if self._generated is not None and include_gq:
+            chosen.update(self._generated.named_values(values, rng=np.random.default_rng() if rng is None else rng))
+        return {name: plain_data(value, f"constrain: {name}") for name, value in chosen.items()}
+
+    def param_constrain(
+        self, q: Any, include_tp: bool = False, include_gq: bool = False, rng: np.random.Generator | None = None
+    ) -> np.ndarray:
+        """The parameters at an unconstrained point, one after the other as `param_names` says; see `constrain` for a dict.
+
+        Returns
+        -------
+        ndarray, shape (param_num(include_tp, include_gq),)
+        """
+        values = self.constrain(q, include_tp, include_gq, rng)
+        return np.concatenate([np.empty(0), *map(np.ravel, values.values())])
+
+    def param_unconstrain(self, values: Any) -> np.ndarray:
+        """The unconstrained point at which the parameters have given values.
+
+        Parameters
+        ----------
+        values : dict, or array_like of shape (param_num(),)
+            By name, or one after the other.
+
+        Returns
+        -------
+        ndarray, shape (N,)
+
+        Raises
+        ------
+        DomainError
+            If a value is not allowed.
+        ShapeError
+            If a value has another shape.
+        TypeError
+            If a parameter is missing, or there is one too many.
+        """
+        if not isinstance(values, Mapping):
+            flat = plain_data(values, "param_unconstrain: values")
+            shape = (self.param_num(),)
+            if np.shape(flat) != shape:
+                raise ShapeError(f"param_unconstrain: values has shape {np.shape(flat)}, but must have shape {shape}!")
+            values = self._layout.split(flat)
+        return self._layout.pack("param_unconstrain", values)
+
+    # --- names and numbers ---
+
+    def shapes(self, include_tp: bool = False, include_gq: bool = False) -> dict[str, tuple[int, ...]]:
+        """The shape of every parameter, and of transformed parameters and generated quantities if asked for, by name.
+
+        The shapes of the latter are found by calling the functions of the model.
+        """
+        shapes = {name: transform.shape for name, transform in self._layout.parameters.items()}
+        if (include_tp and self._transformed) or (include_gq and self._generated):
+            rng = np.random.default_rng(0)
+            values = self.constrain(self._start(rng, self._is_allowed), include_tp, include_gq, rng)
+            shapes = {name: np.shape(value) for name, value in values.items()}
+        return shapes
+
+    def _is_allowed(self, q: np.ndarray) -> bool:
+        self.constrain(q, True, True, np.random.default_rng(0))
+        return True
+
+    def _start(self, rng: np.random.Generator, accepts: Callable[[np.ndarray], bool], tries: int = 100) -> np.ndarray:
+        """The first of random points, uniform between -2 and 2 as in Stan, that is accepted."""
+        reason: Exception | None = None
+        for _ in range(tries):
+            q = rng.uniform(-2.0, 2.0, self._shape)
+            try:
+                if accepts(q):
+                    return q
+            except DomainError as error:
+                reason = error
+        text = f"at {tries} random points the model refused the parameters, or its log density was not finite; give a start"
+        raise DomainError(f"Model: {text}" + (f" (the last refusal: {reason})" if reason else "")) from reason
+
+    def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
+        """The name of every element of what `param_constrain` returns: ``theta.1``, counted from one."""
+        return [label for name, shape in self.shapes(include_tp, include_gq).items() for label in indexed(name, shape)]
+
+    def param_unc_names(self) -> list[str]:
+        """The name of every element of the unconstrained vector."""
+        return list(self._layout.unconstrained_names())
+
+    def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
+        """The number of constrained parameters, element by element."""
+        return sum(int(np.prod(shape)) for shape in self.shapes(include_tp, include_gq).values())
+
+    def param_unc_num(self) -> int:
+        """The size of the unconstrained vector."""
+        return self._layout.size
+
+    # --- what to do with it ---
+
+    def initial_point(self, init: Any = None, seed: int | None = None, jacobian: bool = True) -> np.ndarray:
+        """An unconstrained point to start from.
+
+        Parameters
+        ----------
+        init : dict or array_like of shape (N,), optional
+            Parameters by name, or the point itself; by default random, uniform between -2 and 2, with a finite log density.
+        seed : int, optional
+            Of the random point.
+        jacobian : bool
+            As in `log_density`.
+
+        Returns
+        -------
+        ndarray, shape (N,)
+        """
+        if isinstance(init, Mapping):
+            return self.param_unconstrain(init)
+        if init is not None:
+            return self._point("initial_point", init).copy()
+
+        def accepts(q: np.ndarray) -> bool:
+            value, gradient = self.log_density_gradient(q, jacobian=jacobian)
+            return bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
+
+        with np.errstate(all="ignore"):
+            return self._start(np.random.default_rng(seed), accepts)
+
+    def optimize(
+        self, init: Any = None, *, jacobian: bool = False, method: str = "L-BFGS-B", seed: int | None = None, **options: Any
+    ) -> Optimum:
+        """Find a mode with `scipy.optimize.minimize` and the exact gradient.
+
+        Parameters
+        ----------
+        init : dict or array_like of shape (N,), optional
+            Where to start; by default a random point, see `initial_point`.
+        jacobian : bool
+            By default the mode is one of the density of the *parameters*: the maximum a posteriori, or the maximum likelihood
+            if there are no priors. With True it is the mode of the density of the unconstrained vector, as in `laplace`.
+        method : str
+            One of SciPy's that take a gradient. Those of Newton's type ("trust-ncg", "trust-krylov", "trust-exact", ...) get
+            exact second derivatives.
+        seed : int, optional
+            Of the random start.
+        **options
+            Of the method, for SciPy.
+
+        Returns
+        -------
+        Optimum
+            With the named values of the parameters in ``values``.
+        """
+        return maximise(self, self.initial_point(init, seed, jacobian), jacobian, method, options)
+
+    def laplace(
+        self, init: Any = None, *, draws: int = 1000, jacobian: bool = True, seed: int | None = None, **options: Any
+    ) -> LaplaceApproximation:
+        """The normal approximation on the unconstrained scale: the mode, the inverse of the exact negative Hessian, and draws.
+
+        Parameters
+        ----------
+        init : dict, array_like of shape (N,) or Optimum, optional
+            Where to start, see `optimize`; the mode is found to rounding error with Newton's method.
+        draws : int
+        jacobian : bool
+            By default the approximation is to the density of the unconstrained vector.
+        seed : int, optional
+            Of the random start and of the draws.
+        **options
+            As in `optimize`, also ``method``.
+
+        Returns
+        -------
+        LaplaceApproximation
+
+        Raises
+        ------
+        DomainError
+            If the Hessian is not negative definite.
+        """
+        init = init.q if isinstance(init, Optimum) else init
+        return approximate(self, self.optimize(init, jacobian=jacobian, seed=seed, **options), draws, seed)
+
+    def sample(
+        self, draws: int = 1000, chains: int = 4, seed: int | None = None, *, tune: int = 1000, init: Any = None,
+        cores: int | None = None, progress_bar: bool = True, **settings: Any,
+    ) -> Any:  # fmt: skip
+        """Draw from the posterior with nutpie's NUTS; needs ``pip install "varmat[sample]"``.
+
+        Parameters
+        ----------
+        draws, tune : int
+            For each chain: draws kept, and before them draws for adaptation.
+        chains, cores : int
+            Chains, and how many of them run at a time.
+        seed : int, optional
+        init : dict or array_like of shape (N,), optional
+            The centre of the random starting points.
+        progress_bar : bool
+        **settings
+            For ``nutpie.sample``, such as ``target_accept``.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            As ArviZ has it before 1 and since; with transformed parameters and generated quantities.
+
+        Raises
+        ------
+        ImportError
+            If nutpie is not installed.
+        Exception
+            What a function of the model raises, with its line. A `DomainError` is none: it rejects the point.
+        """
+        start = None if init is None else self.initial_point(init)
+        settings.update(draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar)
+        return run_nutpie(self, start, seed, settings)
+
+    def check_gradient(
+        self, q: Any = None, *, seed: int | None = 0, tolerance: float = 1e-6, eps: float = 1e-3, jacobian: bool = True
+    ) -> GradientCheck:
+        """Compare the gradient with finite differences of the log density on plain numbers.
+
+        Parameters
+        ----------
+        q : dict or array_like of shape (N,), optional
+            The point; by default a random one, see `initial_point`.
+        seed : int, optional
+            Of the random point.
+        tolerance : float
+            Of the differences, relative to the derivative or to one, whichever is larger.
+        eps : float
+            The step, see `finite_diff_gradient`.
+        jacobian : bool
+            As in `log_density`.
+
+        Returns
+        -------
+        GradientCheck
+            True if all agree; printed, a table that names the parameters.
+        """
+        return compare_gradient(self, self.initial_point(q, seed, jacobian), tolerance, eps, jacobian)

@@ -1,0 +1,28 @@
+"""Draws as ArviZ data, whichever ArviZ is installed, and the sentence for a package that is not."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+
+def optional(module: str, purpose: str) -> Any:
+    """Import a module of the extra ``sample``, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        sentence = f'{purpose} needs {package}, which is not installed: pip install "varmat[sample]"'
+        raise ImportError(sentence, name=package) from None
+
+
+def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:
+    """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before 1), or a ``DataTree``."""
+    arviz = optional("arviz", "to_arviz")
+    settings = {"coords": dict(coords), "dims": {name: list(names) for name, names in dims.items()}}
+    if int(arviz.__version__.partition(".")[0]) >= 1:
+        return arviz.from_dict({name: dict(group) for name, group in groups.items()}, **settings)
+    return arviz.from_dict(**{name: dict(group) for name, group in groups.items()}, **settings)

@@ -1,0 +1,102 @@
+"""Sampling with nutpie: what it calls, and what becomes of errors.
+
+nutpie calls from worker threads, one per chain. An error that says ``is_recoverable`` rejects the point, as a `DomainError` does.
+Any other ends the sampling: it is kept here, with the line of the model in its traceback, and from then on every point is refused,
+by which all chains come to their end at once. (Handed to nutpie it would panic in the worker threads.)
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+from varmat.models.functions import recoverable
+from varmat.models.results import optional
+
+
+class Callbacks:
+    """The functions of a model that a sampler calls.
+
+    Parameters
+    ----------
+    model : Model
+    seed : int
+        Of the generated quantities.
+
+    Attributes
+    ----------
+    shapes : dict of str to tuple of int
+        Of all named values at a draw.
+    failures : list of Exception
+        Errors other than refusals of a point, in the order in which they came.
+    """
+
+    def __init__(self, model: Any, seed: int) -> None:
+        self.model = model
+        self.seed = seed
+        self.shapes: dict[str, tuple[int, ...]] = model.shapes(include_tp=True, include_gq=True)
+        self.failures: list[Exception] = []
+
+    def make_log_density(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """For one chain: the log density and its gradient."""
+        return self.log_density
+
+    def log_density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
+        """The log density and its gradient; whatever it raises is recoverable."""
+        if self.failures:
+            raise DomainError("the model has failed")
+        try:
+            # A sampler tries points at which things overflow; that is no news to the user.
+            with np.errstate(all="ignore"):
+                result: tuple[float, np.ndarray] = self.model.log_density_gradient(q)
+                return result
+        except Exception as error:
+            if recoverable(error):
+                raise
+            self.failures.append(error)
+            raise DomainError("the model has failed") from error
+
+    def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        """For one chain: all named values at a draw."""
+        count = 0
+
+        def expand(q: np.ndarray) -> dict[str, np.ndarray]:
+            nonlocal count
+            count += 1
+            # Of the draw itself, so that the quantities do not depend on which thread ran which chain.
+            rng = np.random.default_rng([self.seed, count, zlib.crc32(q.tobytes())])
+            try:
+                with np.errstate(all="ignore"):
+                    values = self.model.constrain(q, True, True, rng)
+            except Exception as error:
+                self.failures.append(error)
+                values = {name: np.full(shape, np.nan) for name, shape in self.shapes.items()}
+            return {name: np.asarray(value) for name, value in values.items()}
+
+        return expand
+
+
+def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]) -> Any:
+    """Sample a model with nutpie; its result, as ArviZ data."""
+    nutpie = optional("nutpie", "Model.sample")
+    from_pyfunc = optional("nutpie.compiled_pyfunc", "Model.sample").from_pyfunc
+    if seed is None:
+        seed = int(np.random.default_rng().integers(2**32))
+    calls = Callbacks(model, seed)
+    compiled = from_pyfunc(
+        model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),
+        list(calls.shapes.values()), list(calls.shapes), coords=model.coords,
+        dims={name: tuple(dims) for name, dims in model.dims.items()},
+    )  # fmt: skip
+    try:
+        result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
+    except Exception:
+        if not calls.failures:
+            raise
+    if calls.failures:
+        raise calls.failures[0]
+    return result
