@@ -3,7 +3,7 @@
 The diabetes data of Efron, Hastie, Johnstone and Tibshirani (2004), which come with scikit-learn: the progression of the disease
 in 442 patients one year after ten measurements. The model is the function `log_posterior` below, in plain NumPy.
 
-    python examples/linear_regression.py [--output PLOT.png] [--quick]
+    python examples/linear_regression.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def plot(mode, errors, ols, ols_errors, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".png"), help="where the plot goes")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="folder for the plot")
     parser.add_argument("--quick", action="store_true", help="fewer repeats in the timing")
     options = parser.parse_args()
 
@@ -116,8 +116,9 @@ def main():
     repeats = 20 if options.quick else 500
     plain, derivative = seconds(lambda: log_posterior(mode), repeats), seconds(lambda: value_and_grad(mode), repeats)
     print(f"\nvalue and gradient {1e6 * derivative:.0f} us, {derivative / plain:.2f} times the value alone ({1e6 * plain:.0f} us)")
-    plot(mode, errors, ols, ols_errors, options.output)
-    print(f"plot saved to {options.output}")
+    path = options.output / "linear_regression.png"
+    plot(mode, errors, ols, ols_errors, path)
+    print(f"plot saved to {path}")
 
 
 if __name__ == "__main__":
