@@ -363,9 +363,9 @@ def gp_regression_point(k: int) -> tuple[Any, ...]:
 
 
 def gp_regression(log_sigma: Any, log_scale: Any, log_noise: Any, x: np.ndarray, y: np.ndarray) -> Any:
-    """The log density of noisy observations of a Gaussian process, but for a constant."""
-    c = vm.gp_exp_quad_cov(x, np.exp(log_sigma), np.exp(log_scale)) + np.exp(2.0 * log_noise) * np.eye(len(x))
-    return -0.5 * (y @ vm.mdivide_left_spd(c, y) + vm.log_determinant_spd(c))
+    """The log density of noisy observations of a Gaussian process."""
+    c = vm.add_diag(vm.gp_exp_quad_cov(x, np.exp(log_sigma), np.exp(log_scale)), np.exp(2.0 * log_noise))
+    return vm.multi_normal_lpdf(y, 0.0, c)
 
 
 def gp_regression_by_hand(log_sigma: float, log_scale: float, log_noise: float, x: np.ndarray, y: np.ndarray) -> Any:
@@ -380,7 +380,7 @@ def gp_regression_by_hand(log_sigma: float, log_scale: float, log_noise: float, 
     np.einsum("ii->i", c)[...] += noise
     factor, _ = lapack.dpotrf(c.T, overwrite_a=True)
     a = lapack.dpotrs(factor, y)[0]
-    value = -0.5 * float(y.dot(a)) - float(np.log(factor.diagonal()).sum())
+    value = -0.5 * float(y.dot(a)) - float(np.log(factor.diagonal()).sum()) - 0.5 * k * math.log(2.0 * math.pi)
     # The adjoint of the covariance is (a a^T - C^-1) / 2; of the inverse one triangle is there, the other is zero.
     inverse = _fold(lapack.dpotri(factor, overwrite_c=True)[0].T)
     scaled = np.multiply(smooth, z, out=z)

@@ -276,6 +276,7 @@ _DOC = """{title}
     {example}
     """
 
+
 def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") -> Any:
     def covariance(x: Any, *parameters: Any) -> Any:
         return gp_stationary_cov(*_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters), kernel=kernel)

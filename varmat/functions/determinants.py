@@ -34,7 +34,7 @@ def scaled(g: Any, x: Any) -> Any:
 
 
 @operation(operands="a", stacked=True)
-def log_determinant_spd(a: Any) -> Any:
+def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     """The logarithm of the determinant of a symmetric positive definite matrix.
 
     Parameters
@@ -67,7 +67,7 @@ def log_determinant_spd(a: Any) -> Any:
     """
     check_square("log_determinant_spd", "a", np.shape(a))
     check_symmetric("log_determinant_spd", a)
-    factor = cholesky_factor("log_determinant_spd", a)
+    factor = cholesky_factor("log_determinant_spd", a, workspace)
     return Saved(2.0 * np.add.reduce(np.log(factor.diagonal(0, -2, -1)), axis=-1), factor=factor)
 
 
@@ -83,7 +83,7 @@ def log_determinant_spd_tangent(r: Any, a: Any) -> Any:
 
 
 @operation(np.linalg.det, stacked=True)
-def det(a: Any) -> Any:
+def det(a: Any, workspace: Any = np.empty) -> Any:
     """The determinant of a square matrix.
 
     Parameters
@@ -112,7 +112,7 @@ def det(a: Any) -> Any:
            [-2.,  1.]])
     """
     check_square("det", "a", np.shape(a))
-    factor = lu_factor(a)
+    factor = lu_factor(a, workspace)
     return Saved(lu_det(factor), factor=factor) if factor else np.linalg.det(a)
 
 
@@ -204,7 +204,7 @@ def cofactor_tangent(r: Any, a: Any) -> Any:
 
 
 @operation(np.linalg.slogdet, stacked=True)
-def slogdet(a: Any) -> Any:
+def slogdet(a: Any, workspace: Any = np.empty) -> Any:
     """Sign and logarithm of the absolute value of the determinant.
 
     Parameters
@@ -234,7 +234,7 @@ def slogdet(a: Any) -> Any:
            [-0.125,  0.25 ]])
     """
     check_square("slogdet", "a", np.shape(a))
-    factor = lu_factor(a)
+    factor = lu_factor(a, workspace)
     return Saved(SlogdetResult(lu_sign(factor), lu_logabsdet(factor)), factor=factor) if factor else np.linalg.slogdet(a)
 
 
@@ -252,7 +252,7 @@ def slogdet_tangent(r: Any, a: Any) -> Any:
 
 
 @operation(operands="a", stacked=True)
-def log_determinant(a: Any) -> Any:
+def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
     """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
 
     Parameters
@@ -281,7 +281,7 @@ def log_determinant(a: Any) -> Any:
            [ 0.   , -0.25 ]])
     """
     check_square("log_determinant", "a", np.shape(a))
-    factor = lu_factor(a)
+    factor = lu_factor(a, workspace)
     return Saved(lu_logabsdet(factor), factor=factor) if factor else np.linalg.slogdet(a)[1]
 
 

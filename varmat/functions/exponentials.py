@@ -27,18 +27,22 @@ BLOCK = 1 << 15
 def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
     """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the elements that attain it."""
     e = workspace(np.shape(a))
-    if type(m) is float and math.isfinite(m):
-        # Block by block, so that the differences stay in the cache.
-        flat, out = np.ravel(a), e.reshape(-1)
-        for start in range(0, flat.size, BLOCK):
-            part = out[start : start + BLOCK]
-            np.exp(np.subtract(flat[start : start + BLOCK], m, part), part)
-        return e
     if type(m) is not float and np.isfinite(m).all():
         return np.exp(np.subtract(a, m, e), e)
     with np.errstate(over="ignore"):
         np.exp(np.subtract(a, np.where(np.isfinite(m), m, 0.0), e), e)
     return np.where(m == np.inf, a == np.inf, e)
+
+
+def _shifted_exp_total(a: Any, m: float, workspace: Any) -> tuple[Any, float]:
+    """``exp(a - m)`` and its sum, block by block, so that the differences stay in the cache."""
+    e, s = workspace(a.shape), 0.0
+    flat, out = a.ravel(), e.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        part = out[start : start + BLOCK]
+        np.subtract(flat[start : start + BLOCK], m, part)
+        s += float(add_reduce(np.exp(part, part)))
+    return e, s
 
 
 def _log_total(e: Any, s: Any, axis: Any) -> Any:
@@ -58,6 +62,8 @@ def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, An
     """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else with the reduced axes kept."""
     a = np.asarray(a)
     m = max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
+    if axis is None and math.isfinite(m):
+        return float(m), *_shifted_exp_total(a, float(m), workspace)
     m = float(m) if axis is None else m
     e = _shifted_exp(a, m, workspace)
     s = add_reduce(e, axis=axis, keepdims=axis is not None)
@@ -219,9 +225,15 @@ def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
 
 @softmax.reverse
 def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
-    total = np.vdot(g, r) if axis is None else add_reduce(np.multiply(g, r), axis=axis, keepdims=True)
-    c = g - total
-    c *= r
+    if axis is not None:
+        c = g - add_reduce(np.multiply(g, r), axis=axis, keepdims=True)
+        return np.multiply(c, r, c)
+    g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
+    total, out = g.dot(p), c.reshape(-1)
+    for start in range(0, g.size, BLOCK):  # the differences stay in the cache
+        part = out[start : start + BLOCK]
+        np.subtract(g[start : start + BLOCK], total, part)
+        np.multiply(part, p[start : start + BLOCK], part)
     return c
 
 

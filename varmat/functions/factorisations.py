@@ -66,7 +66,7 @@ def _check_matrix(function: str, a: Any) -> None:
 
 
 @operation(np.linalg.cholesky, operands="a", stacked=True)
-def cholesky(a: Any, *, upper: bool = False) -> Any:
+def cholesky(a: Any, *, upper: bool = False, workspace: Any = np.empty) -> Any:
     """The Cholesky factor of a symmetric positive definite matrix.
 
     Parameters
@@ -106,7 +106,7 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
            [-0.25  ,  0.25  ]])
     """
     check_square("cholesky", "a", np.shape(a))
-    return transposed(cholesky_factor("cholesky", a.mT)) if upper else cholesky_factor("cholesky", a)
+    return transposed(cholesky_factor("cholesky", a.mT)) if upper else cholesky_factor("cholesky", a, workspace)
 
 
 def _phi(x: Any) -> Any:
@@ -133,7 +133,7 @@ def cholesky_tangent(r: Any, a: Any, upper: bool = False) -> Any:
 
 
 @operation(operands="a", stacked=True)
-def cholesky_decompose(a: Any) -> Any:
+def cholesky_decompose(a: Any, workspace: Any = np.empty) -> Any:
     """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky` with a check of symmetry.
 
     Parameters
@@ -161,7 +161,7 @@ def cholesky_decompose(a: Any) -> Any:
     """
     check_square("cholesky_decompose", "a", np.shape(a))
     check_symmetric("cholesky_decompose", a)
-    return cholesky_factor("cholesky_decompose", a)
+    return cholesky_factor("cholesky_decompose", a, workspace)
 
 
 cholesky_decompose.reverse(cholesky_reverse)

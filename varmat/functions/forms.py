@@ -76,6 +76,13 @@ def _outer_square(g: Any, b: Any) -> Any:
     return (np.asarray(g)[..., None] * b)[..., None] * b
 
 
+def _product(a: Any, b: Any, workspace: Any) -> Any:
+    """``a @ b``, of two matrices in memory from a workspace, if there is one."""
+    if a.ndim == b.ndim == 2 and workspace is not np.empty:
+        return np.matmul(a, b, out=workspace((len(a), b.shape[1])))
+    return a @ b
+
+
 def _inner(x: Any, y: Any) -> Any:
     """The inner product of matrices, for each of a stack."""
     if x.ndim == y.ndim == 2 and x.size:
@@ -94,7 +101,7 @@ def _times(g: Any, x: Any) -> Any:
 
 
 @operation(native=True)
-def quad_form(a: Any, b: Any) -> Any:
+def quad_form(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     """The quadratic form ``b.T @ a @ b``.
 
     Parameters
@@ -125,8 +132,8 @@ def quad_form(a: Any, b: Any) -> Any:
     array([7., 7.])
     """
     check_system("quad_form", a, b)
-    ab = a @ b
-    return Saved(_transposed_times(b, ab), ab=ab)
+    ab = _product(a, b, workspace)
+    return Saved(ab @ b if b.ndim == 1 else _product(b.mT, ab, workspace), ab=ab)
 
 
 @quad_form.reverse
@@ -143,7 +150,7 @@ def quad_form_tangent(r: Any, a: Any, b: Any) -> Any:
 
 
 @operation()
-def quad_form_sym(a: Any, b: Any) -> Any:
+def quad_form_sym(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     """The quadratic form ``b.T @ a @ b`` of a symmetric matrix; exactly symmetric.
 
     Parameters
@@ -179,9 +186,9 @@ def quad_form_sym(a: Any, b: Any) -> Any:
     """
     check_system("quad_form_sym", a, b)
     check_symmetric("quad_form_sym", a)
-    ab = a @ b
+    ab = _product(a, b, workspace)
     r = _transposed_times(b, ab)
-    return Saved(r if b.ndim == 1 else 0.5 * (r + r.mT), ab=ab)
+    return Saved(r if b.ndim == 1 else _times(0.5, r + r.mT), ab=ab)
 
 
 @quad_form_sym.reverse
@@ -189,7 +196,7 @@ def quad_form_sym_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
     if b.ndim == 1:
         return lambda: _outer_square(g, b), lambda: np.asarray(g + g)[..., None] * ab
     s = g + g.mT
-    return lambda: b @ (0.5 * s) @ b.mT, lambda: ab @ s
+    return lambda: _times(0.5, b @ s) @ b.mT, lambda: ab @ s
 
 
 @quad_form_sym.tangent

@@ -54,6 +54,13 @@ def place_of(index: Iterable[Any]) -> str:
     return f"[{inside}]" if inside else ""
 
 
+def copied(a: np.ndarray, workspace: Any) -> np.ndarray:
+    """A copy in C order, in memory from a workspace."""
+    copy: np.ndarray = workspace(a.shape)
+    np.copyto(copy, a)
+    return copy
+
+
 def many_small(a: np.ndarray) -> bool:
     """Whether `a` is left to NumPy's loops: a stack of small matrices, or nothing at all."""
     return not a.size or (a.ndim > 2 and a.shape[-1] < SMALL)
@@ -83,8 +90,10 @@ def _above(n: int, k: int) -> np.ndarray:
 
 def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Set to zero, in place, what stands above the diagonal of square matrices, or also the diagonal, if `k` is -1."""
-    for i, j in blocks(x.shape[-1]):
-        x[..., i:j, j:] = 0.0
+    n = x.shape[-1]
+    for i, j in blocks(n):
+        if j < n:
+            x[..., i:j, j:] = 0.0
         np.copyto(x[..., i:j, i:j], 0.0, where=_above(j - i, k))
     return x
 
@@ -125,11 +134,13 @@ def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
 
 def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """``factor * x @ y.mT`` for matrices of columns, or for stacks of them."""
+    out: np.ndarray
     if x.ndim == 2 and x.size:
         out = np.empty((len(x), len(y)))
         blas().dgemm(factor, y.T, x.T, trans_a=True, c=out.T, overwrite_c=True)
-        return out
-    return factor * x @ y.mT if x.shape[-1] != 1 else factor * x * y.mT
+    else:
+        out = factor * x * y.mT if x.shape[-1] == 1 else factor * x @ y.mT
+    return out
 
 
 def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
@@ -166,6 +177,8 @@ def mirrored(x: np.ndarray) -> np.ndarray:
 def transposed(x: np.ndarray, factor: Any = 1.0) -> np.ndarray:
     """The transpose in C order, times a number for each matrix."""
     factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
+    if x.shape[-1] <= BLOCK:
+        return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
     out = np.empty(x.mT.shape)
     for i, j in blocks(x.shape[-2]):
         np.multiply(x[..., i:j, :].mT, factor, out=out[..., i:j])
@@ -177,7 +190,7 @@ def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
     """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and relatively."""
     squares = 0.0
     for i, j in blocks(a.shape[-1]):
-        difference = a[..., i:j, :j] - a[..., :j, i:j].mT
+        difference = np.subtract(a[..., :j, i:j], a[..., i:j, :j].mT, order="C")
         squares += np.vdot(difference, difference)
     # No difference is larger than the square root of their sum, which nan and inf pass on.
     if squares <= TOLERANCE**2:
@@ -256,15 +269,15 @@ class LU(NamedTuple):
         return self.lu.diagonal(0, -2, -1)
 
 
-def lu_factor(a: np.ndarray) -> LU | None:
+def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
     """The LU factors; None for what is left to NumPy's loops, which factorise again in the reverse pass."""
     if many_small(a):
         return None
     dgetrf = lapack().dgetrf
+    lu, singular = copied(a, workspace), False
     if a.ndim == 2:
-        lu, pivots, info = dgetrf(a.T)
-        return LU(lu.T, pivots, info > 0)
-    lu, singular = np.array(a, order="C"), False
+        _, pivots, info = dgetrf(lu.T, overwrite_a=True)
+        return LU(lu, pivots, info > 0)
     pivots = np.empty(a.shape[:-1], np.int32)
     for matrix, row in zip(matrices(lu), pivots.reshape(-1, a.shape[-1]), strict=True):
         _, row[:], info = dgetrf(matrix.T, overwrite_a=True)
@@ -300,9 +313,10 @@ def lu_logabsdet(factor: LU) -> Any:
 def lu_inverse(factor: LU) -> np.ndarray:
     """The inverses; nan for a singular matrix."""
     x, n = np.array(factor.lu), factor.lu.shape[-1]
-    for matrix, row in zip(matrices(x), factor.pivots.reshape(-1, n), strict=True):
+    dgetri = lapack().dgetri
+    for matrix, row in zip(matrices(x), matrices(factor.pivots[..., None, :]), strict=True):
         # With the workspace that SciPy takes by default the work would not be done in blocks.
-        if lapack().dgetri(matrix.T, row, lwork=BLOCK * n, overwrite_lu=True)[1]:
+        if dgetri(matrix.T, row[0], lwork=BLOCK * n, overwrite_lu=True)[1]:
             matrix[...] = np.nan
     return x
 
@@ -337,7 +351,7 @@ def _order(pivots: Any) -> list[int]:
 # Positive definite matrices
 
 
-def cholesky_factor(function: str, a: np.ndarray) -> np.ndarray:
+def cholesky_factor(function: str, a: np.ndarray, workspace: Any = np.empty) -> np.ndarray:
     """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle is read."""
     if many_small(a):
         try:
@@ -345,7 +359,7 @@ def cholesky_factor(function: str, a: np.ndarray) -> np.ndarray:
         except np.linalg.LinAlgError:
             raise _indefinite(function, a) from None
     else:
-        factor = np.array(a, order="C")
+        factor = copied(a, workspace)
         for matrix in matrices(factor):
             if lapack().dpotrf(matrix.T, lower=False, clean=True, overwrite_a=True)[1]:
                 raise _indefinite(function, a)

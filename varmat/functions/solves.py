@@ -156,7 +156,7 @@ def inv_tangent(r: Any, a: Any) -> Any:
 
 
 @operation(np.linalg.solve)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     """Solve the linear system ``a @ x = b``.
 
     Parameters
@@ -193,7 +193,7 @@ def solve(a: Any, b: Any) -> Any:
     array([0.375, 0.25 ])
     """
     check_system("solve", a, b)
-    factor = lu_factor(a)
+    factor = lu_factor(a, workspace)
     if factor:
         if factor.singular:
             raise _singular("solve", a)
@@ -438,7 +438,7 @@ def mdivide_left_tri_low_tangent(r: Any, a: Any, b: Any) -> Any:
 
 
 @operation(operands="a b")
-def mdivide_left_spd(a: Any, b: Any) -> Any:
+def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     """``inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -472,7 +472,7 @@ def mdivide_left_spd(a: Any, b: Any) -> Any:
     """
     check_system("mdivide_left_spd", a, b)
     check_symmetric("mdivide_left_spd", a)
-    factor = cholesky_factor("mdivide_left_spd", a)
+    factor = cholesky_factor("mdivide_left_spd", a, workspace)
     return Saved(cholesky_solve(factor, b, b.ndim == 1), factor=factor)
 
 

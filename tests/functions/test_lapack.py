@@ -1,0 +1,84 @@
+"""The triangles and products of plain arrays that the rules of linear algebra share, against plain NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import varmat as vm
+from varmat.functions import lapack
+
+RNG = np.random.default_rng(4)
+# Around the size of a block, where the ways part, and stacks.
+SHAPES = [(0, 0), (1, 1), (3, 3), (64, 64), (65, 65), (130, 130), (2, 3, 3), (2, 0, 0), (0, 3, 3), (2, 70, 70)]
+COLUMNS = [(0, 0), (3, 0), (3, 1), (3, 2), (64, 1), (70, 1), (70, 5), (130, 130), (2, 3, 1), (2, 70, 2)]
+
+
+def folded(c: Any) -> Any:
+    return np.tril(c + c.mT) - np.eye(c.shape[-1]) * c
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_triangles_and_transposes(shape: tuple[int, ...]) -> None:
+    x = RNG.normal(size=shape)
+    lower = np.tril(x)
+    for k in (0, -1):
+        assert_array_equal(lapack.tril(x, k), np.tril(x, k))
+        assert_array_equal(lapack.clear_above(x.copy(), k), np.tril(x, k))
+    assert_array_equal(lapack.mirrored(lower.copy()), lower + np.tril(x, -1).mT)
+    assert_allclose(lapack.to_triangle(x), folded(x), rtol=1e-15, atol=1e-15)
+    assert_allclose(lapack.to_triangle(x, lower=False), folded(x).mT, rtol=1e-15, atol=1e-15)
+    factor: Any = RNG.normal(size=shape[:-2]) if len(shape) > 2 else 3.0
+    r = lapack.transposed(x, factor)
+    assert r.flags.c_contiguous
+    assert_array_equal(r, x.mT * np.asarray(factor)[..., None, None])
+
+
+@pytest.mark.parametrize("above", [np.inf, np.nan])
+def test_what_stands_above_the_diagonal_does_not_matter(above: float) -> None:
+    x = np.where(np.tri(70, dtype=bool), 1.0, above)
+    assert_array_equal(lapack.tril(x), np.tri(70))
+
+
+@pytest.mark.parametrize("shape", COLUMNS)
+@pytest.mark.parametrize("factor", [1.0, -1.0])
+def test_outer_products(shape: tuple[int, ...], factor: float) -> None:
+    x, y = RNG.normal(size=shape), RNG.normal(size=shape)
+    expected = factor * (x @ y.mT)
+    for x_, y_ in ((x, y), (np.asfortranarray(x), np.asfortranarray(y)), (x, np.repeat(y, 2, axis=-1)[..., ::2])):
+        for found, exact in (
+            (lapack.outer(x_, y_, factor), expected),
+            (lapack.folded_outer(x_, y_, factor), folded(expected)),
+            (lapack.lower_outer(x_, y_, factor), np.tril(expected)),
+        ):
+            assert_allclose(found, exact, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [3, 70])
+def test_symmetric_but_not_finite(n: int) -> None:
+    for value, place in ((np.inf, (1, 0)), (np.inf, (1, 1)), (np.nan, (n - 1, 0))):
+        a = np.eye(n)
+        a[place] = a[place[::-1]] = value
+        with pytest.raises(vm.DomainError, match=r"f: a\[\d+, \d+\] is (inf|nan), but must be finite!"):
+            lapack.check_symmetric("f", a)
+
+
+def test_many_differences_within_the_tolerance() -> None:
+    a = np.tril(np.full((80, 80), 0.9e-8), -1) + np.eye(80)
+    lapack.check_symmetric("f", a)
+    a[79, 3] = 1.1e-8
+    with pytest.raises(vm.DomainError, match=r"f: a\[3, 79\] is 0.0, but must be 1.1e-08, as a\[79, 3\] is"):
+        lapack.check_symmetric("f", a)
+
+
+@pytest.mark.parametrize("name", ["gp_exp_quad_cov", "gp_exponential_cov", "gp_matern32_cov", "gp_matern52_cov"])
+def test_a_length_scale_below_every_distance(name: str) -> None:
+    """Points that coincide have the covariance of one point, and others none, however short the scale."""
+    x = np.array([0.0, 1.0, 1.0])
+    for scale in (1e-160, 1e-320):
+        with np.errstate(over="ignore"):
+            found = getattr(vm, name)(x, 2.0, scale)
+        assert_array_equal(found, 4.0 * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))
