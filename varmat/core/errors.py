@@ -63,7 +63,7 @@ class Domain:
     def check(self, function: str, name: str, value: Any) -> None:
         """Raise `DomainError` naming the first element of `value` outside the domain."""
         inside = self.holds(value)
-        if inside is True or np.all(inside):
+        if inside is True or (inside.all() if type(inside) is np.ndarray else inside):
             return
         array = np.asarray(value)
         place = ""

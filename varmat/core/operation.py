@@ -147,7 +147,7 @@ class Operation:
         return f"<varmat operation {self.name}{self.signature}>"
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
-        if not self.variadic and (len(args) != self.arity or any(name in settings for name in self.operands)):
+        if not self.variadic and (len(args) != self.arity or not settings.keys().isdisjoint(self.operands)):
             args, settings = self._bind(args, settings)
         if self.defaults:
             settings = {**self.defaults, **settings}
