@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from varmat.core.arena import FIRST_BLOCK, Arena
+import varmat as vm
+from varmat.core.arena import FIRST_BLOCK, LARGE, Arena
 
 
 def address(array):
@@ -101,3 +102,23 @@ def test_bytes_taken_counts_values_and_adjoints():
     arena.take((8,))
     arena.take((9,))
     assert arena.bytes_taken == 2 * 8 * (8 + 16)
+
+
+def test_what_is_made_in_a_workspace_has_its_adjoint_beside_it() -> None:
+    """Once, for one variable: the second reverse pass and other arrays get memory of their own."""
+    x = np.linspace(-1.0, 1.0, LARGE + 1)
+    w = np.arange(float(x.size))
+    with vm.nested() as tape:
+        v = vm.var(x)
+        s = vm.softmax(v)
+        assert not tape.beside
+        y = s @ w
+        space = s._space
+        y.grad()
+        assert np.shares_memory(s.adj, space)
+        first = s.adj
+        np.testing.assert_array_equal(first, w)
+        (2.0 * y).grad()
+        assert not np.shares_memory(s.adj, space)
+        np.testing.assert_array_equal(first, w)
+        np.testing.assert_array_equal(s.adj, 2.0 * w)

@@ -77,8 +77,7 @@ class ArrayMethods:
     def conj(self) -> Any:
         return self
 
-    def conjugate(self) -> Any:
-        return self
+    conjugate = conj
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)

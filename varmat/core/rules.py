@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.tape import Rule
-from varmat.core.variables import Large, Var, VarMat
+from varmat.core.variables import Var, VarMat, adjoint_space
 
 OPERANDS = ("x", "y", "z", "w")
 # Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in the L2 cache, were not faster.
@@ -162,7 +162,7 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
                 continue
             first = type(x) is not Var and x._adj is None
             if first:
-                x._adj = _adjoint_space(x)
+                x._adj = adjoint_space(x)
             target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
             work.append([x, *functions, target, first, 0.0])
     for start in range(0, out._val.size, BLOCK):
@@ -181,11 +181,3 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
     for x, _, _, target, _, total in work:
         if target is None:
             x._take(total)
-
-
-def _adjoint_space(x: Any) -> Any:
-    """Where the adjoint of `x` is written first: its place in the arena, once, for somebody may keep what is there."""
-    if type(x) is not Large or x._space is None:
-        return np.empty(x.shape)
-    space, x._space = x._space, None
-    return space

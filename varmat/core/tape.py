@@ -44,11 +44,13 @@ class Tape(list[Any]):
         Objects to be kept alive until the scope is recovered.
     assignments : list
         Assignments into variables, to be made again when the reverse pass has undone them.
+    beside : dict
+        Id of an array of a workspace -> the memory beside it for adjoints.
     swept : bool
         Whether adjoints may be there from an earlier reverse pass.
     """
 
-    __slots__ = ("arena", "assignments", "kept", "leaves", "mark", "parent", "swept", "top")
+    __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "swept", "top")
 
     def __init__(self, arena: Arena, parent: Tape | None = None) -> None:
         self.top: Any = self
@@ -58,6 +60,7 @@ class Tape(list[Any]):
         self.leaves: list[Any] = []
         self.kept: list[Any] = []
         self.assignments: list[Any] = []
+        self.beside: dict[int, np.ndarray] = {}
         self.swept = False
 
     def chain(self) -> list[Tape]:
@@ -70,7 +73,12 @@ class Tape(list[Any]):
 
     def workspace(self, shape: tuple[int, ...]) -> np.ndarray:
         """An uninitialised array that may be used until the tape is recovered; a large one in warm memory."""
-        return self.arena.take(shape)[0] if math.prod(shape) > LARGE else np.empty(shape)
+        if math.prod(shape) <= LARGE:
+            return np.empty(shape)
+        values, adjoints = self.arena.take(shape)
+        # Should the array become the values of a variable, this is the place of its adjoint.
+        self.beside[id(values)] = adjoints
+        return values
 
     def drop_adjoints(self) -> None:
         """Forget every adjoint; the next contribution to each variable is written, not added."""
@@ -83,10 +91,9 @@ class Tape(list[Any]):
     def recover(self, top: Any) -> None:
         """Make all variables of this tape stale and give their memory back."""
         self.top = top
-        self.clear()
-        self.leaves.clear()
-        self.kept.clear()
-        self.assignments.clear()
+        stacks: Any = (self, self.leaves, self.kept, self.assignments, self.beside)
+        for stack in stacks:
+            stack.clear()
         self.arena.release(self.mark)
 
 

@@ -235,6 +235,15 @@ class Large(VarMat):
     _space: Any
 
 
+def adjoint_space(x: Any) -> Any:
+    """Where the first contribution to a large array is written: its place in the arena, but only once, for somebody may keep it."""
+    space = x._space if type(x) is Large else None
+    if space is None or space.shape != x.shape:
+        return np.empty(x.shape)
+    x._space = None
+    return space
+
+
 class Borrowed(VarMat):
     """A large leaf that reads the caller's own array, until something is assigned into it."""
 
@@ -305,18 +314,18 @@ def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
     return view  # type: ignore[no-any-return]
 
 
-def _new_array(val: np.ndarray) -> Any:
+def _new_array(val: np.ndarray, tape: Tape) -> Any:
     if val.size <= LARGE:
         return new(VarMat)
-    # A large array that was not made in the arena: its adjoint has no place there either.
+    # A large array that was not made in the arena has no place for its adjoint there either.
     large = new(Large)
-    large._space = None
+    large._space = tape.beside.pop(id(val), None)
     return large
 
 
 def make_leaf(val: Any, tape: Tape) -> Any:
     """A variable without an operation; `val` is a float or an array that nobody else writes to."""
-    leaf: Any = new(Var) if type(val) is float else _new_array(val)
+    leaf: Any = new(Var) if type(val) is float else _new_array(val, tape)
     leaf._val = val
     leaf._adj = None
     leaf._tape = tape
@@ -414,7 +423,7 @@ def make_result(val: Any, tape: Tape) -> Any:
     """A variable for what an operation computed: `Var` for a scalar, `VarMat` for an array."""
     result: Any
     if type(val) is np.ndarray and val.ndim:
-        result = _new_array(val)
+        result = _new_array(val, tape)
         result._val = val if val.flags.c_contiguous and val.dtype is FLOAT64 else np.array(val, FLOAT64, order="C")
     else:
         result = new(Var)

@@ -225,9 +225,8 @@ def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
 
 @softmax.reverse
 def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
-    if axis is not None:
-        c = g - add_reduce(np.multiply(g, r), axis=axis, keepdims=True)
-        return np.multiply(c, r, c)
+    if axis is not None or type(r) is float:
+        return r * (g - add_reduce(np.multiply(g, r), axis=axis, keepdims=True))
     g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
     total, out = g.dot(p), c.reshape(-1)
     for start in range(0, g.size, BLOCK):  # the differences stay in the cache

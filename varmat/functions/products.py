@@ -20,7 +20,7 @@ from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
-from varmat.core.variables import ARRAYS, Var, VarMat, make_large, new
+from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_large, new
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
 from varmat.functions.reduction_names import check_arguments, delivered
@@ -141,10 +141,22 @@ def _matmul_chain(result: Any, a: Any, b: Any) -> None:
     if a is b and x.ndim == 1:
         a._take((g + g) * x)
         return
+    if type(g) is float:
+        _scaled(a, g, y)
+        _scaled(b, g, x)
+        return
     if x is not a:
         a._take(_left(g, x, y))
     if y is not b:
         b._take(_right(g, x, y))
+
+
+def _scaled(a: Any, g: float, other: Any) -> None:
+    """The contribution to a factor of an inner product."""
+    if type(a) is Large and a._adj is None:
+        a._adj = np.multiply(other, g, adjoint_space(a))
+    elif type(a) in ARRAYS:
+        a._take(g * other)
 
 
 _MATMUL = Rule("matmul", _matmul_chain)
