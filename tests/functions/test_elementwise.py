@@ -157,6 +157,16 @@ def strided(x: Any) -> Any:
     return np.repeat(x, 2)[::2]
 
 
+def mixtures(count: int) -> list[tuple[Any, ...]]:
+    """Kinds of operands: all of them for two, for more operands one of another kind at a time."""
+    kinds = (np.copy, strided, np.ndarray.item)
+    if count < 3:
+        return list(product(kinds, repeat=count))
+    return [(np.copy,) * count, (strided,) * count] + [
+        tuple(np.ndarray.item if i == k else np.copy for i in range(count)) for k in range(count)
+    ]  # fmt: skip
+
+
 def weighed(function: Any, views: list[Any], w: Any) -> Any:
     return lambda *xs: w * function(*(view(x) for view, x in zip(views, xs, strict=True)))
 
@@ -164,11 +174,12 @@ def weighed(function: Any, views: list[Any], w: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_large_arrays_agree_with_small_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "BLOCK", 5000)  # several blocks, the last one shorter
-    n = 2 * LARGE + 5
+    free = free_part(name, ROWS[name].points[0])
+    n = (2 if len(free) < 3 else 1) * LARGE + 5
     function = bound(name, ROWS[name].points[0])
-    arrays = [x * np.linspace(1.0, 1.01, n) for x in free_part(name, ROWS[name].points[0])]
+    arrays = [x * np.linspace(1.0, 1.01, n) for x in free]
     weights = np.linspace(-1.0, 2.0, n)
-    for kinds in product((np.copy, strided, np.ndarray.item), repeat=len(arrays)):
+    for kinds in mixtures(len(arrays)):
         args = [kind(x, 0) if kind is np.ndarray.item else kind(x) for kind, x in zip(kinds, arrays, strict=True)]
         views = [strided if kind is strided else np.positive for kind in kinds]
         if not any(np.ndim(x) for x in args):

@@ -28,6 +28,7 @@ ALIASES = {
     "gammaincc": "gamma_q",
     "betainc": "inc_beta",
     "betaincinv": "inv_inc_beta",
+    "hyp2f1": "hypergeometric_2F1",
     "erfcinv": "inv_erfc",
     "ndtr": "Phi",
     "ndtri": "inv_Phi std_normal_qf",
@@ -163,7 +164,10 @@ LOST_DIGITS: dict[str, list[Any]] = {
     "lbeta": [[1e8, 2.0]],
     "lchoose": [[1e8, 2.0]],
     "log_falling_factorial": [[1e8, 2.0]],
+    "gamma_q": [[1.2, 0.5], [0.001, 2.0], [50.0, 60.0], [[1.2, 4.0, 0.7], [0.5, 2.0, 3.0]]],
+    "hypergeometric_2F1": [[2.0, -1.0, 1.5, 0.7]],
     "log_inv_logit_diff": [[20.0, 3.0], [[1.2, -0.4, 20.0], [0.5, -2.0, 3.0]]],
+    "log_modified_bessel_first_kind": [[0.0, 1.0], [1.5, 1000.0]],
     "trigamma": [[0.35], [1.4], [1e-05], [[0.35, 1.4, 5.2, -0.6]]],
 }
 # Other conventions: ties go to the first operand (Stan: the second), hypot has the derivative 0 at (0, 0), limits are taken
@@ -177,6 +181,8 @@ OTHER_CONVENTIONS: dict[str, list[Any]] = {
     "fmod": [["-inf", 1.4], [5.3, "nan"]],
     "gamma_p": [[1.0, 0.0], ["inf", 0.5]],
     "hypot": [[0.0, 0.0]],
+    "inc_beta": [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]],
+    "inv_inc_beta": [[2.0, 3.0, 0.0]],
     "lambert_w0": [["-inf"]],
     "lbeta": [[0.0, 1.0]],
     "lgamma": [[0.0]],

@@ -7,6 +7,7 @@ Where a derivative would lose digits by cancellation it is written with another 
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,26 @@ import numpy as np
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import DomainError
+from varmat.functions import hypergeometric_derivatives, order_derivatives, shape_derivatives
 from varmat.functions.elementwise import LN10, ZERO, formula, row
 
 __all__ = [
-    "Phi", "Phi_approx", "bessel_first_kind", "bessel_second_kind", "beta", "betainc", "betaincc", "betaincinv", "betaln",
-    "binary_log_loss", "binom", "binomial_coefficient_log", "boxcox", "boxcox1p", "cosm1", "dawsn", "digamma",
-    "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "expi", "expit", "expn",
-    "exprel", "falling_factorial", "fdim", "fma", "gamma", "gamma_p", "gamma_q", "gammainc", "gammaincc", "gammaincinv",
-    "gammaln", "gammasgn", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "i0", "i0e", "i1", "i1e", "inc_beta", "inv",
-    "inv_Phi", "inv_boxcox", "inv_boxcox1p", "inv_cloglog", "inv_erfc", "inv_inc_beta", "inv_logit", "inv_sqrt", "inv_square",
-    "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kl_div", "kv", "kve", "lambert_w0", "lambert_wm1", "lbeta",
-    "lchoose", "lgamma", "lmgamma", "lmultiply", "log1m", "log1m_exp", "log1m_inv_logit", "log1p_exp", "log_diff_exp",
-    "log_expit", "log_falling_factorial", "log_inv_logit", "log_inv_logit_diff", "log_modified_bessel_first_kind", "log_ndtr",
-    "log_rising_factorial", "loggamma", "logit", "modified_bessel_first_kind", "modified_bessel_second_kind", "multigammaln",
-    "multiply_log", "ndtr", "ndtri", "ndtri_exp", "owens_t", "poch", "polygamma", "powm1", "pseudo_huber", "psi", "rel_entr",
-    "rgamma", "rising_factorial", "spence", "std_normal_log_qf", "std_normal_qf", "step", "tgamma", "trigamma", "wrightomega",
-    "xlog1py", "xlogy", "y0", "y1", "yv", "zeta", "zeta_difference",
+    "Phi", "Phi_approx", "bessel_first_kind", "bessel_second_kind", "beta", "beta_density_derivative", "betainc",
+    "betainc_derivative", "betaincc", "betainccinv", "betaincinv", "betaln", "binary_log_loss", "binom", "binomial_coefficient_log",
+    "boxcox", "boxcox1p", "cosm1", "dawsn", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1",
+    "exp10", "expi", "expit", "expn", "exprel", "falling_factorial", "fdim", "fma", "gamma", "gamma_density_derivative",
+    "gamma_p", "gamma_q", "gammainc", "gammainc_derivative", "gammaincc", "gammainccinv", "gammaincinv", "gammaln",
+    "gammasgn", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "hyp2f1_da", "hyp2f1_db", "hyp2f1_dc", "hypergeometric_2F1",
+    "hyperu", "i0", "i0e", "i1", "i1e", "inc_beta", "inv", "inv_Phi", "inv_boxcox", "inv_boxcox1p",
+    "inv_cloglog", "inv_erfc", "inv_inc_beta", "inv_logit", "inv_sqrt", "inv_square", "iv", "ive", "j0", "j1", "jv", "k0",
+    "k0e", "k1", "k1e", "kl_div", "kv", "kve", "lambert_w0", "lambert_wm1", "lbeta", "lchoose", "lgamma", "lmgamma",
+    "lmultiply", "log1m", "log1m_exp", "log1m_inv_logit", "log1p_exp", "log_diff_exp", "log_expit", "log_falling_factorial",
+    "log_inv_logit", "log_inv_logit_diff", "log_iv_derivative", "log_kv_derivative",
+    "log_modified_bessel_first_kind", "log_ndtr", "log_rising_factorial", "loggamma", "logit", "modified_bessel_first_kind",
+    "modified_bessel_second_kind", "multigammaln", "multiply_log", "ndtr", "ndtri", "ndtri_exp", "owens_t", "poch",
+    "polygamma", "powm1", "pseudo_huber", "psi", "rel_entr", "rgamma", "rising_factorial", "spence", "std_normal_log_qf",
+    "std_normal_qf", "step", "tgamma", "trigamma", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yv", "zeta",
+    "zeta_difference",
 ]
 
 TWO_OVER_ROOT_PI = repr(2.0 / math.sqrt(math.pi))
@@ -123,88 +128,95 @@ def _log_rising(special: Any, x: Any, y: Any) -> Any:
     return special.gammaln(y + 1.0) - special.betaln(x, y + 1.0) - np.log(x + y)
 
 
-def _zeta_difference(special: Any, x: Any, y: Any, z: Any) -> Any:
-    result = _zeta_difference_direct(special, x, y, z)
-    far = np.minimum(y, y + z) >= 15.0
-    close = (np.abs(z) < 0.02 * y) & ~far
-    if np.any(far):
-        result = np.where(far, _zeta_difference_far(x, np.where(far, y, 15.0), np.where(far, z, 1.0)), result)
-    if np.any(close):
-        result = np.where(close, _zeta_difference_close(special, x, y + 0.5 * z, 0.5 * z), result)
-    return result
-
-
-def _zeta_difference_direct(special: Any, x: Any, y: Any, z: Any) -> Any:
-    if np.all(x == 1.0):
-        return special.psi(y + z) - special.psi(y)
-    return np.where(x == 1.0, special.psi(y + z) - special.psi(y), special.zeta(x, y) - special.zeta(x, y + z))
-
-
-def _zeta_difference_far(x: Any, y: Any, z: Any) -> Any:
-    # The Euler-Maclaurin series of the two zeta functions, subtracted term by term: with L = log(1 + z / y) the difference
-    # of two powers is y**-p (1 - exp(-p L)). Johansson (2015), Numerical Algorithms 69, 253-270.
-    log_ratio = np.log1p(z / y)
-
-    def powers(p: Any) -> Any:
-        return -(y**-p) * np.expm1(-p * log_ratio)
-
-    total = np.where(x == 1.0, log_ratio, powers(x - 1.0) / np.where(x == 1.0, 1.0, x - 1.0)) + 0.5 * powers(x)
-    rising: Any = x
-    for k, coefficient in enumerate(_EULER_MACLAURIN):
-        total = total + coefficient * rising * powers(x + 2.0 * k + 1.0)
-        rising = rising * (x + 2.0 * k + 1.0) * (x + 2.0 * k + 2.0)
-    return total
-
-
-def _zeta_difference_close(special: Any, x: Any, middle: Any, half: Any) -> Any:
-    # The Taylor series around the middle of the two arguments: only odd terms remain.
-    total: Any = 0.0
-    factor = 2.0 * x * half
-    for k in range(4):
-        total = total + factor * special.zeta(x + 2.0 * k + 1.0, middle)
-        factor = factor * (x + 2.0 * k + 1.0) * (x + 2.0 * k + 2.0) * half * half / ((2.0 * k + 2.0) * (2.0 * k + 3.0))
-    return total
-
-
-# B_2k / (2 k)!, with the Bernoulli numbers B.
-_EULER_MACLAURIN = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
-
 zeta_difference = row("zeta_difference",
     (None, "-g * x * zeta_difference(x + 1.0, y, z)", "g * x * zeta(x + 1.0, y + z)"),
     "``zeta(x, y) - zeta(x, y + z)`` without cancellation; for x = 1 it is ``digamma(y + z) - digamma(y)``", None,
     "psi(0, y + z) - psi(0, y) if x == 1 else zeta(x, y) - zeta(x, y + z)",
     ((1.0, 0.5, 2.0), (1.0, 3.0, 4.5), (2.0, 1e-5, 1.0), (1.0, 100.0, 2.5), (2.0, 1e10, 2.0), (1.0, 2.0, 1e10), (3.0, 15.5, 0.5)),
-    -4.44444, domain="x >= 1, y > 0, y + z > 0", constant=("the exponent x",), ufunc=_lazy(_zeta_difference))
+    -4.44444, domain="x >= 1, y > 0, y + z > 0", constant=("the exponent x",), ufunc=_lazy(shape_derivatives.zeta_difference))
 
 # Incomplete gamma and beta functions; gammainc(a, x) is P(a, x), betainc(a, b, x) is I_x(a, b).
 
-_GAMMA_DENSITY = "exp(xlogy(x - 1.0, y) - y - gammaln(x))"
-_BETA_DENSITY = "exp(xlogy(x - 1.0, z) + xlog1py(y - 1.0, -z) - betaln(x, y))"
-_SHAPE = ("the shape x",)
-_SHAPES = ("the shape x", "the shape y")
-
-gammainc = row("gammainc", (None, f"g * {_GAMMA_DENSITY}"), "Regularised lower incomplete gamma function of shape x", None,
-    "gammainc(x, 0, y, regularized=True)", ((0.7, 3.0), (2.5, 0.01), (50.0, 60.0)), 0.0275859, domain="x > 0, y > 0",
-    constant=_SHAPE)
-gammaincc = row("gammaincc", (None, f"-g * {_GAMMA_DENSITY}"), "Regularised upper incomplete gamma function of shape x", None,
-    "gammainc(x, y, inf, regularized=True)", ((0.7, 3.0), (2.5, 0.01), (50.0, 60.0)), -0.0275859, domain="x > 0, y > 0",
-    constant=_SHAPE)
+_ORDERS = ("the order x",)
+_EXACT = "The derivative in a shape comes from an integral in one tail, without cancellation: worst relative error "
+_GAMMA_RANGE = _EXACT + "1e-13 for shapes from 1e-3 to 1e5, from 20 standard deviations below the mean to 20 above it"
+_BETA_RANGE = _EXACT + "1e-13 for shapes from 1e-2 to 1e4, within 8 standard deviations of the mean"
+gammainc = row("gammainc", ("g * gammainc_derivative(1.0, x, y)", "g * gamma_density_derivative(0.0, x, y)"),
+    "Regularised lower incomplete gamma function of shape x", None, "gammainc(x, 0, y, regularized=True)",
+    ((7.5, 6.0), (0.7, 3.0), (2.5, 0.01), (50.0, 60.0), (1e-2, 1.5), (1e4, 9.8e3)), -0.138152, domain="x > 0, y >= 0",
+    note=_GAMMA_RANGE)
+gammaincc = row("gammaincc", ("-g * gammainc_derivative(1.0, x, y)", "-g * gamma_density_derivative(0.0, x, y)"),
+    "Regularised upper incomplete gamma function of shape x", None, "gammainc(x, y, inf, regularized=True)",
+    ((7.5, 6.0), (0.7, 3.0), (2.5, 0.01), (50.0, 60.0), (1e-2, 1.5), (1e4, 1.03e4)), 0.138152, domain="x > 0, y >= 0",
+    note=_GAMMA_RANGE)
 gamma_p, gamma_q = gammainc, gammaincc
-betainc = row("betainc", (None, None, f"g * {_BETA_DENSITY}"), "Regularised incomplete beta function of shapes x and y", None,
-    "betainc(x, y, 0, z, regularized=True)", ((0.5, 0.7, 0.8), (3.0, 4.5, 0.1), (20.0, 30.0, 0.4)), 0.723103,
-    domain="x > 0, y > 0, 0 <= z <= 1", constant=_SHAPES)
-betaincc = row("betaincc", (None, None, f"-g * {_BETA_DENSITY}"), "Complement of the regularised incomplete beta function", None,
-    "betainc(x, y, z, 1, regularized=True)", ((0.5, 0.7, 0.8), (3.0, 4.5, 0.1), (20.0, 30.0, 0.4)), -0.723103,
-    domain="x > 0, y > 0, 0 <= z <= 1", constant=_SHAPES)
+gammainc_derivative = row("gammainc_derivative",
+    (None, "g * gammainc_derivative(x + 1.0, y, z)", "g * gamma_density_derivative(x, y, z)"),
+    "Derivative of order x of `gammainc` with respect to its shape y, at z", None,
+    "diff(lambda t: gammainc(t, 0, z, regularized=True), y, int(x))",
+    ((1, 7.5, 6.0), (1, 0.7, 3.0), (2, 2.5, 0.01), (0, 2.5, 3.0)), 0.0313825, domain="x = 0, 1, 2, ..., y > 0, z >= 0",
+    note=_GAMMA_RANGE, constant=_ORDERS, ufunc=_lazy(shape_derivatives.gammainc_derivative))
+gamma_density_derivative = row("gamma_density_derivative",
+    (None, "g * gamma_density_derivative(x + 1.0, y, z)",
+     "g * (((y - 1.0) / z - 1.0) * r + x / z * gamma_density_derivative(maximum(x - 1.0, 0.0), y, z))"),
+    "Derivative of order x, with respect to the shape y, of the density ``z**(y - 1) exp(-z) / gamma(y)``", None,
+    "diff(lambda t: z**(t - 1) * exp(-z) / gamma(t), y, int(x))",
+    ((0, 7.5, 6.0), (1, 0.7, 3.0), (2, 2.5, 0.01), (0, 1e4, 1.01e4)), -0.0234644, domain="x = 0, 1, 2, ..., y > 0, z > 0",
+    constant=_ORDERS, ufunc=_lazy(shape_derivatives.gamma_density_derivative))
+betainc = row("betainc",
+    ("g * betainc_derivative(10.0, x, y, z)", "g * betainc_derivative(1.0, x, y, z)", "g * beta_density_derivative(0.0, x, y, z)"),
+    "Regularised incomplete beta function of shapes x and y", None, "betainc(x, y, 0, z, regularized=True)",
+    ((5.0, 6.5, 0.4), (0.5, 0.7, 0.8), (20.0, 30.0, 0.4), (0.05, 3.0, 1e-3)), -0.141336,
+    domain="x > 0, y > 0, 0 <= z <= 1", note=_BETA_RANGE)
+betaincc = row("betaincc",
+    ("-g * betainc_derivative(10.0, x, y, z)", "-g * betainc_derivative(1.0, x, y, z)",
+     "-g * beta_density_derivative(0.0, x, y, z)"),
+    "Complement of the regularised incomplete beta function", None, "betainc(x, y, z, 1, regularized=True)",
+    ((5.0, 6.5, 0.4), (0.5, 0.7, 0.8), (20.0, 30.0, 0.4)), 0.141336, domain="x > 0, y > 0, 0 <= z <= 1",
+    note=_BETA_RANGE)
 inc_beta = betainc
-gammaincinv = row("gammaincinv", (None, "g / exp(xlogy(x - 1.0, r) - r - gammaln(x))"), "Inverse of `gammainc` in its argument",
-    None, "findroot(lambda t: gammainc(x, 0, t, regularized=True) - y, (x / 100, 10 * x), solver='illinois')",
-    ((0.7, 0.9), (2.5, 0.1), (50.0, 0.5)), 8.90934,
-    domain="x > 0, 0 < y < 1", constant=_SHAPE)
-betaincinv = row("betaincinv", (None, None, "g / exp(xlogy(x - 1.0, r) + xlog1py(y - 1.0, -r) - betaln(x, y))"),
+# The two digits of x, and the derivative of the density with one of them less by one, unless it is zero.
+_IN_A = "floor(0.1 * x)"
+_IN_B = f"(x - 10.0 * {_IN_A})"
+_LESS_A = f"beta_density_derivative(x - 10.0 * minimum({_IN_A}, 1.0), y, z, w)"
+_LESS_B = f"beta_density_derivative(x - minimum({_IN_B}, 1.0), y, z, w)"
+betainc_derivative = row("betainc_derivative",
+    (None, "g * betainc_derivative(x + 10.0, y, z, w)", "g * betainc_derivative(x + 1.0, y, z, w)",
+     "g * beta_density_derivative(x, y, z, w)"),
+    "Derivative of `betainc` with respect to its shapes y and z, at w; the two digits of x are the orders, 10 for once in y", None,
+    "diff(lambda s, t: betainc(s, t, 0, w, regularized=True), (y, z), divmod(int(x), 10))",
+    ((10, 5.0, 6.5, 0.4), (1, 0.5, 0.7, 0.8)), 0.0252221,
+    domain="x is one of 0, 1, 2, ..., 10, 11, ..., y > 0, z > 0, 0 <= w <= 1", note=_BETA_RANGE, constant=_ORDERS,
+    ufunc=_lazy(shape_derivatives.betainc_derivative))
+beta_density_derivative = row("beta_density_derivative",
+    (None, "g * beta_density_derivative(x + 10.0, y, z, w)", "g * beta_density_derivative(x + 1.0, y, z, w)",
+     f"g * (((y - 1.0) / w - (z - 1.0) / (1.0 - w)) * r + {_IN_A} / w * {_LESS_A} - {_IN_B} / (1.0 - w) * {_LESS_B})"),
+    "Derivative, with respect to the shapes y and z, of the density ``w**(y - 1) (1 - w)**(z - 1) / beta(y, z)``; "
+    "the two digits of x are the orders, 10 for once in y", None,
+    "diff(lambda s, t: w**(s - 1) * (1 - w)**(t - 1) / beta(s, t), (y, z), divmod(int(x), 10))",
+    ((0, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8), (0, 900.0, 1100.0, 0.46)), -0.0641846,
+    domain="x is one of 0, 1, 2, ..., 10, 11, ..., y > 0, z > 0, 0 < w < 1", constant=_ORDERS,
+    ufunc=_lazy(shape_derivatives.beta_density_derivative))
+# Implicit differentiation; at the ends, which are the same for all shapes, the derivative in a shape is 0.
+_IMPLICIT_GAMMA = "where((r == 0) | (r == inf), 0.0, -g * gammainc_derivative(1.0, x, r) / gamma_density_derivative(0.0, x, r))"
+_IMPLICIT_BETA = "where((r == 0) | (r == 1), 0.0, -g * betainc_derivative({}, x, y, r) / beta_density_derivative(0.0, x, y, r))"
+gammaincinv = row("gammaincinv", (_IMPLICIT_GAMMA, "g / gamma_density_derivative(0.0, x, r)"),
+    "Inverse of `gammainc` in its argument", None,
+    "findroot(lambda t: gammainc(x, 0, t, regularized=True) - y, (x / 100, 10 * x), solver='illinois')",
+    ((7.5, 0.3), (0.7, 0.9)), 0.901497, domain="x > 0, 0 < y < 1")
+gammainccinv = row("gammainccinv", (_IMPLICIT_GAMMA, "-g / gamma_density_derivative(0.0, x, r)"),
+    "Inverse of `gammaincc` in its argument", None,
+    "findroot(lambda t: gammainc(x, t, inf, regularized=True) - y, (x / 100, 10 * x + 100), solver='illinois')",
+    ((7.5, 0.3), (2.5, 0.9)), 1.09784, domain="x > 0, 0 < y < 1")
+_IMPLICIT_BETAS = tuple(map(_IMPLICIT_BETA.format, ("10.0", "1.0")))
+betaincinv = row("betaincinv", (*_IMPLICIT_BETAS, "g / beta_density_derivative(0.0, x, y, r)"),
     "Inverse of `betainc` in its argument", None,
     "findroot(lambda t: betainc(x, y, 0, t, regularized=True) - z, (mpf(0), mpf(1)), solver='illinois')",
-    ((0.5, 0.7, 0.8), (3.0, 4.5, 0.1), (20.0, 30.0, 0.4)), 1.39387, domain="x > 0, y > 0, 0 < z < 1", constant=_SHAPES)
+    ((5.0, 6.5, 0.4), (0.5, 0.7, 0.8)), 0.0533471, domain="x > 0, y > 0, 0 < z < 1")
+betainccinv = row("betainccinv", (*_IMPLICIT_BETAS, "-g / beta_density_derivative(0.0, x, y, r)"),
+    "Inverse of `betaincc` in its argument", None,
+    "findroot(lambda t: betainc(x, y, t, 1, regularized=True) - z, (mpf(0), mpf(1)), solver='illinois')",
+    ((5.0, 6.5, 0.4),), 0.0510735, domain="x > 0, y > 0, 0 < z < 1")
 inv_inc_beta = betaincinv
 
 # The error function and the normal distribution. phi / Phi is written with erfcx, which neither overflows nor cancels in the tail.
@@ -350,7 +362,7 @@ binary_log_loss = row("binary_log_loss", (None, "where(x == 1, -g / y, g / (1.0 
     constant=("the outcome x",), ufunc=formula(lambda x, y: np.where(x == 1, -np.log(y), -np.log1p(-y))))
 cosm1 = row("cosm1", "-g * sin(x)", "``cos(x) - 1``, exact near 0", None, "cos(x) - 1", (0.5, -2.0, 1e-8), -0.479426)
 
-# Bessel functions, of constant order x.
+# Bessel functions of order x, which is constant in `jv` and `yv`.
 
 _ORDER = ("the order x",)
 j0 = row("j0", "-g * j1(x)", "Bessel function of the first kind of order 0", None, "besselj(0, x)", (0.5, -3.0, 0.0, 50.0),
@@ -384,21 +396,44 @@ jv = row("jv", (None, "0.5 * g * (jv(x - 1.0, y) - jv(x + 1.0, y))"), "Bessel fu
     "besselj(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 50.0)), 0.246308, constant=_ORDER)
 yv = row("yv", (None, "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))"), "Bessel function of the second kind of order x", None,
     "bessely(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 50.0)), 0.641155, domain="y > 0", constant=_ORDER)
-iv = row("iv", (None, "0.5 * g * (iv(x - 1.0, y) + iv(x + 1.0, y))"), "Modified Bessel function of the first kind of order x", None,
-    "besseli(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 500.0)), 0.65929, constant=_ORDER)
-kv = row("kv", (None, "-0.5 * g * (kv(x - 1.0, y) + kv(x + 1.0, y))"), "Modified Bessel function of the second kind of order x",
-    None, "besselk(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 500.0)), -0.693839, domain="y > 0", constant=_ORDER)
-ive = row("ive", (None, "g * (0.5 * (ive(x - 1.0, y) + ive(x + 1.0, y)) - sign(y) * r)"), "``exp(-abs(y)) iv(x, y)``", None,
-    "exp(-abs(y)) * besseli(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 100.0)), 0.0370466, constant=_ORDER)
-kve = row("kve", (None, "g * (r - 0.5 * (kve(x - 1.0, y) + kve(x + 1.0, y)))"), "``exp(y) kv(x, y)``", None,
-    "exp(y) * besselk(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 100.0)), -1.54384, domain="y > 0", constant=_ORDER)
+_ANY_ORDER = "The derivative in the order is an integral without cancellation: worst relative error 1e-13 for orders up to 400"
+_REAL = "y > 0; for whole numbers x all y, and no derivative in x for y < 0"
+_IN_ORDER = "where(r == 0, 0.0, g * r * log_{}v_derivative(10.0, x, y))".format
+iv = row("iv", (_IN_ORDER("i"), "0.5 * g * (iv(x - 1.0, y) + iv(x + 1.0, y))"),
+    "Modified Bessel function of the first kind of order x", None, "besseli(x, y)",
+    ((2.0, 1.7), (0.5, 3.0), (7.5, 500.0), (30.5, 3.0)), -0.529331, domain=_REAL, note=_ANY_ORDER)
+kv = row("kv", (_IN_ORDER("k"), "-0.5 * g * (kv(x - 1.0, y) + kv(x + 1.0, y))"),
+    "Modified Bessel function of the second kind of order x", None, "besselk(x, y)",
+    ((2.1, 1.7), (0.5, 3.0), (7.5, 500.0)), 0.41133, domain="y > 0", note=_ANY_ORDER)
+ive = row("ive", (_IN_ORDER("i"), "g * (0.5 * (ive(x - 1.0, y) + ive(x + 1.0, y)) - sign(y) * r)"),
+    "``exp(-abs(y)) iv(x, y)``", None, "exp(-abs(y)) * besseli(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 100.0)), -0.0967,
+    domain=_REAL, note=_ANY_ORDER)
+kve = row("kve", (_IN_ORDER("k"), "g * (r - 0.5 * (kve(x - 1.0, y) + kve(x + 1.0, y)))"),
+    "``exp(y) kv(x, y)``", None, "exp(y) * besselk(x, y)", ((2.1, 1.7), (0.5, 3.0)), 2.2516, domain="y > 0",
+    note=_ANY_ORDER)
 bessel_first_kind, bessel_second_kind, modified_bessel_first_kind, modified_bessel_second_kind = jv, yv, iv, kv
 log_modified_bessel_first_kind = row("log_modified_bessel_first_kind",
-    (None, "g * (0.5 * (ive(x - 1.0, y) + ive(x + 1.0, y)) / ive(x, y))"), "Logarithm of `iv`, without overflow", None,
-    "log(besseli(x, y))", ((2.0, 1.7), (0.5, 3.0), (1.5, 1000.0)), 1.44423, domain="y > 0", constant=_ORDER,
-    ufunc=_lazy(lambda s, x, y: np.log(s.ive(x, y)) + y))
+    ("g * log_iv_derivative(10.0, x, y)", "g * log_iv_derivative(1.0, x, y)"),
+    "Logarithm of `iv`, without overflow or underflow", None, "log(besseli(x, y))",
+    ((2.0, 0.9), (0.5, 3.0), (1.5, 1000.0), (300.5, 0.7)), -1.74328, domain="x >= 0, y > 0", note=_ANY_ORDER,
+    ufunc=_lazy(order_derivatives.log_iv))
+_LOG_BESSEL_POINTS = ((10, 2.1, 0.9), (1, 0.3, 1.5))
 
-# Integrals and hypergeometric functions, of constant parameters.
+
+def _log_bessel_row(letter: str, kind: str, ufunc: Any, slope: float) -> Any:
+    """The row of the derivatives of the logarithm of `iv` or `kv`."""
+    name = f"log_{letter}v_derivative"
+    about = f"Derivative, with respect to order y and argument z, of the logarithm of the modified Bessel function of {kind} kind; "
+    return row(name, (None, f"g * {name}(x + 10.0, y, z)", f"g * {name}(x + 1.0, y, z)"),
+        about + "the two digits of x are the orders of differentiation, 10 for once in y", None,
+        f"diff(lambda s, t: log(bessel{letter}(s, t)), (y, z), divmod(int(x), 10))", _LOG_BESSEL_POINTS, slope,
+        domain="x is one of 0, 1, 2, ..., 10, 11, ..., z > 0", note=_ANY_ORDER, constant=_ORDERS, ufunc=_lazy(ufunc))
+
+
+log_iv_derivative = _log_bessel_row("i", "first", order_derivatives.log_iv_derivative, -0.367031)
+log_kv_derivative = _log_bessel_row("k", "second", order_derivatives.log_kv_derivative, 0.479655)
+
+# Integrals and hypergeometric functions, of constant parameters but for `hyp2f1`.
 
 exp1 = row("exp1", "-g * exp(-x) / x", "Exponential integral E1", None, "e1(x)", (0.5, 1e-10, 30.0), -1.21306, domain="x > 0")
 expi = row("expi", "g * exp(x) / x", "Exponential integral Ei", None, "ei(x)", (0.5, -3.0, 1e-10, 30.0), 3.29744)
@@ -423,9 +458,57 @@ hyp1f1 = row("hyp1f1", (None, None, "g * x / y * hyp1f1(x + 1.0, y + 1.0, z)"), 
     "hyp1f1(x, y, z)", ((2.0, 3.0, 0.5), (1.0, 0.5, -30.0)), 0.974425, constant=_PARAMETERS[:2])
 hyperu = row("hyperu", (None, None, "-g * x * hyperu(x + 1.0, y + 1.0, z)"), "Tricomi's function U(x, y, z)", None,
     "hyperu(x, y, z)", ((1.5, 1.5, 0.5), (1.5, 1.5, 400.0)), -1.85454, domain="z > 0", constant=_PARAMETERS[:2])
-hyp2f1 = row("hyp2f1", (None, None, None, "g * x * y / z * hyp2f1(x + 1.0, y + 1.0, z + 1.0, w)"),
+_HYP2F1_RANGE = (
+    "The derivatives in the parameters are summed with the series: relative error 1e-13 where its terms do not cancel; where "
+    "they do, and fewer than eight digits are left, `DomainError` is raised"
+)
+_HYP2F1_POINTS = ((1.0, 1.5, 2.5, 0.01),)
+hyp2f1 = row("hyp2f1",
+    ("g * hyp2f1_da(x, y, z, w)", "g * hyp2f1_db(x, y, z, w)", "g * hyp2f1_dc(x, y, z, w)",
+     "g * x * y / z * hyp2f1(x + 1.0, y + 1.0, z + 1.0, w)"),
     "Gauss's function 2F1(x, y; z; w)", None,
-    "hyp2f1(x, y, z, w)", ((1.0, 1.0, 2.0, 0.5), (2.0, 2.0, 3.0, -30.0)), 1.22741, domain="w < 1", constant=_PARAMETERS)
+    "hyp2f1(x, y, z, w)", ((1.0, 1.5, 2.5, 0.01), (2.0, 2.0, 3.0, -30.0)), 0.0060649,
+    domain="w < 1, z is not 0, -1, -2, ...", note=_HYP2F1_RANGE)
+
+
+def _hyp2f1_text(orders: tuple[int, ...], arguments: str = "(x, y, z, w)") -> str:
+    letters = "".join(letter * n for letter, n in zip("abc", orders, strict=True))
+    return ("hyp2f1_d" + letters if letters else "hyp2f1") + arguments
+
+
+def _hyp2f1_slope(i: int, j: int, k: int) -> str:
+    """The derivative in w of 2F1(x, y; z; w), x y / z 2F1(x + 1, y + 1; z + 1; w), differentiated in the parameters."""
+    terms = []
+    for p, q, m in product(range(min(i, 1) + 1), range(min(j, 1) + 1), range(k + 1)):
+        number = float((-1) ** m * math.factorial(m) * (i if p else 1) * (j if q else 1) * math.comb(k, m))
+        text = _hyp2f1_text((i - p, j - q, k - m), "(x + 1.0, y + 1.0, z + 1.0, w)")
+        terms.append(f"{number!r}{'' if p else ' * x'}{'' if q else ' * y'}{' / z' * (m + 1)} * {text}")
+    return f"g * ({' + '.join(terms)})"
+
+
+def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Any:
+    """The row of a derivative with respect to the parameters. The rows that its rules need are made when it is first evaluated."""
+    name = _hyp2f1_text(orders, "")
+    if name in ROWS:
+        return ROWS[name]
+    above = [tuple(n + (i == axis) for i, n in enumerate(orders)) for axis in range(3)]
+    axes = tuple(axis for axis, n in enumerate(orders) for _ in range(n))
+
+    def value(special: Any, *values: Any) -> Any:
+        for each in (*above, *product(*(range(n + 1) for n in orders))):
+            _hyp2f1_row(each)
+        return hypergeometric_derivatives.hyp2f1_derivative(special, axes, *values)
+
+    return row(name, (*(f"g * {_hyp2f1_text(each)}" for each in above), _hyp2f1_slope(*orders)),
+        "Derivative of `hyp2f1` with respect to its parameters x, y and z, of orders {}, {} and {}".format(*orders), None,
+        f"diff(lambda r, s, t: hyp2f1(r, s, t, w), (x, y, z), {orders})", _HYP2F1_POINTS, slope,
+        domain="w < 1, z is not 0, -1, -2, ...", note=_HYP2F1_RANGE, ufunc=_lazy(value))
+
+
+hypergeometric_2F1 = hyp2f1  # noqa: N816 - Stan's name
+hyp2f1_da = _hyp2f1_row((1, 0, 0), 4.35319e-05)
+hyp2f1_db = _hyp2f1_row((0, 1, 0), 0.00406941)
+hyp2f1_dc = _hyp2f1_row((0, 0, 1), -0.00244464)
 
 # Ufuncs of SciPy that are twins of others.
 SPECIAL.update({name: ROWS[name].call for name in ("exp2", "cbrt", "expm1", "log1p")})
