@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import comb, factorial
+from math import comb, factorial, inf, log1p
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,39 @@ def _zeta_difference_close(special: Any, x: Any, middle: Any, half: Any) -> Any:
         total = total + factor * special.zeta(x + 2.0 * k + 1.0, middle)
         factor = factor * (x + 2.0 * k + 1.0) * (x + 2.0 * k + 2.0) * half * half / ((2.0 * k + 2.0) * (2.0 * k + 3.0))
     return total
+
+
+def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
+    """`zeta_difference` of Python floats, quickly where x = 1; anything else is left to the arrays."""
+    if not (x == 1.0 and 0.0 < y < inf and 0.0 < y + z < inf):
+        raise ArithmeticError
+    total = 0.0
+    while min(y, y + z) < _ASYMPTOTIC:
+        total += z / (y * (y + z))
+        y += 1.0
+    u, v, powers, tail, rest = (y + z) ** -2, y**-2, 0.0, 0.0, 1.0
+    for c in _DIGAMMA:  # u**k - v**k is u - v times the sum of all products of k - 1 of them
+        powers = powers * u + rest
+        rest *= v
+        tail += c * powers
+    ratio = z / (y + z)
+    return total + log1p(z / y) + 0.5 * ratio / y + ratio * (1.0 + y / (y + z)) * v * tail
+
+
+def log_rising(special: Any, x: Any, y: Any) -> Any:
+    """``gammaln(x + y) - gammaln(x)`` without cancellation."""
+    far = np.minimum(x, x + y) >= _ASYMPTOTIC
+    # The beta function with y + 1, so that y = 0 is nothing special.
+    near = special.gammaln(y + 1.0) - special.betaln(x, y + 1.0) - np.log(x + y)
+    if not np.any(far):
+        return near
+    p, q = np.where(far, x, _ASYMPTOTIC), np.where(far, y, 1.0)
+    series = (p - 0.5) * np.log1p(q / p) + q * (np.log(p + q) - 1.0) + _gammaln_tail(p + q) - _gammaln_tail(p)
+    return np.where(far, series, near)
+
+
+def _gammaln_tail(x: Any) -> Any:
+    return polynomial(x**-2.0, _STIRLING) / x
 
 
 # Shared parts.

@@ -116,21 +116,15 @@ falling_factorial = row("falling_factorial", ("g * r * zeta_difference(1.0, x - 
 log_rising_factorial = row("log_rising_factorial", ("g * zeta_difference(1.0, x, y)", "g * digamma(x + y)"),
     "Logarithm of the rising factorial ``gamma(x + y) / gamma(x)``", None, "log(gamma(x + y) / gamma(x))",
     ((5.5, 2.0), (0.5, 3.25), (1e8, 2.0)), 0.335664, domain="x > 0, x + y > 0, y > -1",
-    ufunc=_lazy(lambda s, x, y: _log_rising(s, x, y)))
+    ufunc=_lazy(shape_derivatives.log_rising))
 log_falling_factorial = row("log_falling_factorial", ("g * zeta_difference(1.0, x - y + 1.0, y)", "g * digamma(x - y + 1.0)"),
     "Logarithm of the falling factorial ``gamma(x + 1) / gamma(x - y + 1)``", None, "log(gamma(x + 1) / gamma(x - y + 1))",
     ((5.5, 2.0), (7.5, 3.25), (1e8, 2.0)), 0.40404, domain=_FACTORIAL + ", y > -1",
-    ufunc=_lazy(lambda s, x, y: _log_rising(s, x - y + 1.0, y)))
-
-
-def _log_rising(special: Any, x: Any, y: Any) -> Any:
-    # The beta function with y + 1, so that y = 0 is nothing special.
-    return special.gammaln(y + 1.0) - special.betaln(x, y + 1.0) - np.log(x + y)
-
-
+    ufunc=_lazy(lambda s, x, y: shape_derivatives.log_rising(s, x - y + 1.0, y)))
 zeta_difference = row("zeta_difference",
     (None, "-g * x * zeta_difference(x + 1.0, y, z)", "g * x * zeta(x + 1.0, y + z)"),
-    "``zeta(x, y) - zeta(x, y + z)`` without cancellation; for x = 1 it is ``digamma(y + z) - digamma(y)``", None,
+    "``zeta(x, y) - zeta(x, y + z)`` without cancellation; for x = 1 it is ``digamma(y + z) - digamma(y)``",
+    shape_derivatives.zeta_difference_of_numbers,
     "psi(0, y + z) - psi(0, y) if x == 1 else zeta(x, y) - zeta(x, y + z)",
     ((1.0, 0.5, 2.0), (1.0, 3.0, 4.5), (2.0, 1e-5, 1.0), (1.0, 100.0, 2.5), (2.0, 1e10, 2.0), (1.0, 2.0, 1e10), (3.0, 15.5, 0.5)),
     -4.44444, domain="x >= 1, y > 0, y + z > 0", constant=("the exponent x",), ufunc=_lazy(shape_derivatives.zeta_difference))
