@@ -34,7 +34,7 @@ bernoulli_lpmf = univariate(
 bernoulli_logit_lpmf = univariate(
     "bernoulli_logit_lpmf", "Bernoulli distribution of the log odds",
     n=("n", not_nan), alpha=("Logit transformed probability parameter", not_nan),
-    support="n * (n - 1.0) == 0.0",
+    support="absolute(sign) == 1.0",
     let={"sign": "n + n - 1.0", "t": "sign * alpha", "e": "exp(where(t > 0.0, -t, t))"},
     terms=("minimum(t, 0.0) - log1p(e)",),
     partials={"alpha": "sign * where(t > 0.0, e, 1.0) / (1.0 + e)"},

@@ -35,7 +35,7 @@ from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
 from varmat.densities.density import Arguments, Density, not_nan
-from varmat.densities.expressions import Writer, arguments_in, compiled, names_in, tree_of
+from varmat.densities.expressions import Writer, arguments_in, compiled, tree_of
 
 # Elements that are gone through at a time: arguments and intermediate values, ten arrays of this length, stay in the L2 cache.
 BLOCK = 8192
@@ -89,7 +89,7 @@ class Univariate(Density, Operation):
         self.let, self.terms, self.partials, self.support, self.demand = let, terms, partials, support, demand
         # What would make the value infinite or nan is looked for only if the value is that.
         self.shown = frozenset(shown)
-        supported = names_in(support) & {*arguments} if support else set()
+        supported = arguments_in(support, let) & {*arguments} if support else set()
         self.support_is_shown = supported <= self.shown
         # What is nan is not in the support either, and is refused when that is looked at.
         self.late = self.shown | {name for name in supported if arguments[name][1] is not_nan}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import comb, factorial, inf, log1p
+from math import comb, factorial, inf, log, log1p
 from typing import Any
 
 import numpy as np
@@ -109,18 +109,39 @@ def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
 
 def log_rising(special: Any, x: Any, y: Any) -> Any:
     """``gammaln(x + y) - gammaln(x)`` without cancellation."""
-    far = np.minimum(x, x + y) >= _ASYMPTOTIC
-    # The beta function with y + 1, so that y = 0 is nothing special.
-    near = special.gammaln(y + 1.0) - special.betaln(x, y + 1.0) - np.log(x + y)
-    if not np.any(far):
-        return near
-    p, q = np.where(far, x, _ASYMPTOTIC), np.where(far, y, 1.0)
-    series = (p - 0.5) * np.log1p(q / p) + q * (np.log(p + q) - 1.0) + _gammaln_tail(p + q) - _gammaln_tail(p)
-    return np.where(far, series, near)
+    x, y = (np.asarray(v)[()] for v in (x, y))  # no Python floats, which raise where arrays have infinities
+    near = np.minimum(x, x + y) < _ASYMPTOTIC
+    if not np.any(near):
+        return _log_rising_far(x, y)
+    start = np.where(near, x, 1.0)
+    steps = sum(np.log1p(y / (start + k)) for k in range(int(_ASYMPTOTIC)))
+    return _log_rising_far(np.where(near, x + _ASYMPTOTIC, x), y) - np.where(near, steps, 0.0)
 
 
-def _gammaln_tail(x: Any) -> Any:
-    return polynomial(x**-2.0, _STIRLING) / x
+def log_rising_of_numbers(x: float, y: float) -> float:
+    """`log_rising` of Python floats; anything unusual is left to the arrays."""
+    if not (0.0 < x < inf and 0.0 < x + y < inf):
+        raise ArithmeticError
+    total = 0.0
+    while min(x, x + y) < _ASYMPTOTIC:
+        total -= log1p(y / x)
+        x += 1.0
+    return total + float(_log_rising_far(x, y))
+
+
+def _log_rising_far(x: Any, y: Any) -> Any:
+    # Stirling's series at x + y and at x: of the difference of the tails, a**m - b**m is a - b times the sum of all products of
+    # m - 1 of them.
+    a, b = 1.0 / (x + y), 1.0 / x
+    powers, rest, tail = 1.0, 1.0, _STIRLING[0]
+    for d in _STIRLING[1:]:
+        for _ in range(2):
+            rest = rest * b
+            powers = powers * a + rest
+        tail = tail + d * powers
+    if type(x) is float:
+        return (x - 0.5) * log1p(y / x) + y * (log(x + y) - 1.0) - y * a * b * tail
+    return (x - 0.5) * np.log1p(y / x) + y * (np.log(x + y) - 1.0) - y * a * b * tail
 
 
 # Shared parts.

@@ -114,7 +114,8 @@ falling_factorial = row("falling_factorial", ("g * r * zeta_difference(1.0, x - 
     ((5.5, 2.0), (7.5, 3.25), (3.0, 0.0)),
     10.0, domain=_FACTORIAL, ufunc=_lazy(lambda s, x, y: s.poch(x - y + 1.0, y)))
 log_rising_factorial = row("log_rising_factorial", ("g * zeta_difference(1.0, x, y)", "g * digamma(x + y)"),
-    "Logarithm of the rising factorial ``gamma(x + y) / gamma(x)``", None, "log(gamma(x + y) / gamma(x))",
+    "Logarithm of the rising factorial ``gamma(x + y) / gamma(x)``", shape_derivatives.log_rising_of_numbers,
+    "log(gamma(x + y) / gamma(x))",
     ((5.5, 2.0), (0.5, 3.25), (1e8, 2.0)), 0.335664, domain="x > 0, x + y > 0, y > -1",
     ufunc=_lazy(shape_derivatives.log_rising))
 log_falling_factorial = row("log_falling_factorial", ("g * zeta_difference(1.0, x - y + 1.0, y)", "g * digamma(x - y + 1.0)"),
