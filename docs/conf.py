@@ -20,7 +20,7 @@ author = "The varmat developers"
 version = release = installed_version("varmat")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "coverage_table.md"]
 html_theme = "alabaster"
 html_theme_options = {"description": "Exact gradients of NumPy code", "page_width": "64rem"}
 autodoc_default_options = {"members": False}
