@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 # Elements of a block that stays in the cache from one step to the next.
-BLOCK = 1 << 15
+BLOCK = 1 << 17
 
 
 def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
