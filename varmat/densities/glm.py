@@ -28,8 +28,6 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 BLOCK_BYTES = 512 * 1024
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
 MOST_ROWS = 4000
-# Its exponential is finite, and one more still another number.
-MOST_EXPONENT = 700.0
 # Counts up to which log factorials are taken from a table.
 TABLE = 4096
 
@@ -374,7 +372,7 @@ def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset
     >>> vm.gradient(lambda beta: vm.bernoulli_logit_glm_lpmf(y, X, 0.0, beta), np.zeros(2))
     array([-1., -1.])
     """
-    value, other = 0.0, np.empty(one_pass.rows)
+    value, first, second = 0.0, np.empty(one_pass.rows), np.empty(one_pass.rows)
     # With half the sign there is one multiplication less: -t = (1/2 - y) (2 eta).
     half_sign, twice = 0.5 - y, 2.0 * alpha
 
@@ -382,19 +380,21 @@ def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset
         nonlocal value
         if alpha.__class__ is not float or alpha != 0.0:
             t += part(twice, here)
-        t *= part(half_sign, here)
-        work = other[: len(t)]
-        if np.maximum.reduce(t) < MOST_EXPONENT:
-            np.exp(t, t)
-            value -= float(total(np.log1p(t, work)))
-            np.add(t, 1.0, work)
+        sign = part(half_sign, here)
+        t *= sign
+        e, other = first[: len(t)], second[: len(t)]
+        np.exp(t, e)
+        share = float(total(np.log1p(e, other)))
+        if not share < math.inf:  # an exponential overflows
+            np.exp(-np.abs(t), e)
+            share = float(total(np.maximum(t, 0.0)) + total(np.log1p(e)))
+            np.add(e, 1.0, other)
+            e[:] = np.where(t > 0.0, 1.0, e)
         else:
-            e = np.exp(-np.abs(t))
-            value -= float(total(np.maximum(t, 0.0)) + total(np.log1p(e)))
-            np.add(e, 1.0, work)
-            t[:] = np.where(t > 0.0, 1.0, e)
-        np.divide(t, work, t)
-        t *= part(half_sign, here)
+            np.add(e, 1.0, other)
+        value -= share
+        np.divide(e, other, t)
+        t *= sign
 
     one_pass.beta = 2.0 * one_pass.beta
     one_pass.run(weigh)
