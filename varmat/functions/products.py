@@ -26,7 +26,7 @@ from varmat.functions.constant import named
 from varmat.functions.reduction_names import check_arguments, delivered
 from varmat.functions.reductions import add_reduce
 
-__all__ = ["dot_product", "multiply"]
+__all__ = ["dot_product", "kron", "multiply"]
 
 
 # --- the matrix product ---
@@ -745,6 +745,18 @@ def multiply_tangent(r: Any, a: Any, b: Any) -> Any:
     if not np.ndim(a) or not np.ndim(b):
         return lambda t: t * b, lambda t: a * t
     return matmul_tangent(r, a, b)
+
+
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: `numpy.kron`, under the name that others have too.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.kron(vm.var([1.0, 2.0]), [3.0, 4.0])
+    VarMat([3., 4., 6., 8.])
+    """
+    return _kron(a, b)
 
 
 def dot_product(a: Any, b: Any) -> Any:

@@ -22,8 +22,10 @@ from varmat.core.variables import Var, VarMat, new
 
 __all__ = [
     "dot_self",
+    "mean",
     "norm1",
     "norm2",
+    "prod",
     "sd",
     "variance",
 ]
