@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import environment  # noqa: F401 - before NumPy
 import numpy as np
+from matrices_by_hand import warm
 
 import varmat as vm
 
@@ -42,18 +43,8 @@ def normal_by_hand(y: Any, mu: float, sigma: float) -> tuple[float, tuple[float,
     return value, (float(np.add.reduce(z)) / sigma, (squares - y.size) / sigma)
 
 
-WARM: dict[Any, Any] = {}
-
-
-def warm(n: int) -> list[Any]:
-    """Buffers that are there already."""
-    if n not in WARM:
-        WARM[n] = [np.empty(n) for _ in range(4)]
-    return WARM[n]  # type: ignore[no-any-return]
-
-
 def normal_arrays_by_hand(y: Any, mu: Any, sigma: Any) -> tuple[float, tuple[Any, Any, Any]]:
-    z, in_y, in_mu, in_sigma = warm(y.size)
+    z, in_y, in_mu, in_sigma = (warm(name, y.size) for name in ("z", "y", "mu", "sigma"))
     np.subtract(y, mu, z)
     np.divide(z, sigma, z)
     np.log(sigma, in_sigma)

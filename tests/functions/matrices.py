@@ -6,6 +6,7 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
+import pytest
 import stan
 
 import varmat as vm
@@ -101,3 +102,12 @@ def symmetric(f: Any) -> Any:
 def lower_triangular(f: Any) -> Any:
     """The function of the lower triangle of its argument."""
     return lambda a: f(np.tril(a))
+
+
+def refuses(f: Any, args: Any, error: type[Exception], message: str) -> None:
+    """Demand the refusal of data and of a variable, with nothing recorded."""
+    with vm.nested() as tape:
+        for given in (args, (vm.var(args[0]), *args[1:])):
+            with pytest.raises(error, match=message):
+                f(*given)
+        assert not tape

@@ -107,7 +107,7 @@ class Elementwise:
     def namespace(self, scalar: bool = False) -> dict[str, Any]:
         """The functions that the expressions name: `math`-like ones for scalars, NumPy's and SciPy's for everything else."""
         names = set().union(*map(names_in, self.partials))
-        return {name: _scalar_function(name) if scalar else _array_function(name) for name in names}
+        return {name: for_scalars(name) if scalar else for_arrays(name) for name in names}
 
     def pushes(self) -> list[Any]:
         """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
@@ -183,7 +183,8 @@ class Elementwise:
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
 
 
-def _scalar_function(name: str) -> Any:
+def for_scalars(name: str) -> Any:
+    """The function of floats that a name in an expression means."""
     row = ROWS.get(name)
     if isinstance(row, Elementwise):
         return row.scalar
@@ -192,7 +193,8 @@ def _scalar_function(name: str) -> Any:
     return getattr(math, name)
 
 
-def _array_function(name: str) -> Any:
+def for_arrays(name: str) -> Any:
+    """The function of arrays, and of variables, that a name in an expression means."""
     row = ROWS.get(name)
     if row is not None:  # its ufunc, which dispatches, if it is a true one
         return row.ufunc if isinstance(row.ufunc, np.ufunc) else row

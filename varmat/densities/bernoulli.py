@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from varmat.core.errors import Domain, finite, nonnegative
-from varmat.densities.density import not_nan
+from varmat.core.errors import finite, nonnegative
+from varmat.densities.density import not_nan, probability
 from varmat.densities.univariate import univariate
 
 __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
-
-probability = Domain("in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1))
 
 bernoulli_lpmf = univariate(
     "bernoulli_lpmf", "Bernoulli distribution",

@@ -23,6 +23,7 @@ A density of one variable is a row of a table instead: see `varmat.densities.uni
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from typing import Any, NoReturn
@@ -32,6 +33,9 @@ from varmat.core.operation import is_differentiable, operation
 
 # In Stan's words; on floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x)
+probability = Domain("in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1))
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 Arguments = dict[str, tuple[str, Domain]]
 

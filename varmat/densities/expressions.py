@@ -10,13 +10,13 @@ wanted results need is computed, once.
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from varmat.core.elementwise import ROWS
+from varmat.core.elementwise import for_arrays, for_scalars
+from varmat.core.rules import function_of
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|"}
 _COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
@@ -197,22 +197,9 @@ def total(x: Any) -> Any:
     return sum(x.tolist()) if x.size < 32 else np.add.reduce(x)
 
 
-def namespace(functions: Iterable[str]) -> dict[str, Any]:
-    """The functions for arrays, which are also those for variables, and for floats."""
-    names: dict[str, Any] = {"total": total, "smallest": np.minimum.reduce, "largest": np.maximum.reduce}
-    for name in functions:
-        row = ROWS.get(name)
-        names[name] = getattr(np, name) if row is None else row.ufunc if isinstance(row.ufunc, np.ufunc) else row
-        names[f"{name}_scalar"] = getattr(math, name, None) if row is None else row.scalar
-    return names
-
-
-def compiled(parameters: Iterable[str], statements: list[str], functions: Iterable[str], **others: Any) -> Any:
+def compiled(parameters: Iterable[str], statements: list[str], functions: Iterable[str], **others: Any) -> tuple[Any, Any]:
     """The function of these statements, and the same in IEEE arithmetic, for arguments where Python's floats raise."""
-    source = f"def density({', '.join(parameters)}):\n    " + "\n    ".join(statements)
-    code = compile(source, f"<density: {statements[-1]}>", "exec")
-    quick = namespace(functions) | others
-    exact = {**quick, **{f"{name}_scalar": quick[name] for name in functions}}
-    for names in (quick, exact):
-        exec(code, names)
-    return quick["density"], exact["density"]
+    arrays = {name: for_arrays(name) for name in functions}
+    shared = {"total": total, "smallest": np.minimum.reduce, "largest": np.maximum.reduce} | arrays | others
+    quick, exact = ({f"{name}_scalar": of(name) for name in arrays} for of in (for_scalars, arrays.get))
+    return tuple(function_of(", ".join(parameters), statements, shared | scalars) for scalars in (quick, exact))

@@ -16,6 +16,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
+from varmat.densities.domains import TOLERANCE
 from varmat.functions.exponentials import logsumexp
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
@@ -24,8 +25,6 @@ __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 TINY = float(np.finfo(float).tiny)
 # Each state is reached from each other one with at least this probability: then what underflows counts for nothing later on.
 CONNECTED = 1e-150
-# How far a sum of probabilities may be from one, as in Stan.
-TOLERANCE = 1e-8
 # Chains are cut if they are at least as long, and have no more states than this: measured.
 LONG, FEW = 50, 32
 _sums_to_one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
-from varmat.densities.density import not_nan
+from varmat.densities.density import not_nan, probability
 from varmat.functions.exponentials import logsumexp
 
 __all__ = ["log_mix"]
 
-_in_unit_interval = Domain("in the interval [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0))
 
 
 def log_mix(theta: Any, *log_densities: Any) -> Any:
@@ -77,7 +76,7 @@ def log_mix(theta: Any, *log_densities: Any) -> Any:
 def _check(theta: Any, **log_densities: Any) -> None:
     for name, x in log_densities.items():
         not_nan.check("log_mix", name, x)
-    _in_unit_interval.check("log_mix", "theta", theta)
+    probability.check("log_mix", "theta", theta)
 
 
 def _ratio(x: Any, total: Any) -> Any:

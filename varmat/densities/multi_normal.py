@@ -18,7 +18,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
 from varmat.densities.domains import ZERO, Scalar, factor_of, lower_factor, symmetric_matrix
 from varmat.functions.lapack import half_diagonal, inverse_triangle, lower_outer, triangle_mask, triangular_solve
 from varmat.functions.solves import inner, inverse_spd, solve_triangular, symmetric
@@ -34,7 +34,6 @@ __all__ = [
 
 LOG_TWO = math.log(2.0)
 HALF_LOG_PI = 0.5 * math.log(math.pi)
-HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 total = np.add.reduce
 

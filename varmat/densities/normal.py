@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from varmat.core.errors import finite, positive
-from varmat.densities.density import not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
 from varmat.densities.univariate import univariate
 
 __all__ = ["normal_lpdf", "std_normal_lpdf"]
-
-HALF_LOG_TWO_PI = 0.9189385332046727
 
 # (With sigma = inf the value is -inf, as in Stan.)
 normal_lpdf = univariate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from varmat.core.errors import finite, positive_finite
-from varmat.densities.density import not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
 from varmat.densities.univariate import univariate
 
 __all__ = ["chi_square_lpdf", "exponential_lpdf", "gamma_lpdf", "inv_gamma_lpdf", "lognormal_lpdf", "weibull_lpdf"]
@@ -20,7 +20,7 @@ lognormal_lpdf = univariate(
     y=VARIABLE, mu=("Location parameter", finite), sigma=SCALE,
     support="y > 0.0", shown=("y", "mu"),
     let={"log_y": "log(y)", "inv": "1.0 / sigma", "z": "(log_y - mu) * inv", "s": "z * inv"},
-    terms=("-log(sigma)", "-log_y", "-0.5 * z * z", "-0.9189385332046727"),
+    terms=("-log(sigma)", "-log_y", "-0.5 * z * z", f"-{HALF_LOG_TWO_PI}"),
     partials={"y": "-(1.0 + s) / y", "mu": "s", "sigma": "s * z - inv"},
     reference="-log(y * sigma) - ((log(y) - mu) / sigma)**2 / 2 - log(2 * pi) / 2",
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],

@@ -23,6 +23,7 @@ import inspect
 import math
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -257,8 +258,8 @@ class Univariate(Density, Operation):
                     x._take(np.broadcast_to(c, x._val.shape))
                 continue
             if p is None:  # given away in an earlier reverse pass
-                _, values, shape, use = saved
-                p = self._evaluate(values, shape, use)[1][i]
+                partials[:] = self._evaluate(*saved[1:])[1]
+                p = partials[i]
             if g == 1.0:
                 partials[i] = None
             else:
@@ -276,12 +277,15 @@ class Univariate(Density, Operation):
         inside = plain(r) != -math.inf or self._in_support([plain(v) for v in values])
 
         def directional(name: str) -> Any:
+            # Once for all directions.
+            partial = cache(lambda: self._pushes[name](*values)[0])
+
             def push(t: Any) -> Any:
                 if name in self.discrete:
                     self.refuse_variable(name)
                 if not inside or not size:
                     return 0.0
-                rate = self._pushes[name](*values)[0] * t
+                rate = partial() * t
                 shape = np.shape(rate)
                 return (np.sum(rate) if shape else rate) * (size // math.prod(shape))
 

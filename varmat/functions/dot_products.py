@@ -11,6 +11,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import broadcastable
 from varmat.functions.reductions import dot_self, norm2
 from varmat.functions.solves import column
 
@@ -22,15 +23,6 @@ __all__ = [
     "rows_dot_self",
     "squared_distance",
 ]
-
-
-def broadcastable(*shapes: tuple[int, ...]) -> bool:
-    """Whether arrays of these shapes go together."""
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        return False
-    return True
 
 
 # --- rows and columns ---

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
-from varmat.core.errors import ShapeError, check_square
+from varmat.core.errors import check_square
 from varmat.core.operation import as_operand, is_differentiable, operation
+from varmat.functions.checks import check_matrix
 from varmat.functions.lapack import (
     check_symmetric,
     cholesky_adjoint,
@@ -58,11 +59,6 @@ def _tolerance(values: Any, n: int) -> Any:
     """Below which differences of eigenvalues or singular values of an n x n matrix are rounding errors."""
     largest = np.max(np.abs(plain(values)), axis=-1, initial=0.0)
     return n * np.finfo(float).eps * largest[..., None]
-
-
-def _check_matrix(function: str, a: Any) -> None:
-    if np.ndim(a) < 2:
-        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must be a matrix (or a stack of them)!")
 
 
 @operation(np.linalg.cholesky, operands="a", stacked=True)
@@ -439,7 +435,7 @@ def svd_vh_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
 @implements(np.linalg.svd)
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     a = as_operand(a, "svd: a")
-    _check_matrix("svd", a)
+    check_matrix("svd", "a", a)
     if hermitian:
         check_square("svd", "a", np.shape(a))
         a = symmetric(a)
@@ -470,7 +466,7 @@ def singular_values(a: Any) -> Any:
            [0., 0.]])
     """
     a = as_operand(a, "singular_values: a")
-    _check_matrix("singular_values", a)
+    check_matrix("singular_values", "a", a)
     return svd_vh(a, False)[1] if is_differentiable(a) else np.linalg.svdvals(a)
 
 
@@ -535,7 +531,7 @@ def svd_V(a: Any) -> Any:  # noqa: N802 - Stan's name
 
 def _thin_svd(function: str, a: Any) -> Any:
     a = as_operand(a, f"{function}: a")
-    _check_matrix(function, a)
+    check_matrix(function, "a", a)
     u, s, vt = svd_vh(a, False)
     return u, s, vt.mT
 
@@ -611,7 +607,7 @@ def solve_right(b: Any, u: Any) -> Any:
 @implements(np.linalg.qr)
 def _qr(a: Any, mode: str = "reduced") -> Any:
     a = as_operand(a, "qr: a")
-    _check_matrix("qr", a)
+    check_matrix("qr", "a", a)
     if mode not in ("reduced", "r", "complete"):
         raise TypeError(f"qr: mode is {mode!r}, but must be 'reduced', 'complete' or 'r' for a result that has a derivative!")
     q, u = _reduced(a)
@@ -653,7 +649,7 @@ def _padded(u: Any, m: int) -> Any:
 def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
     """Stan's decomposition, whose R has no negative element on the diagonal."""
     a = as_operand(a, f"{function}: a")
-    _check_matrix(function, a)
+    check_matrix(function, "a", a)
     q, u = _reduced(a)
     signs = np.where(np.diagonal(plain(u), axis1=-2, axis2=-1) < 0.0, -1.0, 1.0)
     positive = signs[..., :, None] * u

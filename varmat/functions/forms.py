@@ -14,7 +14,7 @@ from varmat.core.elementwise import ROWS
 from varmat.core.errors import ShapeError, check_square
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.variables import unbroadcast
-from varmat.functions.dot_products import broadcastable
+from varmat.functions.checks import broadcastable, check_matrix
 from varmat.functions.lapack import check_symmetric, lower_triangle
 from varmat.functions.matrix_functions import expm, expm_reverse, expm_tangent
 from varmat.functions.products import matmul_reverse
@@ -46,12 +46,6 @@ minus = ROWS["negative"]
 
 
 # --- what is refused ---
-
-
-def check_matrix(function: str, name: str, x: Any) -> None:
-    """Raise `ShapeError` unless `x` is a matrix or a stack of them."""
-    if np.ndim(x) < 2:
-        raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be a matrix (or a stack of them)!")
 
 
 def _check_diagonal(function: str, v: Any, m: Any, axis: int) -> None:

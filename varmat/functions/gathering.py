@@ -18,6 +18,7 @@ from varmat.core.errors import ShapeError, check_square, nonnegative, not_nan
 from varmat.core.matvar import MatVar, object_array, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import ARRAYS, Var
+from varmat.functions.checks import check_matrix
 
 __all__ = [
     "add_diag",
@@ -506,8 +507,7 @@ def add_diag(m: Any, d: Any) -> Any:
            [0., 2.]])
     """
     shape = np.shape(m)
-    if len(shape) < 2:
-        raise ShapeError(f"add_diag: m has shape {shape}, but must be a matrix (or a stack of them)!")
+    check_matrix("add_diag", "m", m)
     if np.shape(d) not in ((), shape[-2:][:1] if shape[-2] <= shape[-1] else shape[-1:]):
         raise ShapeError(f"add_diag: d has shape {np.shape(d)}, but must be a scalar or have shape ({min(shape[-2:])},)!")
     result = np.array(m)

@@ -9,6 +9,7 @@ import numpy as np
 from varmat.core.dispatch import implements, plain
 from varmat.core.errors import ShapeError, check_square
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_matrix
 from varmat.functions.solves import column, symmetric, uncolumn
 
 __all__ = ["generalized_inverse"]
@@ -45,8 +46,7 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     array([[ 0.12],
            [-0.16]])
     """
-    if a.ndim < 2:
-        raise ShapeError(f"pinv: a has shape {a.shape}, but must be a matrix (or a stack of them)!")
+    check_matrix("pinv", "a", a)
     return np.array(np.linalg.pinv(a, **_cutoffs(rcond, rtol)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from varmat.core.dispatch import implements, plain
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import check_matrix
 from varmat.functions.factorisations import singular_values
 
 __all__: list[str] = []
@@ -173,8 +174,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """`numpy.linalg.matrix_norm`: norms of the matrices in the last two axes."""
     x = as_operand(x, "matrix_norm: x")
-    if np.ndim(x) < 2:
-        raise ShapeError(f"matrix_norm: x has shape {np.shape(x)}, but must be a matrix (or a stack of them)!")
+    check_matrix("matrix_norm", "x", x)
     return _matrix_norm("matrix_norm", x, ord, (np.ndim(x) - 2, np.ndim(x) - 1), keepdims)
 
 
@@ -185,8 +185,7 @@ def cond(x: Any, p: Any = None) -> Any:
     A singular matrix has no condition number in the norms other than 2 and -2: its inverse is refused.
     """
     x = as_operand(x, "cond: x")
-    if np.ndim(x) < 2:
-        raise ShapeError(f"cond: x has shape {np.shape(x)}, but must be a matrix (or a stack of them)!")
+    check_matrix("cond", "x", x)
     if p in (None, 2, -2):
         s = singular_values(x)
         return _extreme(s, -2) / _extreme(s, 2) if p == -2 else _extreme(s, 2) / _extreme(s, -2)

@@ -42,7 +42,7 @@ class Layout:
         self._given = given
         # Worked out once: for each parameter its index, the shape to be given to what is found there, and its transform.
         self._entries: list[tuple[str, Any, Shape | None, Transform | None]] = []
-        self._steps: dict[str, Step] = {}
+        steps: dict[str, Step] = {}
         start = 0
         for name, transform in self.parameters.items():
             self._check(name, transform)
@@ -51,9 +51,11 @@ class Layout:
             self._entries.append((name, where, shape if len(shape) > 1 else None, None if type(transform) is Real else transform))
             simple = step(transform, where)
             if simple is not None:
-                self._steps[name] = simple
+                steps[name] = simple
             start += size
         self.size = start
+        self._simple, self._steps = tuple(steps), tuple(steps.values())
+        self._bounded = any(each.sign for each in self._steps)
 
     def _check(self, name: str, transform: Any) -> None:
         if not isinstance(transform, Transform):
@@ -73,9 +75,9 @@ class Layout:
         total: Any = 0.0
         together: dict[str, Any] = {}
         if self._steps and type(q) in ARRAYS:
-            *results, term = read_off(q, list(self._steps.values()))
-            together = dict(zip(self._steps, results, strict=True))
-            if jacobian and any(each.sign for each in self._steps.values()):
+            *results, term = read_off(q, self._steps)
+            together = dict(zip(self._simple, results, strict=True))
+            if jacobian and self._bounded:
                 total = term
         for name, where, shape, transform in self._entries:
             if name in together:
