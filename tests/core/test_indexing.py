@@ -500,3 +500,172 @@ def test_a_variable_does_not_go_into_plain_data() -> None:
     with vm.nested(), pytest.raises(TypeError, match="its derivative would be lost"):
         data += vm.var(np.ones(3))
     np.testing.assert_array_equal(data, np.zeros(3))
+
+
+# --- elements, one after the other ---
+
+
+@st.composite
+def writes(draw: Any) -> tuple[tuple[int, ...], list[tuple[Any, int]]]:
+    """A shape, and elements of it to be written, with what: an element of another array (or a number, below 0)."""
+    shape = draw(st.sampled_from([(4,), (2, 3)]))
+    places = [st.integers(-n, n - 1) for n in shape]
+    index = places[0] if len(shape) == 1 else st.tuples(*places)
+    return shape, draw(st.lists(st.tuples(index, st.integers(-2, 4)), min_size=1, max_size=12))
+
+
+@given(writes(), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_writing_elements(case: Any, through_view: bool, interrupted: bool) -> None:
+    shape, steps = case
+
+    def program(x: Any) -> Any:
+        y = np.copy(np.reshape(x, -1)[: np.prod(shape)].reshape(shape))
+        target = y[::-1] if through_view else y
+        read = 0.0
+        for i, (index, source) in enumerate(steps):
+            target[index] = float(source) if source < 0 else x[source]
+            if interrupted and i % 3 == 1:
+                read = read + y * 2.0
+        return y + read
+
+    expect_moves(program, np.arange(1.0, 7.0))
+
+
+def test_elements_written_in_a_row_are_one_entry() -> None:
+    with vm.nested() as tape:
+        x, v = vm.var(VECTOR), vm.var(2.0)
+        y = np.copy(x)
+        count = len(tape)
+        for i in range(4):
+            y[i] = v
+            y[i] = 7
+        y[1] = v
+        assert len(tape) == count + 1 == len(tape.assignments) + count
+        np.copy(x)[0] = v
+        y[2] = v
+        assert len(tape) == count + 4
+        total = np.sum(y * [1.0, 10.0, 100.0, 1000.0])
+        for _ in range(2):
+            total.grad()
+            assert v.adj == 110.0
+            np.testing.assert_array_equal(x.adj, 0.0)
+            np.testing.assert_array_equal(y.val, [7.0, 2.0, 2.0, 7.0])
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_elements_written_over_values_that_are_used(seen: bool) -> None:
+    """Also where nothing depends on the values afterwards."""
+    with vm.nested():
+        x, v = vm.var(VECTOR), vm.var(2.0)
+        y = x * 1.0
+        total = np.sum(y * y)
+        y[0], y[1], y[0] = v, 5.0, v * 3.0
+        total = total + np.sum(y) if seen else total
+        total.grad()
+        np.testing.assert_array_equal(x.adj, 2 * VECTOR + ([0, 0, 1, 1] if seen else 0.0))
+        assert v.adj == (3.0 if seen else 0.0)
+        np.testing.assert_array_equal(y.val, [6.0, 5.0, 2.0, 5.0])
+
+
+def test_indices_and_data_may_change_after_the_assignment() -> None:
+    with vm.nested():
+        x = vm.var(VECTOR)
+        y = x * 1.0
+        place, places, piece = np.array(1), [0, 2], np.ones(2)
+        y[place] = x[0]
+        y[places] = piece
+        y[2:] = piece
+        place[...], places[0], piece[:] = 3, 1, -1.0
+        assigned = y.val
+        for _ in range(2):
+            np.sum(y * y).grad()
+            np.testing.assert_array_equal(x.adj, [6.0, 0.0, 0.0, 0.0])
+            np.testing.assert_array_equal(y.val, assigned)
+
+
+def test_a_function_that_assigns_something_from_outside_is_refused() -> None:
+    with vm.nested():
+        outer = vm.var(2.0)
+
+        def f(theta: Any) -> Any:
+            y = theta * 1.0
+            y[0] = theta[1]
+            y[1] = outer
+            return np.sum(y)
+
+        with pytest.raises(vm.TapeError, match=r"uses a Var of shape \(\) from outside"):
+            vm.gradient(f, VECTOR)
+
+
+# --- what is assigned to itself ---
+
+
+def test_in_place_operators_on_parts_record_one_assignment() -> None:
+    with vm.nested() as tape:
+        x = vm.var(MATRIX)
+        y = np.copy(x)
+        count = len(tape)
+        for index in (0, np.s_[1:], np.s_[:, ::-2], np.s_[...], np.s_[-1, 1:], (1,), np.int64(2), np.s_[:, None]):
+            y[index] += 1.0
+            count += 2
+            assert len(tape) == count
+            y[index] = y[index]
+            assert len(tape) == count
+        y[1:][0] *= x[0]
+        assert len(tape) == count + 2
+
+
+BESIDE: dict[str, tuple[Any, Any]] = {
+    "shifted": (np.s_[1:3], np.s_[:2]),
+    "reversed": (np.s_[::-1], np.s_[:]),
+    "another row": (0, 1),
+    "broadcast over rows": (True, 1),
+    "the same in a tuple of one": ((True,), 1),
+    "a row over all": (np.s_[:], 1),
+    "as a gather": ([0, 1, 2], np.s_[:3]),
+}
+
+
+@pytest.mark.parametrize(("to", "what"), BESIDE.values(), ids=BESIDE)
+def test_parts_that_are_not_the_same(to: Any, what: Any) -> None:
+    def program(x: Any) -> Any:
+        y = np.copy(x)
+        y[to] = y[what]
+        return y
+
+    expect_moves(program, np.arange(1.0, 10.0).reshape(3, 3))
+    with vm.nested() as tape:
+        y = vm.var(np.eye(3))
+        part = y[what]
+        y[to] = part
+        assert len(tape) == 1
+
+
+SLICES = st.tuples(*[st.sampled_from([None, 0, 1, 2, -1, -2]) for _ in range(2)], st.sampled_from([None, 1, 2, -1])).map(
+    lambda bounds: slice(*bounds)
+)
+PARTS = st.one_of(SLICES, st.just(np.s_[...]), st.tuples(SLICES), SLICES.map(lambda i: (i, None)), st.just(np.s_[::-1, None]))
+
+
+@given(st.lists(st.tuples(PARTS, PARTS, st.integers(0, 4), st.booleans()), min_size=1, max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_views_assigned_to_where_they_are(steps: Any) -> None:
+    """Parts taken from an array, which is changed in between or not, and assigned to the same or to other places."""
+
+    def program(x: Any) -> Any:
+        y = np.copy(x)
+        for first, second, change, same in steps:
+            part = y[first]
+            if change == 1:
+                y[1] = x[0] * 3.0
+            elif change == 2:
+                part += 1.0
+            elif change == 3:
+                y[1:] = x[:-1]
+            elif change == 4:
+                y = y[::-1]
+            y[first if same else second] = part if same or part.shape == y[second].shape else 2.0
+        return y + 0.0
+
+    expect_moves(program, VECTOR)

@@ -1,11 +1,15 @@
 """Variables: making them, what they refuse, and the promise that arrays taken from them never change."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varmat as vm
+from varmat.core import rules
 from varmat.core.arena import LARGE
 from varmat.core.tape import current_tape
 
@@ -122,6 +126,52 @@ def test_contributions_through_views_add_up(n):
     expected[:, 1:] += 3.0
     expected[:, 2:] += 1.0
     np.testing.assert_array_equal(x.adj, expected)
+
+
+DATA = np.linspace(0.5, 1.5, LARGE + 10)
+# An expression of `x` of as many elements, and its gradient.
+OVERLAPPING = {
+    "later part first": (lambda x: x[1:] * x[:-1], lambda x: shifted(x[:-1], 1) + shifted(x[1:], 0)),
+    "earlier part first": (lambda x: x[:-3] * x[3:], lambda x: shifted(x[:-3], 3) + shifted(x[3:], 0)),
+    "a part and others": (lambda x: vm.fma(x[:-2], 3.0 * x[1:-1], x[2:]), lambda x: shifted(1.0, 2) + products(x)),
+    "added to a product of itself": (lambda x: vm.fma(x, DATA, x), lambda x: DATA + 1.0),
+    "the same mirrored": (lambda x: vm.fma(DATA, x, x), lambda x: DATA + 1.0),
+    "of itself with itself": (lambda x: vm.fma(x, x, x), lambda x: 2.0 * x + 1.0),
+    "a part alone": (lambda x: np.exp(x[2:]), lambda x: shifted(np.exp(x[2:]), 2)),
+    "a part with data": (lambda x: x[2:] / DATA[2:], lambda x: shifted(1.0 / DATA[2:], 2)),
+    "all of it as a part": (lambda x: np.arctan2(x, x.reshape(-1)), lambda x: 0.0 * x),
+}
+
+
+def shifted(values, start):
+    """Values from a place on, zeros elsewhere."""
+    result = np.zeros(DATA.size)
+    result[start : start + (np.size(values) if np.ndim(values) else DATA.size)] = values
+    return result
+
+
+def products(x):
+    return shifted(3.0 * x[1:-1], 0) + shifted(3.0 * x[:-2], 1)
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+@pytest.mark.parametrize(("f", "expected"), OVERLAPPING.values(), ids=OVERLAPPING)
+def test_large_operands_that_overlap(f, expected, leaf, monkeypatch):
+    """A block of the contribution to one operand is not written over that to another."""
+    monkeypatch.setattr(rules, "BLOCK", 1000)
+    x = np.linspace(2.0, 3.0, DATA.size)
+    g = vm.gradient(lambda x: np.sum(f(x if leaf else x * 1.0)), x)
+    np.testing.assert_allclose(g, expected(x), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("n", [10, LARGE + 10])
+def test_a_gradient_of_parts_is_freed_at_once(n):
+    gc.disable()
+    try:
+        left = weakref.ref(vm.gradient(lambda x: np.sum(x[1:] * 2.0) + np.sum(x.reshape(2, -1).T), np.ones(n)))
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 # The promise: an array that the user has taken never changes because of what is recorded, swept or recovered later.

@@ -34,7 +34,7 @@ def state():
 
 
 def big(x):
-    return np.sum(np.exp(np.sin(np.broadcast_to(x, (10_000,)) + 0.0)))
+    return np.sum(np.exp(np.sin(np.broadcast_to(x, (40_000,)) + 0.0)))
 
 
 @every_functional
@@ -74,7 +74,7 @@ def test_blocks_are_used_again():
     lambda x: np.sum(x.reshape(2, -1).T * 3.0), lambda x: np.sum(x + np.sum(x)),
 ])
 def test_large_results_share_memory_with_nobody(f):
-    x = np.linspace(0.0, 1.0, 20_000)
+    x = np.linspace(0.0, 1.0, 40_000)
     original = x.copy()
     value, gradient = vm.value_and_grad(f)(x)
     copy = gradient.copy()
@@ -173,7 +173,7 @@ def test_three_scopes_deep_with_exceptions():
             z = vm.var(3.0)
             w = z * z
             with pytest.raises(ZeroDivisionError), vm.nested():
-                np.sum(np.exp(vm.var(np.ones(20_000)))) / (1 // 0)
+                np.sum(np.exp(vm.var(np.ones(40_000)))) / (1 // 0)
             assert vm.gradient(lambda t: t**3, 2.0) == 12.0
             with pytest.raises(vm.DomainError):
                 vm.gradient(lambda s: vm.normal_lpdf(0.0, 0.0, s), -1.0)
@@ -196,7 +196,7 @@ def test_eight_threads():
         f, x = functions[k], points[k]
         return [
             vm.value_and_grad(f)(x)[1], vm.hessian_times_vector(f, x, np.ones(200)), vm.jvp(f, (x,), (x,))[1],
-            vm.vjp(f, x)[1](2.0)[0], vm.gradient(lambda z: np.sum(np.exp(z) * z), np.linspace(0.0, 0.1 * k, 20_000)),
+            vm.vjp(f, x)[1](2.0)[0], vm.gradient(lambda z: np.sum(np.exp(z) * z), np.linspace(0.0, 0.1 * k, 40_000)),
         ]
 
     serial = [work(k) for k in range(8)]
@@ -220,14 +220,14 @@ def test_eight_threads():
 
 
 def test_a_pullback_gives_its_memory_back():
-    x = np.linspace(0.0, 1.0, 20_000)
+    x = np.linspace(0.0, 1.0, 40_000)
     before = state()
     _, pullback = vm.vjp(lambda x: np.exp(x) * x, x)
     assert state() == before
     expected = np.exp(x) * (1 + x)
     for _ in range(3):
         vm.gradient(lambda x: np.sum(np.exp(x)), x + 1)
-        np.testing.assert_allclose(pullback(np.ones(20_000))[0], expected, rtol=1e-14)
+        np.testing.assert_allclose(pullback(np.ones(40_000))[0], expected, rtol=1e-14)
     del pullback
     gc.collect()
     assert state() == before

@@ -197,7 +197,7 @@ def test_atleast_of_several_is_a_tuple() -> None:
         assert (a.shape, b.shape) == ((1, 1), (1, 4))
 
 
-@pytest.mark.parametrize("shape", [(100, 100), (200, 100)])
+@pytest.mark.parametrize("shape", [(200, 200), (400, 100)])
 def test_large_views(shape: tuple[int, int]) -> None:
     """Adjoints of large variables may be shared with those of results, in another layout, until they are written to."""
     assert np.prod(shape) > LARGE
@@ -213,7 +213,7 @@ def test_large_views(shape: tuple[int, int]) -> None:
 
 def test_transposed_large_adjoints_meet_a_view() -> None:
     """Two read-only transposed contributions, then one through a reshape."""
-    a = np.arange(10_000.0).reshape(100, 100)
+    a = np.arange(40_000.0).reshape(200, 200)
     with vm.nested():
         x = vm.var(a)
         y = x + 0.0

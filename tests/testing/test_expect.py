@@ -370,7 +370,7 @@ RIGHT = [
     (lambda x, y: (x * y, np.exp(x), 2.0, x), (A, 1.5)),
     (lambda a, b, c, d, e: a * b + c * d * e, (0.1, A, B, M, 2.0)),
     (lambda x: np.shape(x), (A,)),
-    (np.multiply, (np.linspace(0.5, 2.0, 10_000), 0.5)),
+    (np.multiply, (np.linspace(0.5, 2.0, 40_000), 0.5)),
     (lambda x: np.where(x > 0.0, np.log(np.where(x > 0.0, x, 1.0)), x), (np.array([-1.0, 1e-300, 0.5]),)),
 ]
 

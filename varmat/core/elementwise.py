@@ -351,14 +351,11 @@ def _install_operator(row: Elementwise, name: str) -> None:
         return self
 
     # Compiling the operators takes longer than importing the rest, so it waits for the first use of each.
-    def install() -> None:
-        for prefix, methods in zip(("", "r"), row.operators, strict=True):
-            for kind, method in methods.items():
-                setattr(kind, f"__{prefix}{name}__", method)
-
     def first_use(method: str) -> Any:
         def operator(self: Any, other: Any) -> Any:
-            install()
+            for prefix, methods in zip(("", "r"), row.operators, strict=True):
+                for kind, function in methods.items():
+                    setattr(kind, f"__{prefix}{name}__", function)
             return getattr(self, method)(other)
 
         return operator

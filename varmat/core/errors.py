@@ -79,9 +79,3 @@ nonnegative = Domain("nonnegative", lambda x: x >= 0)
 finite = Domain("finite", lambda x: abs(x) < math.inf)
 positive_finite = Domain("positive finite", lambda x: (x > 0) & (x < math.inf))
 not_nan = Domain("a number", lambda x: ~np.isnan(x))
-
-
-def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
-    """Raise `ShapeError` unless `shape` is that of a square matrix or a stack of them."""
-    if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of them)!")

@@ -129,13 +129,13 @@ class Operation:
         self.stacked = stacked
         self.native = native
         self.points: tuple[Any, ...] = ()
-        self._reverse: Any = None
+        self.reverse_rule: Any = None
         self._tangent: Any = None
-        self.rule = Rule(self.name, self.chain)
+        self.rule = Rule(self.name, self.chain, self)
 
     def reverse(self, rule: Any) -> Any:
         """Decorator: the reverse rule."""
-        self._reverse = rule
+        self.reverse_rule = rule
         return rule
 
     def tangent(self, rule: Any) -> Any:
@@ -160,7 +160,7 @@ class Operation:
                 return self._general(args, settings)
         values = [x._val if type(x) in VARIABLES else x for x in args]
         if self.domains:
-            self._check(values)
+            self.check(values)
         if self.wants_workspace and tape is not None:
             val = self.function(*values, **settings, workspace=tape.top.workspace)
         else:
@@ -187,7 +187,8 @@ class Operation:
             raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.signature}") from None
         return tuple(bound.pop(name) for name in self.operands), bound
 
-    def _check(self, values: Any) -> None:
+    def check(self, values: Any) -> None:
+        """Refuse plain values outside their domains."""
         for name, value in zip(self.operands, values, strict=True):
             if name in self.domains:
                 title, domain = self.domains[name]
@@ -222,7 +223,7 @@ class Operation:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
-        parts = self._reverse(g, result._val, *values, **settings)
+        parts = self.reverse_rule(g, result._val, *values, **settings)
         if type(parts) is not tuple:
             parts = (parts,)
         for x, part in zip(operands, parts, strict=True):

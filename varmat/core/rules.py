@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from varmat.core.tape import Rule
-from varmat.core.variables import Var, VarMat, adjoint_space
+from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
 
 OPERANDS = ("x", "y", "z", "w")
 # Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in the L2 cache, were not faster.
 BLOCK = 1 << 18
-_IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
+IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 
 
 def names_in(expression: str) -> set[str]:
@@ -47,16 +47,16 @@ def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             before, operand = through_out(node.operand)
             return [*before, f"negative({operand}, out)"]
-        if not isinstance(node, ast.BinOp) or type(node.op) not in _IN_PLACE:
+        if not isinstance(node, ast.BinOp) or type(node.op) not in IN_PLACE:
             return [f"copyto(out, {ast.unparse(node)})"]
         before, left = through_out(node.left)
         right = ast.unparse(node.right)
         if not before:
             before, right = through_out(node.right)
-        return [*before, f"{_IN_PLACE[type(node.op)]}({left}, {right}, out)"]
+        return [*before, f"{IN_PLACE[type(node.op)]}({left}, {right}, out)"]
 
     def through_out(node: ast.expr) -> tuple[list[str], str]:
-        arithmetic = isinstance(node, ast.UnaryOp) or (isinstance(node, ast.BinOp) and type(node.op) in _IN_PLACE)
+        arithmetic = isinstance(node, ast.UnaryOp) or (isinstance(node, ast.BinOp) and type(node.op) in IN_PLACE)
         return (write(node), "out") if arithmetic and not is_number(node) else ([], ast.unparse(node))
 
     return write(ast.parse(expression, mode="eval").body)
@@ -70,7 +70,7 @@ def elementwise_rule(row: Any, variable: tuple[bool, ...], kind: str) -> Rule:
         rule.chain = compile_rule(row, variable)
         rule.chain(*entry)
 
-    rule = Rule(row.name, first)
+    rule = Rule(row.name, first, row)
     return rule
 
 
@@ -124,7 +124,7 @@ def _large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     small = _array_rule(row, variable)
     arity = row.arity
     parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
-    namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", "negative", *_IN_PLACE.values())}}
+    namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())}}
 
     def writing(numbers: frozenset[str]) -> list[Any]:
         write = [function_of(parameters, in_place(p, numbers), namespace) for p in row.partials]
@@ -153,18 +153,16 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
     if uniform:
         g = g.flat[0]
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) else x for x in (g, *values, out._val)]
+    wanted = [(x, *rule) for x, rule in zip(operands, rules, strict=True) if rule is not None]
     work: list[Any] = []
-    for x, rule in zip(operands, rules, strict=True):
-        if rule is not None:
-            *functions, identity = rule
-            if identity:
-                x._add(out._adj)
-                continue
-            first = type(x) is not Var and x._adj is None
-            if first:
+    for x, write, push, identity in wanted:
+        if not identity:
+            # Views may overlap: where several operands contribute, a block of one must not be written over that of another.
+            first = type(x) is not Var and x._adj is None and (type(x) is not LargeView or len(wanted) == 1)
+            if first and type(x) is not LargeView:
                 x._adj = adjoint_space(x)
             target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
-            work.append([x, *functions, target, first, 0.0])
+            work.append([x, write, push, target, first, 0.0])
     for start in range(0, out._val.size, BLOCK):
         block = slice(start, start + BLOCK)
         arguments = [x[block] if isinstance(x, np.ndarray) else x for x in flat]
@@ -181,3 +179,5 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
     for x, _, _, target, _, total in work:
         if target is None:
             x._take(total)
+    for x in [x for x, *_, identity in wanted if identity]:  # after the others, which may write to the same adjoint first
+        x._add(out._adj)

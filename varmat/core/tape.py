@@ -48,9 +48,11 @@ class Tape(list[Any]):
         Id of an array of a workspace -> the memory beside it for adjoints.
     swept : bool
         Whether adjoints may be there from an earlier reverse pass.
+    watch : callable, optional
+        Called with a variable whose plain value is looked at, for recordings that are to be made only once.
     """
 
-    __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "swept", "top")
+    __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "swept", "top", "watch")
 
     def __init__(self, arena: Arena, parent: Tape | None = None) -> None:
         self.top: Any = self
@@ -62,6 +64,7 @@ class Tape(list[Any]):
         self.assignments: list[Any] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = False
+        self.watch: Callable[[Any], None] | None = None
 
     def chain(self) -> list[Tape]:
         """This tape and those of the scopes around it, innermost first."""
@@ -124,14 +127,15 @@ ALWAYS = _Always()
 
 
 class Rule:
-    """What stands on the tape for an operation: its name, and what the reverse pass does with an entry of it."""
+    """What stands on the tape for an operation: its name, what the reverse pass does with an entry of it, and the operation."""
 
     # One class for all operations: the loop of the reverse pass is specialised for the types it sees.
-    __slots__ = ("chain", "name")
+    __slots__ = ("chain", "name", "op")
 
-    def __init__(self, name: str, chain: Callable[[Any, Any, Any], None]) -> None:
+    def __init__(self, name: str, chain: Callable[[Any, Any, Any], None], op: Any = None) -> None:
         self.name = name
         self.chain = chain
+        self.op = op
 
 
 _thread = threading.local()

@@ -62,6 +62,8 @@ class Variable(ArrayMethods):
 
     @property
     def _plain(self) -> Any:
+        if self._tape.watch is not None:
+            self._tape.watch(self)
         return self._val
 
     def grad(self, variables: Any = None) -> Any:
@@ -120,9 +122,7 @@ class Var(Variable):
     shape = ()
     size = 1
 
-    @property
-    def val(self) -> float:
-        return self._val  # type: ignore[no-any-return]
+    val = Variable._plain
 
     @property
     def adj(self) -> float:
@@ -169,7 +169,7 @@ class VarMat(Container, Variable):
 
     @property
     def val(self) -> np.ndarray:
-        copy = np.array(self._val)
+        copy = np.array(self._plain)
         copy.flags.writeable = False
         return copy
 
@@ -209,8 +209,9 @@ class VarMat(Container, Variable):
 
     def _add(self, c: Any) -> None:
         if self._adj is None and c.shape == self._val.shape:
-            # The adjoint of a result is final when its rule runs, so a large one is shared, read-only, instead of copied.
-            c = c.view() if c.size > LARGE else np.array(c, order="C")
+            # The adjoint of a result is final when its rule runs, so a large one is shared, read-only, instead of copied. So is one
+            # that is the same number everywhere, with which products take a short way.
+            c = c.view() if c.size > LARGE or 0 in c.strides else np.array(c, order="C")
             if c.base is not None:
                 c.flags.writeable = False
         self._take(c)
@@ -247,15 +248,15 @@ def adjoint_space(x: Any) -> Any:
 class Borrowed(VarMat):
     """A large leaf that reads the caller's own array, until something is assigned into it."""
 
-    __slots__ = ("_views",)
-    _views: list[View]
+    __slots__ = ()
 
     def own(self) -> None:
         """Take a copy of the values, for this variable and all views of it."""
         if not self._val.flags.writeable:
             self._val = self._val.copy()
-            for view in self._views:
-                view._val = view._how(view._parent._val)
+            for view in self._tape.kept:
+                if isinstance(view, View) and view._root is self:
+                    view._val = view._how(view._parent._val)
 
 
 class View(VarMat):
@@ -310,7 +311,7 @@ def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
     view._tape = parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
     if type(root) is Borrowed:
-        root._views.append(view)
+        root._tape.kept.append(view)  # not in the root: a cycle would hold the adjoint until the collector comes
     return view  # type: ignore[no-any-return]
 
 
@@ -335,13 +336,14 @@ def make_leaf(val: Any, tape: Tape) -> Any:
 
 def borrow_leaf(x: Any, tape: Tape) -> Any:
     """A leaf for a functional: a large array is read where it lies instead of being copied first."""
+    if type(x) is np.ndarray and x.dtype is FLOAT64 and 0 < x.size <= LARGE and x.ndim:
+        return make_leaf(x.copy(), tape)
     if type(x) is np.ndarray and x.size > LARGE and x.dtype == FLOAT64 and x.flags.c_contiguous:
         leaf = new(Borrowed)
         leaf._val = x.view()
         leaf._val.flags.writeable = False
         leaf._adj = None
         leaf._tape = tape
-        leaf._views = []
         tape.leaves.append(leaf)
         return leaf
     x = data(x, "var: the argument")

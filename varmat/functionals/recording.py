@@ -87,7 +87,7 @@ def check_closed(function: str, tape: Tape) -> None:
                 if operand._tape is not tape:
                     raise lost(function, operand)
             elif kind is tuple or kind is list or kind is Assignment:
-                for item in (operand.source,) if kind is Assignment else operand:
+                for item in (source for _, source, _ in operand) if kind is Assignment else operand:
                     if type(item) in VARIABLES and item._tape is not tape:
                         raise lost(function, item)
 

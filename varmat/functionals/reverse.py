@@ -74,7 +74,7 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
     """Value and gradients with respect to some arguments; without detours for plain arrays and floats."""
     positions = argnums if type(argnums) is tuple else (argnums,)
     for i in positions:
-        if not (type(i) is int and 0 <= i < len(args) and _is_plain(args[i])) or len({*positions}) < len(positions):
+        if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len({*positions}) < len(positions):
             return _of_structures(name, f, argnums, args, kwargs)
     collecting = gc.isenabled()  # as in `recording`
     gc.disable()
@@ -101,7 +101,8 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
             gc.enable()
 
 
-def _is_plain(x: Any) -> bool:
+def is_plain(x: Any) -> bool:
+    """Whether an argument needs no conversion: a float, or an array of them."""
     return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 
 
@@ -125,7 +126,7 @@ def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> t
 
 
 def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> tuple[float, Any]:
-    chosen = _positions(name, argnums, len(args))
+    chosen = positions_of(name, argnums, len(args))
     given, variables = list(args), {}
     for i in chosen:
         given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape)
@@ -136,7 +137,7 @@ def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, t
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
-def _positions(name: str, argnums: Any, count: int) -> list[int]:
+def positions_of(name: str, argnums: Any, count: int) -> list[int]:
     positions = []
     for i in argnums if isinstance(argnums, tuple) else (argnums,):
         if not isinstance(i, (int, np.integer)):

@@ -1,4 +1,4 @@
-"""Checks of shapes that functions of several families share."""
+"""Checks that functions of several families share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ import numpy as np
 from varmat.core.errors import ShapeError
 
 __all__: list[str] = []
+
+
+def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
+    """Raise `ShapeError` unless `shape` is that of a square matrix or a stack of them."""
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of them)!")
 
 
 def check_matrix(function: str, name: str, x: Any) -> None:

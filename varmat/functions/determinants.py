@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import check_square
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_square
 from varmat.functions.lapack import (
     LU,
     check_symmetric,

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
-from varmat.core.errors import check_square
 from varmat.core.operation import as_operand, is_differentiable, operation
-from varmat.functions.checks import check_matrix
+from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.lapack import (
     check_symmetric,
     cholesky_adjoint,

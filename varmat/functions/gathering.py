@@ -14,11 +14,11 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.lib.stride_tricks import sliding_window_view
 
 from varmat.core import dispatch
-from varmat.core.errors import ShapeError, check_square, nonnegative, not_nan
+from varmat.core.errors import ShapeError, nonnegative, not_nan
 from varmat.core.matvar import MatVar, object_array, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import ARRAYS, Var
-from varmat.functions.checks import check_matrix
+from varmat.functions.checks import check_matrix, check_square
 
 __all__ = [
     "add_diag",

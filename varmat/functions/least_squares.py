@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
-from varmat.core.errors import ShapeError, check_square
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_matrix
+from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.solves import column, symmetric, uncolumn
 
 __all__ = ["generalized_inverse"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
-from varmat.core.errors import check_square
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import check_square
 
 __all__ = ["expm", "matrix_exp", "matrix_power"]
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import implements
-from varmat.core.errors import DomainError, ShapeError, check_square
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_square
 from varmat.functions.lapack import (
     LU,
     MatrixError,

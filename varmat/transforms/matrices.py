@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, DomainError, ShapeError, check_square, positive
+from varmat.core.errors import Domain, DomainError, ShapeError, positive
 from varmat.core.operation import Saved, operation
+from varmat.functions.checks import check_square
 from varmat.functions.lapack import cholesky_factor, triangle_mask
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
