@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.functionals import jacobians
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -40,15 +41,19 @@ TALL = np.concatenate([np.diag(np.cos(X)), X[0] * np.eye(3) + np.outer(X, [1.0, 
     (lambda x: np.ones(2) * np.sum(x), np.empty(0), np.empty((2, 0))),
     (lambda x: x[:0], X, np.empty((0, 3))),
 ])
-def test_jacobian(f, x, expected):
+@pytest.mark.parametrize("forward", [False, True], ids=["sweeps", "directions"])
+def test_jacobian(f, x, expected, forward, monkeypatch):
+    monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_: forward)
     got = vm.jacobian(f, x)
     np.testing.assert_allclose(got, expected, rtol=1e-14, atol=1e-15)
     assert np.shape(got) == np.shape(expected)
     assert type(got) is float or (got.base is None and got.flags.c_contiguous)
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["sweeps", "directions"])
-def test_structures(many):
+@pytest.mark.parametrize("forward", [False, True], ids=["sweeps", "directions"])
+@pytest.mark.parametrize("many", [False, True])
+def test_structures(many, forward, monkeypatch):
+    monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_: forward)
     point = {"a": 2.0, "b": [X]}
 
     def f(p, k, *, scale):
@@ -65,7 +70,9 @@ def test_structures(many):
     np.testing.assert_array_equal(third["b"][0], np.zeros(3))
 
 
-def test_operations_without_a_forward_rule_are_swept():
+def test_operations_without_a_forward_rule_are_swept(monkeypatch):
+    monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_: True)
+
     @vm.operation()
     def own_cube(x):
         return x**3
@@ -91,16 +98,40 @@ def test_operations_without_a_forward_rule_are_swept():
     np.testing.assert_allclose(vm.jacobian(by_callback, X), np.concatenate([np.diag(2 * X), np.eye(3)]), rtol=1e-14)
 
 
-def test_both_ways_agree():
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(3, 2))
+def rotated(x):
+    """Slices, joins, gathers and assignments, for which the two ways have rules of their own."""
+    y = np.concatenate([x[1:], x[:1] * 2.0])
+    y[0] = np.sum(x)
+    return np.stack([y, np.exp(y[::-1])])[:, [0, 0, 2]]
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.exp(np.sin(x)) * np.sum(x * x), lambda x: np.linalg.inv(x @ x.T + np.eye(3)), lambda x: rotated(x[:, 0]),
+    lambda x: np.tanh(np.cumsum(x, axis=0)) ** 3, lambda x: (vm.normal_lpdf(x[:, 0], x[:, 1], 1.5), x.T),
+])
+def test_both_ways_agree(f, monkeypatch):
+    x = np.random.default_rng(2).normal(size=(3, 2))
+    found = []
+    for forward in (False, True):
+        monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_, forward=forward: forward)
+        found.append(vm.jacobian(f, x))
+    for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in found), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("outputs", "inputs", "calls"), [(64, 64, 2), (4, 4, 1), (2, 64, 1), (64, 2, 2), (1, 1, 1), (256, 256, 2)])
+def test_the_way_is_chosen(outputs, inputs, calls):
+    """One evaluation if it is swept, another one for all directions."""
+    w = np.random.default_rng(2).normal(size=(outputs, inputs)) / inputs
+    x, count = np.linspace(-1.0, 1.0, inputs), 0
 
     def f(x):
-        return np.exp(np.sin(x)) * np.sum(x * x)
+        nonlocal count
+        count += 1
+        return np.tanh(w @ x)
 
-    wide_way = vm.jacobian(f, x)
-    tall_way = vm.jacobian(lambda x: np.concatenate([f(x), f(x)]), x)
-    np.testing.assert_allclose(np.concatenate([wide_way, wide_way]), tall_way, rtol=1e-13)
+    np.testing.assert_allclose(vm.jacobian(f, x), w * (1.0 - np.tanh(w @ x) ** 2)[:, None], rtol=1e-10, atol=1e-15)
+    assert count == calls
 
 
 def test_refusals():

@@ -111,6 +111,24 @@ def test_the_matrix_is_exactly_symmetric_and_close_points_lose_no_digits(name: s
     assert worst_error(getattr(vm, name), covariances(STATIONARY[name]), [x[:3], x[3:5], 1.3, SCALES]) < 1e-13
 
 
+@pytest.mark.parametrize("n", [99, 130])
+@pytest.mark.parametrize("name", STATIONARY)
+def test_differences_are_exact_on_both_sides_of_the_switch_to_products(name: str, n: int) -> None:
+    x = 1e6 + np.cos(np.arange(1.0 * n))
+    k = getattr(vm, name)(x, 1.3, 0.8)
+    np.testing.assert_array_equal(k, k.T)
+    np.testing.assert_array_equal(np.diagonal(k), 1.3 * 1.3)
+    np.testing.assert_allclose(k[:20, :20], getattr(vm, name)(x[:20], 1.3, 0.8), rtol=1e-15)
+
+
+def test_points_given_as_other_than_arrays_of_floats() -> None:
+    expected = vm.value_and_grad(lambda s: np.sum(vm.gp_exp_quad_cov(np.array([0.0, 2.0, 3.0]), s, 0.8)))(1.3)
+    for x in ([0, 2, 3], np.array([0, 2, 3]), (0.0, 2.0, 3.0), np.array([0, 2, 3], np.float32)):
+        assert vm.value_and_grad(lambda s, x=x: np.sum(vm.gp_exp_quad_cov(x, s, 0.8)))(1.3) == expected
+    with pytest.raises(TypeError, match="gp_exp_quad_cov: x is a masked array"):
+        vm.gp_exp_quad_cov(np.ma.masked_array([0.0, 1.0], [True, False]), 1.3, 0.8)
+
+
 def test_far_points_underflow_quietly() -> None:
     (k,), (x, sigma, scale) = gradients(vm.gp_exp_quad_cov, [np.array([0.0, 1e6]), 1.3, 0.8], [np.array([[0.0, 1.0], [1.0, 0.0]])])
     np.testing.assert_array_equal(k, [[1.3 * 1.3, 0.0], [0.0, 1.3 * 1.3]])

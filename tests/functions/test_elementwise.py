@@ -22,7 +22,8 @@ from varmat.core.rules import OPERANDS
 from varmat.functions.elementwise import CONSTANT_OPERANDS
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
-NAMES = sorted(ROWS)
+# The helper of power is tested with it.
+NAMES = sorted(ROWS.keys() - {"power_below"})
 FREE = {name: [i for i in range(ROWS[name].arity) if i not in CONSTANT_OPERANDS.get(name, {})] for name in NAMES}
 EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 1e300, 800.0, -800.0, math.inf, -math.inf, math.nan)
 
@@ -270,6 +271,66 @@ def test_convention(function: Any, point: tuple[float, ...], expected: tuple[flo
     with np.errstate(all="ignore"):
         for i, slope in enumerate(expected):
             np.testing.assert_array_equal(function(*(vm.Dual(x, 1.0) if i == j else x for j, x in enumerate(point))).tan, slope)
+
+
+WHOLE = [*range(-8, 0), *range(1, 9)]
+# The last ones are where the power or its derivative leaves the range of floats.
+BASES = [*EDGES, *(sign * base for sign in (1.0, -1.0) for base in (3e-39, 2e38, 1e-51, 1e51, 1e-103, 1e102, 1e-155, 1e155))]
+
+
+@pytest.mark.parametrize("n", WHOLE)
+def test_powers_of_constant_whole_numbers(n: int) -> None:
+    large = np.resize(BASES, 2 * LARGE + 5)
+    with np.errstate(all="ignore"):
+        value, slope = np.power(large, float(n)), n * np.power(large, n - 1.0)
+    ways = [lambda x: x**n, lambda x: x ** float(n), lambda x: np.power(x, n), lambda x: x ** np.float64(n)]
+    ways += [lambda x: np.float_power(x, n), lambda x: x ** np.int64(n)]
+    for count in (len(BASES), large.size):
+        for way in ways:
+            r, (d,) = reverse(way, large[:count])
+            for got, true in ((r, value[:count]), (d, slope[:count])):
+                np.testing.assert_allclose(got, true, rtol=3e-15, atol=1e-307)
+                number = ~np.isnan(true)
+                np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(true[number]))
+    for i, x in enumerate(BASES):
+        for way in ways:
+            r, (d,) = reverse(way, x)
+            np.testing.assert_allclose([r, d], [value[i], slope[i]], rtol=3e-15, atol=1e-307)
+
+
+def test_constant_powers_are_products() -> None:
+    x = np.array([-1.5, 0.7])
+    for n in WHOLE:
+        with vm.nested() as tape:
+            for value in (x, 1.5):
+                _ = vm.var(value) ** n, np.power(vm.var(value), float(n))
+            assert len(tape) == 4
+            assert "power" not in {rule.name for rule, *_ in tape}
+    with vm.nested() as tape, np.errstate(invalid="ignore"):
+        _ = vm.var(x) ** 2.5, vm.var(x) ** 9, vm.var(x) ** vm.var(3.0), 3 ** vm.var(x), vm.var(x) ** np.array([2, 3])
+        assert [rule.name for rule, *_ in tape] == ["power"] * 5
+    second = vm.hessian(lambda x: np.sum(x**3 + x**-2), x)
+    np.testing.assert_allclose(second, np.diag(6.0 * x + 6.0 / x**4), rtol=1e-14)
+    expect_ad(lambda x: x**5, x)
+    expect_ad_matvar(lambda x: x**-3, x)
+
+
+@pytest.mark.parametrize("y", [2.5, 0.3, -0.5, -1.7, 40.0, 1e-3, 9, 1.0 + 2.0**-40, INF])
+@pytest.mark.parametrize("count", [10, 1000, 2 * LARGE + 5])
+def test_derivative_of_a_power_comes_from_the_power_where_that_is_safe(y: float, count: int) -> None:
+    safe = np.linspace(0.01, 3.0, count)
+    for edge in (None, *EDGES, 1e-200, 1e200):
+        x = safe.copy()
+        if edge is not None:
+            x[3] = edge
+        with np.errstate(all="ignore"):
+            expected = y * np.power(x, y - 1.0)
+        # What is expected is itself off by the rounding of y - 1, times the logarithm of x.
+        np.testing.assert_allclose(reverse(lambda x: x**y, x)[1][0], expected, rtol=1e-13)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose((vm.Dual(x, np.ones(count)) ** y).tan, expected, rtol=1e-13)
+    second = vm.hessp(lambda x: np.sum(x**y))(safe, np.ones(count)) if y != INF else 0.0
+    np.testing.assert_allclose(second, y * (y - 1.0) * safe ** (y - 2.0) if y != INF else 0.0, rtol=1e-13)
 
 
 def test_second_derivatives_of_power_where_the_exponent_is_zero() -> None:

@@ -28,7 +28,8 @@ def test_triangles_and_transposes(shape: tuple[int, ...]) -> None:
     for k in (0, -1):
         assert_array_equal(lapack.tril(x, k), np.tril(x, k))
         assert_array_equal(lapack.clear_above(x.copy(), k), np.tril(x, k))
-    assert_array_equal(lapack.mirrored(lower.copy()), lower + np.tril(x, -1).mT)
+    for given in (lower, x):
+        assert_array_equal(lapack.mirrored(given.copy()), lower + np.tril(x, -1).mT)
     assert_allclose(lapack.to_triangle(x), folded(x), rtol=1e-15, atol=1e-15)
     assert_allclose(lapack.to_triangle(x, lower=False), folded(x).mT, rtol=1e-15, atol=1e-15)
     factor: Any = RNG.normal(size=shape[:-2]) if len(shape) > 2 else 3.0
@@ -55,6 +56,66 @@ def test_outer_products(shape: tuple[int, ...], factor: float) -> None:
             (lapack.lower_outer(x_, y_, factor), np.tril(expected)),
         ):
             assert_allclose(found, exact, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 64, 70])
+@pytest.mark.parametrize("factor", [1.0, -2.0])
+def test_outer_products_of_vectors(n: int, factor: float) -> None:
+    x, y = RNG.normal(size=n), RNG.normal(size=2 * n)[::-2]
+    expected = factor * x[:, None] * y
+    for found, exact in (
+        (lapack.outer(x, y, factor), expected),
+        (lapack.folded_outer(x, y, factor), folded(expected)),
+        (lapack.lower_outer(x, y, factor), np.tril(expected)),
+    ):
+        assert found.base is None
+        assert found.flags.c_contiguous
+        assert_allclose(found, exact, rtol=1e-15, atol=1e-15)
+    assert_array_equal(lapack.outer(x, y[:1], factor), factor * x[:, None] * y[:1])
+
+
+@pytest.mark.parametrize("n", [1, 3, 63, 64, 65, 130])
+@pytest.mark.parametrize("columns", [None, 0, 1, 5, 200])
+def test_solves_on_both_sides_of_a_block(n: int, columns: int | None) -> None:
+    """Of operands in any layout; the result is a new array in C order."""
+    a, b = np.eye(n) + RNG.normal(size=(n, n)) / (4.0 * n), RNG.normal(size=n if columns is None else (n, columns))
+    spd, vector = a @ a.T, columns is None
+    for b_ in (b, np.asfortranarray(b), np.repeat(b, 2, axis=0)[::2], b[::-1][::-1]):
+        for layout in (np.ascontiguousarray, np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2]):
+            lu, factor = lapack.lu_factor(layout(a)), lapack.cholesky_factor("f", layout(spd))
+            assert lu is not None
+            assert lu.lu.flags.c_contiguous
+            assert factor.flags.c_contiguous
+            for found, matrix in (
+                (lapack.lu_solve(lu, b_, vector), a),
+                (lapack.lu_solve(lu, b_, vector, trans=True), a.T),
+                (lapack.cholesky_solve(factor, b_, vector), spd),
+                (lapack.triangular_solve(layout(a), b_, True, vector=vector), np.tril(a)),
+                (lapack.triangular_solve(layout(a), b_, False, trans=True, vector=vector), np.triu(a).T),
+            ):
+                assert found.shape == b.shape
+                assert found.flags.c_contiguous
+                assert_allclose(matrix @ found, b, rtol=0, atol=1e-12)
+
+
+def test_logarithms_of_the_diagonal() -> None:
+    x = np.abs(RNG.normal(size=(2, 3, 5, 5))) + 0.1
+    assert_allclose(lapack.log_diagonal(x), np.log(np.einsum("...ii->...i", x)).sum(axis=-1), rtol=1e-14)
+    assert lapack.log_diagonal(x[0, 0]) == pytest.approx(lapack.log_diagonal(x)[0, 0], rel=1e-14)
+    assert lapack.log_diagonal(np.empty((0, 0))) == 0.0
+
+
+@pytest.mark.parametrize("n", [2, 64, 70])
+def test_symmetric_of_any_size(n: int) -> None:
+    """Squares that overflow are no reason to refuse, or to warn of."""
+    a = np.full((n, n), 1e200)
+    lapack.check_symmetric("f", a)
+    a[n - 1, 0] = -1e308
+    a[0, n - 1] = 1e308
+    with pytest.raises(vm.DomainError, match=r"f: a\[0, \d+\] is 1e\+308, but must be -1e\+308, as"):
+        lapack.check_symmetric("f", a)
+    lapack.check_symmetric("f", np.zeros((0, n, n)))
+    lapack.check_symmetric("f", np.full((2, n, n), 3.0)[..., ::-1, :])
 
 
 @pytest.mark.parametrize("n", [3, 70])

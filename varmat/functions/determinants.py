@@ -14,6 +14,7 @@ from varmat.functions.lapack import (
     cholesky_factor,
     half_diagonal,
     inverse_triangle,
+    log_diagonal,
     lu_det,
     lu_factor,
     lu_inverse,
@@ -68,7 +69,7 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     check_square("log_determinant_spd", "a", np.shape(a))
     check_symmetric("log_determinant_spd", a)
     factor = cholesky_factor("log_determinant_spd", a, workspace)
-    return Saved(2.0 * np.add.reduce(np.log(factor.diagonal(0, -2, -1)), axis=-1), factor=factor)
+    return Saved(2.0 * log_diagonal(factor), factor=factor)
 
 
 @log_determinant_spd.reverse

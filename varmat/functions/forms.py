@@ -15,7 +15,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.variables import unbroadcast
 from varmat.functions.checks import broadcastable, check_matrix, check_square
-from varmat.functions.lapack import check_symmetric, lower_triangle
+from varmat.functions.lapack import check_symmetric, lower_triangle, mirrored, product
 from varmat.functions.matrix_functions import expm, expm_reverse, expm_tangent
 from varmat.functions.products import matmul_reverse
 from varmat.functions.solves import check_system, column, inner, uncolumn
@@ -73,7 +73,7 @@ def _outer_square(g: Any, b: Any) -> Any:
 def _product(a: Any, b: Any, workspace: Any) -> Any:
     """``a @ b``, of two matrices in memory from a workspace, if there is one."""
     if a.ndim == b.ndim == 2 and workspace is not np.empty:
-        return np.matmul(a, b, out=workspace((len(a), b.shape[1])))
+        return a.dot(b, workspace((len(a), b.shape[1])))
     return a @ b
 
 
@@ -134,8 +134,8 @@ def quad_form(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 def quad_form_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
     if b.ndim == 1:
         return lambda: _outer_square(g, b), lambda: np.asarray(g)[..., None] * (ab + a.mT @ b)
-    bg = b @ g
-    return lambda: bg @ b.mT, lambda: _sum(ab @ g.mT, a.mT @ bg)
+    bg = product(b, g)
+    return lambda: product(bg, b.mT), lambda: _sum(product(ab, g.mT), product(a.mT, bg))
 
 
 @quad_form.tangent
@@ -181,8 +181,7 @@ def quad_form_sym(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     check_system("quad_form_sym", a, b)
     check_symmetric("quad_form_sym", a)
     ab = _product(a, b, workspace)
-    r = _transposed_times(b, ab)
-    return Saved(r if b.ndim == 1 else _times(0.5, r + r.mT), ab=ab)
+    return Saved(ab @ b if b.ndim == 1 else mirrored(_product(b.mT, ab, workspace)), ab=ab)
 
 
 @quad_form_sym.reverse
@@ -190,7 +189,7 @@ def quad_form_sym_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
     if b.ndim == 1:
         return lambda: _outer_square(g, b), lambda: np.asarray(g + g)[..., None] * ab
     s = g + g.mT
-    return lambda: _times(0.5, b @ s) @ b.mT, lambda: ab @ s
+    return lambda: product(_times(0.5, product(b, s)), b.mT), lambda: product(ab, s)
 
 
 @quad_form_sym.tangent

@@ -510,9 +510,11 @@ def add_diag(m: Any, d: Any) -> Any:
     check_matrix("add_diag", "m", m)
     if np.shape(d) not in ((), shape[-2:][:1] if shape[-2] <= shape[-1] else shape[-1:]):
         raise ShapeError(f"add_diag: d has shape {np.shape(d)}, but must be a scalar or have shape ({min(shape[-2:])},)!")
-    result = np.array(m)
-    places = np.arange(min(shape[-2:]))
-    result[..., places, places] += d
+    result = np.array(m, order="C")
+    rows, columns = shape[-2:]
+    # The elements of the diagonal are one row and one column apart.
+    end = min(rows, columns) * (columns + 1)
+    result.reshape(*shape[:-2], rows * columns)[..., : end : columns + 1] += d
     return result
 
 

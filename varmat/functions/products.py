@@ -65,7 +65,7 @@ def _repeated(vector: Any, shape: tuple[int, int], axis: int) -> Any:
     return np.ndarray(shape, FLOAT64, vector, 0, (8, 0) if axis else (0, 8))
 
 
-def _left(g: Any, a: Any, b: Any) -> Any:
+def left_factor(g: Any, a: Any, b: Any) -> Any:
     """The contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
     if a.ndim == b.ndim == 2:
         return _product(g, b.T)
@@ -76,7 +76,7 @@ def _left(g: Any, a: Any, b: Any) -> Any:
     return np.matmul(b, g[..., None])[..., 0]
 
 
-def _right(g: Any, a: Any, b: Any) -> Any:
+def right_factor(g: Any, a: Any, b: Any) -> Any:
     """The contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
     if a.ndim == b.ndim == 2:
         return _product(a.T, g)
@@ -126,7 +126,7 @@ def matmul(a: Any, b: Any) -> Any:
 
 @matmul.reverse
 def matmul_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
-    return lambda: _left(g, a, b), lambda: _right(g, a, b)
+    return lambda: left_factor(g, a, b), lambda: right_factor(g, a, b)
 
 
 @matmul.tangent
@@ -146,9 +146,9 @@ def _matmul_chain(result: Any, a: Any, b: Any) -> None:
         _scaled(b, g, x)
         return
     if x is not a:
-        a._take(_left(g, x, y))
+        a._take(left_factor(g, x, y))
     if y is not b:
-        b._take(_right(g, x, y))
+        b._take(right_factor(g, x, y))
 
 
 def _scaled(a: Any, g: float, other: Any) -> None:
@@ -159,7 +159,7 @@ def _scaled(a: Any, g: float, other: Any) -> None:
         a._take(g * other)
 
 
-_MATMUL = Rule("matmul", _matmul_chain)
+MATMUL = Rule("matmul", _matmul_chain)
 
 
 def _matmul(a: Any, b: Any) -> Any:
@@ -190,7 +190,7 @@ def _matmul(a: Any, b: Any) -> Any:
             result._tape = tape
     except ValueError:
         return matmul(a, b)  # says what does not fit
-    tape.append((_MATMUL, result, a, b))
+    tape.append((MATMUL, result, a, b))
     return result
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand, operation
 
@@ -79,30 +79,33 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> [round(slope, 6) for slope in slopes]
     [5.24, 0.5416, 0.5154, 2.952]
     """
-    b, a = (_coefficients(name, c) for name, c in (("b", b), ("a", a)))
+    b, a = _coefficients("b", b), _coefficients("a", a)
     x = as_operand(x, "lfilter: x")
-    axis = normalize_axis_index(axis, np.ndim(x))
-    order = max(np.size(a), np.size(b)) - 1
+    shape = () if type(x) is float else x.shape
+    axis, last = normalize_axis_index(axis, len(shape)), len(shape) - 1
+    order = max(a.shape[0], b.shape[0]) - 1
     if zi is None:
-        state = np.zeros((1,) * (np.ndim(x) - 1) + (order,))
+        state = np.zeros((1,) * last + (order,))
     else:
         state = as_operand(zi, "lfilter: zi")
-        _check_state(np.shape(state), np.shape(x), axis, order)
-        state = _moved(state, axis, -1)
-    x = _moved(x, axis, -1)
-    y, zf = recurrence(b, a, x, state)
-    y = _moved(y, -1, axis)
-    return y if zi is None else (y, _moved(zf, -1, axis))
+        _check_state(np.shape(state), shape, axis, order)
+    if axis == last:
+        y, zf = recurrence(b, a, x, state)
+    else:
+        state = state if zi is None else np.moveaxis(state, axis, -1)
+        y, zf = (np.moveaxis(each, -1, axis) for each in recurrence(b, a, np.moveaxis(x, axis, -1), state))
+    return y if zi is None else (y, zf)
 
 
 def _coefficients(name: str, c: Any) -> Any:
     c = as_operand(c, f"lfilter: {name}")
-    if not np.ndim(c):
-        c = np.reshape(c, (1,))
-    if np.ndim(c) > 1 or not np.size(c):
-        raise ShapeError(f"lfilter: {name} has shape {np.shape(c)}, but must be a vector that is not empty!")
-    if name == "a":
-        _nonzero.check("lfilter", "a[0]", float(plain(c)[0]))
+    if type(c) is float:
+        return np.array([c])
+    shape = c.shape
+    if not shape:
+        return np.reshape(c, (1,))
+    if len(shape) > 1 or not shape[0]:
+        raise ShapeError(f"lfilter: {name} has shape {shape}, but must be a vector that is not empty!")
     return c
 
 
@@ -114,37 +117,36 @@ def _check_state(shape: tuple[int, ...], of_x: tuple[int, ...], axis: int, order
         raise ShapeError(f"lfilter: zi has shape {shape}, but must have shape {expected}{alternative}!")
 
 
-def _moved(x: Any, source: int, destination: int) -> Any:
-    last = np.ndim(x) - 1
-    return x if {source, destination} <= {-1, last} else np.moveaxis(x, source, destination)
-
-
 def _padded(c: Any, length: int) -> Any:
     """Coefficients with zeros at the end."""
     return np.concatenate((c, np.zeros(length - np.size(c)))) if np.size(c) < length else c
 
 
-def _backwards(b: Any, a: Any, g: Any, future: Any = None) -> Any:
-    """The filter run from the end to the start; `future` is what its output would be after the end, the nearest first."""
-    from scipy.signal import lfilter as filtered
+@cache
+def _scipy_filter() -> Any:
+    from scipy.signal import lfilter
 
-    # With a second coefficient SciPy takes its recursive path, which is fast also for many series.
-    a = _padded(a, 2)
-    state = np.zeros((*g.shape[:-1], max(a.size, b.size) - 1))
-    if future is not None:
-        for lag in range(1, a.size):
-            state[..., :lag] -= a[lag] / a[0] * future[..., lag - 1 :: -1]
-    return filtered(b, a, g[..., ::-1], zi=state)[0][..., ::-1]
+    return lfilter
+
+
+def _backwards(a: Any, g: Any, future: Any) -> Any:
+    """The recursion run from the end to the start; `future` is what its output would be after the end, the nearest first."""
+    if future is None:
+        return _scipy_filter()(a[:1], a, g[..., ::-1])[..., ::-1]
+    state = np.zeros((*g.shape[:-1], a.size - 1))
+    for lag in range(1, a.size):
+        state[..., :lag] -= a[lag] / a[0] * future[..., lag - 1 :: -1]
+    return _scipy_filter()(a[:1], a, g[..., ::-1], zi=state)[0][..., ::-1]
 
 
 @operation()
 def recurrence(b: Any, a: Any, x: Any, zi: Any) -> Any:
     """Output and final state of the filter along the last axis."""
-    from scipy.signal import lfilter as filtered
-
+    if a[0] == 0.0:
+        _nonzero.check("lfilter", "a[0]", float(a[0]))
     if not x.size:
         return np.zeros(x.shape), np.array(np.broadcast_to(zi, (*x.shape[:-1], zi.shape[-1])))
-    return filtered(b, a, x, zi=zi)
+    return _scipy_filter()(b, a, x, zi=zi)
 
 
 # With g the adjoint of the output and s that of the final state, what enters the recurrence at the time t has the adjoint
@@ -156,7 +158,7 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
     if s is not None:
         w[..., length:] = s
     g = np.zeros(x.shape) if g is None else g
-    w[..., :length] = _backwards(a[:1], a, g, w[..., length:]) if a.size > 1 and x.size else g
+    w[..., :length] = _backwards(a, g, None if s is None else w[..., length:]) if a.size > 1 and x.size else g
 
     def correlations(z: Any, count: int) -> Any:
         """The sum of ``z[t] w[t + i]`` over all times and series, for every lag i."""
@@ -170,11 +172,20 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
     # The derivative of a[0] (y - ...) = ..., where only the states do not scale with the coefficients.
     def of_a() -> Any:
         c = -correlations(y, a.size)
-        c[0] += (np.sum(zi * w[..., :order]) - np.sum(zf * w[..., length:])) / a[0]
+        if order:
+            c[0] += np.add.reduce(zi * w[..., :order], axis=None) / a[0]
+        if s is not None:
+            c[0] -= np.add.reduce(zf * w[..., length:], axis=None) / a[0]
         return c
 
     def of_x() -> Any:
-        return _backwards(b / a[0], np.ones(1), w)[..., :length] if x.size else np.zeros(x.shape)
+        if b.size == 1 or not x.size:
+            return w[..., :length] * (b[0] / a[0])
+        if x.ndim == 1:
+            return np.correlate(w[: length + b.size - 1], b / a[0], "valid")
+        # With a second coefficient SciPy takes its recursive path, which is fast for many series.
+        filtered = _scipy_filter()(b / a[0], np.array([1.0, 0.0]), w[..., ::-1])
+        return filtered[..., ::-1][..., :length]
 
     return lambda: correlations(x, b.size), of_a, of_x, lambda: w[..., :order].copy()
 

@@ -89,18 +89,26 @@ def uncolumn(x: Any, vector: bool) -> Any:
     return x[..., 0] if vector else x
 
 
+def columns(x: Any, y: Any, vector: bool) -> tuple[Any, Any]:
+    """Vectors, or stacks of them, as they go into products of a column with a row: a single one as it is."""
+    return (x, y) if x.ndim == 1 else (column(x, vector), column(y, vector))
+
+
 def check_system(function: str, a: Any, b: Any, name: str = "b") -> None:
     """Raise `ShapeError` unless ``a x = b`` makes sense: `a` square (a stack), `b` a vector or a matrix (a stack)."""
-    check_square(function, "a", np.shape(a))
-    shape, n = np.shape(b), a.shape[-1]
+    square, shape = np.shape(a), np.shape(b)
+    if len(square) == 2 and square == shape[:1] * 2 and len(shape) < 3:
+        return
+    check_square(function, "a", square)
+    n = square[-1]
     rows = shape[-2:][0] if shape else None
     if rows != n:
         raise ShapeError(f"{function}: {name} has shape {shape}, but must have {n} rows, as a has!")
     try:
-        if len(shape) > 2 < a.ndim:
-            np.broadcast_shapes(a.shape[:-2], shape[:-2])
+        if len(shape) > 2 < len(square):
+            np.broadcast_shapes(square[:-2], shape[:-2])
     except ValueError:
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must go with a, of shape {a.shape}!") from None
+        raise ShapeError(f"{function}: {name} has shape {shape}, but must go with a, of shape {square}!") from None
 
 
 @operation(np.linalg.inv)
@@ -209,7 +217,7 @@ def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 def solve_reverse(g: Any, r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
     vector = b.ndim == 1
     z = lu_solve(factor, g, vector, trans=True) if factor else uncolumn(np.linalg.solve(a.mT, column(g, vector)), vector)
-    return lambda: outer(column(z, vector), column(r, vector), -1.0), lambda: z
+    return lambda: outer(*columns(z, r, vector), -1.0), lambda: z
 
 
 @solve.tangent
@@ -269,7 +277,7 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_d
 
 def _check_diagonal(function: str, a: Any, name: str = "a") -> None:
     diagonal = a.diagonal(0, -2, -1)
-    if not diagonal.all():
+    if np.count_nonzero(diagonal) < diagonal.size:
         index = np.argwhere(diagonal == 0)[0]
         raise MatrixError(f"{function}: {name}{place_of((*index, index[-1]))} is 0.0, but must be nonzero!")
 
@@ -286,7 +294,7 @@ def solve_triangular_reverse(g: Any, r: Any, a: Any, b: Any, lower: bool, trans:
     z = triangular_solve(a, g, lower, not transposed, unit_diagonal, vector=vector)
 
     def of_a() -> Any:
-        x, y = column(r, vector), column(z, vector)
+        x, y = columns(r, z, vector)
         c = lower_outer(x, y, -1.0) if transposed == lower else lower_outer(y, x, -1.0)
         c = c if lower else c.mT
         if unit_diagonal:
@@ -481,8 +489,7 @@ def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 def mdivide_left_spd_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any) -> Any:
     vector = b.ndim == 1
     z = cholesky_solve(factor, g, vector)
-
-    return lambda: folded_outer(column(z, vector), column(r, vector), -1.0), lambda: z
+    return lambda: folded_outer(*columns(z, r, vector), -1.0), lambda: z
 
 
 @mdivide_left_spd.tangent
