@@ -274,6 +274,33 @@ def test_a_discrete_observation_is_no_variable(f):
             f(y=y, X=X, alpha=0.25, beta=BETA, propto=True)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_shorter_way_gives_the_same(name):
+    """By name, the arguments go the way of every operation."""
+    f, *args = CASES[name]
+    variable = tuple(i for i in range(1 if f.support else 0, len(args)))
+    short = vm.value_and_grad(f, variable)(*args)
+    general = vm.value_and_grad(lambda *values: f(**dict(zip(f.arguments, values, strict=True))), variable)(*args)
+    assert short[0] == general[0]
+    for a, b in zip(short[1], general[1], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert f(*args) == f(**dict(zip(f.arguments, args, strict=True)))
+
+
+@pytest.mark.parametrize("name", ["all variable", "scalars", "bernoulli", "poisson"])
+def test_further_reverse_passes_give_the_same(name):
+    f, y, *args = CASES[name]
+    with vm.nested():
+        variables = [vm.var(x) for x in args]
+        density = f(y, *variables)
+        density.grad()
+        first = [np.array(x.adj) for x in variables]
+        for scale in (2.0, 1.0):
+            (scale * density).grad()
+            for x, g in zip(variables, first, strict=True):
+                np.testing.assert_array_equal(x.adj, scale * g)
+
+
 def test_gradients_are_new_arrays():
     big = np.random.default_rng(1).normal(size=(20_000, 2))
     y, alpha = big[:, 0].copy(), big[:, 1].copy()

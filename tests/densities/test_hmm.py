@@ -100,6 +100,116 @@ def test_agrees_with_fifty_digits(name):
     np.testing.assert_allclose(ours, slopes, rtol=1e-12, atol=1e-290)
 
 
+def stepped(log_omegas, gamma, rho):
+    """The marginal and its gradient by the forward and backward recursions, one time after the other."""
+    states, times = log_omegas.shape
+    k = range(states)
+    w = [[mp.exp(mp.mpf(float(x))) for x in column] for column in log_omegas.T]
+    gamma = [[mp.mpf(float(x)) for x in row] for row in gamma]
+    a, b = [[mp.mpf(float(rho[i])) * w[0][i] for i in k]], [[mp.mpf(1)] * states]
+    for t in range(1, times):
+        a.append([mp.fsum(a[-1][i] * gamma[i][j] for i in k) * w[t][j] for j in k])
+        later = [w[times - t][j] * b[-1][j] for j in k]
+        b.append([mp.fsum(gamma[i][j] * later[j] for j in k) for i in k])
+    b.reverse()
+    total = mp.fsum(a[-1])
+    in_gamma = [[mp.fsum(a[t - 1][i] * w[t][j] * b[t][j] for t in range(1, times)) / total for j in k] for i in k]
+    both = [[a[t][i] * b[t][i] / total for t in range(times)] for i in k]
+    parts = both, in_gamma, [w[0][i] * b[0][i] / total for i in k]
+    return float(mp.log(total)), [np.array(part, dtype=float) for part in parts]
+
+
+def with_rare_transitions(states, smallest):
+    gamma = chain(states, 1)[1]
+    gamma[0, -1], gamma[-1, 0] = smallest, 0.3 * smallest
+    return gamma / gamma.sum(axis=1, keepdims=True)
+
+
+def one_way(states):
+    return simplexes(np.where(np.tri(states, k=-1), -np.inf, rng.normal(size=(states, states))))
+
+
+def with_holes(states, times):
+    return np.where(np.add.outer(np.arange(states), np.arange(times)) % (states + 1), chain(states, times)[0], -np.inf)
+
+
+# Of the numbers of states and of times: the log densities, and the transitions.
+LONGER = {
+    "connected": lambda k, n: chain(k, n)[:2],
+    "alike": lambda k, n: chain(k, n, 0.01)[:2],
+    "unlike": lambda k, n: chain(k, n, 30.0)[:2],
+    "rare transitions": lambda k, n: (chain(k, n, 5.0)[0], with_rare_transitions(k, 1e-9)),
+    "rarer": lambda k, n: (chain(k, n, 50.0)[0], with_rare_transitions(k, 1e-40)),
+    "hardly any": lambda k, n: (chain(k, n, 50.0)[0], with_rare_transitions(k, 1e-100)),
+    "left to right": lambda k, n: (chain(k, n, 3.0)[0], one_way(k)),
+    "impossible at times": lambda k, n: (with_holes(k, n), chain(k, 1)[1]),
+}
+
+
+@pytest.mark.parametrize("times", [16, 17, 18, 34, 71, 140])
+@pytest.mark.parametrize("states", [2, 3, 6])
+@pytest.mark.parametrize("kind", LONGER)
+def test_trees_agree_with_fifty_digits(kind, states, times):
+    args = *LONGER[kind](states, times), np.eye(states)[0] if kind == "left to right" else chain(states, 1)[2]
+    value, gradients = value_and_grad(*args)
+    with mp.workdps(50):
+        truth, slopes = stepped(*args)
+    assert value == pytest.approx(truth, rel=1e-14)
+    for ours, exact in zip(gradients, slopes, strict=True):
+        np.testing.assert_allclose(ours, exact, rtol=2e-11, atol=1e-100)
+
+
+@pytest.mark.parametrize("times", [5, 60])
+def test_a_start_that_is_far_from_the_likeliest(times):
+    """Only one state is possible at first, and the observation is as good as impossible there."""
+    log_omegas, gamma, _ = chain(2, times)
+    log_omegas[:, 0] = 0.0, -800.0
+    args = log_omegas, gamma, np.array([0.0, 1.0])
+    value, gradients = value_and_grad(*args)
+    with mp.workdps(50):
+        truth, slopes = stepped(*args)
+    assert value == pytest.approx(truth, rel=1e-14)
+    for ours, exact in zip(gradients, slopes, strict=True):
+        np.testing.assert_allclose(ours, exact, rtol=1e-12)
+    assert gradients[2][0] == np.inf
+
+
+@pytest.mark.parametrize("states", [2, 3, 5, 8])
+@pytest.mark.parametrize("spread", [1.0, 100.0])
+def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
+    args = chain(states, 100_000 if states < 4 else 20_000, spread)
+    value, gradients = value_and_grad(*args)
+    monkeypatch.setattr(hmm, "LARGEST", 0)
+    expected, slopes = value_and_grad(*args)
+    assert value == pytest.approx(expected, rel=1e-13)
+    for ours, theirs in zip(gradients, slopes, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-100)
+
+
+def test_what_underflows_in_a_tree_does_not_in_the_filter(monkeypatch):
+    """To stay in the first state becomes less and less likely; the chain is never there."""
+    times = 3000
+    args = np.array([[-1.0], [0.0]]) * np.ones(times), np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([0.0, 1.0])
+    monkeypatch.setattr(hmm, "_log_filter", None)
+    value, gradients = value_and_grad(*args)
+    assert value == 0.0
+    np.testing.assert_array_equal(gradients[0], [[0.0] * times, [1.0] * times])
+    np.testing.assert_allclose(gradients[1][1, 1], times - 1, rtol=1e-14)
+
+
+def test_further_reverse_passes_give_the_same():
+    args = chain(3, 200)
+    with vm.nested():
+        x = vm.var(args[0])
+        y = hmm_marginal(x, *args[1:])
+        y.grad()
+        first = x.adj.copy()
+        (2.0 * y).grad()
+        np.testing.assert_array_equal(x.adj, 2.0 * first)
+        y.grad()
+        np.testing.assert_array_equal(x.adj, first)
+
+
 def free(log_omegas, gamma, rho):
     """The marginal of any numbers."""
     return hmm_marginal(log_omegas, simplexes(gamma), simplexes(rho))
@@ -113,9 +223,19 @@ def test_all_routes_agree(shape):
 
 
 def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
+    monkeypatch.setattr(hmm, "LARGEST", 0)
     monkeypatch.setattr(hmm, "LONG", 4)
     args = free_chain(2, 8)
     expect_ad(free, *args)
+    expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), np.asfortranarray(args[0])[:, ::-1])
+
+
+@pytest.mark.parametrize("states", [2, 5])
+def test_all_routes_agree_for_a_tree(states, monkeypatch):
+    monkeypatch.setattr(hmm, "SHORT", 2)
+    args = free_chain(states, 12)
+    expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), args[0])
+    expect_ad(lambda gamma, rho: free(args[0], gamma, rho), *args[1:])
     expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), np.asfortranarray(args[0])[:, ::-1])
 
 
@@ -127,21 +247,21 @@ def test_state_probabilities_are_differentiable(n):
 @pytest.mark.parametrize("times", [2, 51, 99, 400])
 @pytest.mark.parametrize("states", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["connected", "banded", "with impossible observations", "unlike"])
-def test_pieces_and_logarithms_give_the_same(states, times, kind, monkeypatch):
+def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypatch):
     log_omegas, gamma, rho = chain(states, times, 300.0 if kind == "unlike" else 1.0)
     if kind == "banded":
         gamma *= np.abs(np.subtract.outer(np.arange(states), np.arange(states))) <= 1
         gamma /= gamma.sum(axis=1, keepdims=True)
     if kind.startswith("with"):
         log_omegas[0, ::3] = -np.inf if states > 1 else 0.0
-    value, gradients = value_and_grad(log_omegas, gamma, rho)
-    monkeypatch.setattr(hmm, "LONG", 10**9)
-    whole = value_and_grad(log_omegas, gamma, rho)
-    logs = hmm._log_filter(log_omegas, gamma, rho)[0], hmm._log_posterior(log_omegas, gamma, rho)
-    assert (value, whole[0]) == pytest.approx((logs[0], logs[0]), rel=1e-13)
-    for a, b, c in zip(gradients, whole[1], logs[1], strict=True):
-        np.testing.assert_allclose(a, c, rtol=1e-10, atol=1e-13 * np.max(c))
-        np.testing.assert_allclose(b, c, rtol=1e-10, atol=1e-13 * np.max(c))
+    logs, slopes = hmm._log_filter(log_omegas, gamma, rho)[0], hmm._log_posterior(log_omegas, gamma, rho)
+    for settings in ({}, {"LARGEST": 0}, {"LARGEST": 0, "LONG": 10**9}):
+        for name, setting in settings.items():
+            monkeypatch.setattr(hmm, name, setting)
+        value, gradients = value_and_grad(log_omegas, gamma, rho)
+        assert value == pytest.approx(logs, rel=1e-13)
+        for a, b in zip(gradients, slopes, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-13 * np.max(b))
     np.testing.assert_allclose(gradients[0].sum(axis=0), np.ones(times), rtol=1e-14)
 
 

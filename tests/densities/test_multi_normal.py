@@ -152,6 +152,65 @@ def test_far_observations_overflow_to_zero_density() -> None:
     np.testing.assert_array_equal(mu, [1e200, 0.0])
 
 
+@pytest.mark.parametrize("name", ["multi_normal_lpdf", "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf"])
+@pytest.mark.parametrize("k", [1, 2, 7, 70])
+def test_one_observation_as_a_vector_and_as_a_row(name: str, k: int) -> None:
+    """The one stays a vector; and a second reverse pass gives what the first did, times the adjoint."""
+    rng = np.random.default_rng(k)
+    f, y, mu = DENSITIES[name], rng.normal(size=k), rng.normal(size=k)
+    matrix = np.eye(k) + np.tril(rng.normal(size=(k, k))) / (2 * k)
+    if "cholesky" not in name:
+        matrix = matrix @ matrix.T
+    for layout in (np.array, np.asfortranarray, lambda x: np.repeat(x, 2, axis=0)[::2]):
+        value, (of_y, of_mu, of_matrix) = vm.value_and_grad(f, (0, 1, 2))(y, mu, layout(matrix))
+        row, (of_row, *others) = vm.value_and_grad(f, (0, 1, 2))(y[None], mu, matrix)
+        assert value == pytest.approx(row, rel=1e-14)
+        for a, b in zip((of_y, of_mu, of_matrix), (of_row[0], *others), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+        assert f(y, mu, layout(matrix)) == value
+    shared = vm.gradient(lambda m: f(y, m, matrix), 0.5)
+    assert shared == pytest.approx(np.sum(vm.gradient(lambda m: f(y, m, matrix), np.full(k, 0.5))), rel=1e-11)
+    jacobian = vm.jacobian(lambda m: np.array([1.0, -3.0]) * f(y, m, matrix), mu)
+    np.testing.assert_allclose(jacobian, np.multiply.outer([1.0, -3.0], of_mu), rtol=1e-14)
+
+
+BAD = [
+    (0, 0, math.nan, "Random variable[0] is nan, but must be not nan!"),
+    (1, 1, math.nan, "Location parameter[1] is nan, but must be finite!"),
+    (1, 0, -INF, "Location parameter[0] is -inf, but must be finite!"),
+    (2, (0, 0), INF, "[0, 0] is inf, but must be finite!"),
+    (2, (1, 1), math.nan, "[1, 1] is nan, but must be finite!"),
+]
+BAD_FACTOR = [
+    (2, (1, 0), INF, "Cholesky factor[1, 0] is inf, but must be finite!"),
+    (2, (2, 1), math.nan, "Cholesky factor[2, 1] is nan, but must be finite!"),
+    (2, (1, 1), 0.0, "Cholesky factor[1, 1] is 0.0, but must be positive!"),
+    (2, (2, 2), -0.5, "Cholesky factor[2, 2] is -0.5, but must be positive!"),
+]
+
+
+@pytest.mark.parametrize("y", [np.zeros(3), np.array([0.5, 0.0, -2.0]), np.array([1e200, 0.0, 1.0])], ids=["zero", "some", "far"])
+def test_what_one_observation_does_not_hide(y: Any) -> None:
+    """Refused is what is outside its domain although the value is finite, and nothing that is inside although it is not."""
+    for name in ("multi_normal_lpdf", "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf"):
+        for i, place, value, message in BAD + BAD_FACTOR * ("cholesky" in name):
+            args = [y.copy(), np.zeros(3), np.eye(3)]
+            args[i][place] = value
+            title = DENSITIES[name].arguments[list(DENSITIES[name].arguments)[2]][0] if message.startswith("[") else ""
+            expect_refusal(DENSITIES[name], args, vm.DomainError, title + message)
+            for free in range(3):  # with propto=True the determinant of a constant matrix is left out
+
+                def f(x: Any, args: Any = args, free: int = free, name: str = name) -> Any:
+                    return DENSITIES[name](*args[:free], x, *args[free + 1 :], propto=True)
+
+                with pytest.raises(vm.DomainError, match="must be"):
+                    vm.gradient(f, args[free])
+    infinite = np.array([INF, 0.0, 1.0])
+    with pytest.raises(vm.DomainError, match=r"Location parameter\[0\] is inf"):
+        multi_normal_lpdf(infinite, infinite, np.eye(3))
+    assert multi_normal_cholesky_lpdf(infinite, y, np.eye(3)) == -INF
+
+
 EYE, ASYMMETRIC, INDEFINITE = np.eye(2), np.array([[2.0, 0.5], [0.1, 1.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
 TWO = np.zeros(2)
 REFUSALS: list[tuple[Any, Any, Any, str]] = [

@@ -16,9 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved, operation
+from varmat.core.tape import Rule, join
+from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan
+from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.special import expit
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
@@ -32,6 +36,8 @@ TABLE = 4096
 
 total = np.add.reduce
 Weigh = Callable[[Any, slice], Any]
+# Of all rows.
+ALL = slice(None)
 
 
 class Sums(NamedTuple):
@@ -53,7 +59,8 @@ class Pass:
 
     def __init__(self, x: Any, beta: Any, size: int, space: Any, recording: bool) -> None:
         self.x, self.beta, self.size, self.space, self.recording = x, beta, size, space, recording
-        self.rows = min(max(BLOCK_BYTES // (8 * beta.size + 1), 8), MOST_ROWS, size)
+        rows = BLOCK_BYTES // (8 * beta.size + 1)
+        self.rows = size if rows >= size <= MOST_ROWS else min(max(rows, 8), MOST_ROWS, size)
         self.weights: Any = space((size,)) if recording else np.empty(self.rows)
         self.product: Any = None
 
@@ -62,8 +69,12 @@ class Pass:
         x, beta, recording = self.x, self.beta, self.recording
         if x.ndim == 1 or len(x) != self.size:
             return self._one_row(weigh)
-        product, share = np.zeros(beta.size), np.empty(beta.size)
         in_order = x.flags.c_contiguous
+        if in_order and self.rows == self.size:
+            weigh(np.dot(x, beta, self.weights), ALL)
+            self.product = np.dot(self.weights, x) if recording else None
+            return None
+        product, share = np.zeros(beta.size), np.empty(beta.size)
         # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no unit stride.
         multiply: Any = np.matmul if not in_order and x.flags.f_contiguous else np.dot
         for start in range(0, self.size, self.rows):
@@ -91,7 +102,7 @@ class Pass:
 
 def part(x: Any, here: slice) -> Any:
     """The elements of a block: a number stays one."""
-    return x if type(x) is float else x[here]
+    return x if type(x) is float or here is ALL else x[here]
 
 
 class Glm(Density):
@@ -100,7 +111,7 @@ class Glm(Density):
     def __init__(self, family: Callable[..., Sums], arguments: Arguments, support: Any, partials: Any) -> None:
         super().__init__(family.__name__, arguments, () if support is None else ("y",))
         update_wrapper(self, family)
-        self.family, self.support, self.partials = family, support, partials
+        self.family, self.support, self.partials, self.names = family, support, partials, tuple(arguments)
 
         def value(*values: Any, keep: frozenset[str] | None = None, workspace: Any = np.empty) -> Any:
             return self._value(values, keep, workspace)
@@ -112,25 +123,64 @@ class Glm(Density):
         ]
         value.__signature__ = inspect.Signature([*self.parameters, *settings])  # type: ignore[attr-defined]
         # What makes the value infinite or nan if it is outside its domain is checked only if the value is that.
-        early = {name: arguments[name] for name in list(arguments)[4:]}
+        early = {name: arguments[name] for name in self.names[4:]}
+        self.early = tuple(early.values())
         self.operation = operation(domains=early)(value)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
+        self.operation.rule = Rule(self.name, self._chain, self.operation)
+
+    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+        """The operation does the same for all kinds of arguments; floats, arrays and variables have a shorter way."""
+        if propto or named or len(args) != len(self.arguments):
+            return super().__call__(*args, propto=propto, **named)
+        tape: Any = None
+        operands, values = [], []
+        for x in args:
+            kind = KINDS.get(type(x))
+            if kind is None or (kind == IS_ARRAY and (x.dtype is not FLOAT64 or not x.ndim)):
+                number = as_number(x)
+                if number is None:
+                    return super().__call__(*args)
+                x, kind = number
+            operands.append(x)
+            if kind >= IS_VARIABLE:
+                tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
+                x = x._val
+            values.append(x)
+        if self.discrete and type(args[0]) in VARIABLES:
+            self.refuse_variable("y")
+        for (title, domain), x in zip(self.early, values[4:], strict=True):
+            domain.check(self.name, title, x)
+        top = None if tape is None else tape.top
+        value, sums = self._evaluate(values, None, np.empty if top is None else top.workspace)
+        if top is None:
+            return value
+        result = make_result(value, top)
+        top.append((self.operation.rule, result, operands, {"keep": None, "sums": sums}))
+        return result
 
     def _value(self, values: tuple[Any, ...], keep: frozenset[str] | None, workspace: Any) -> Any:
-        size = self._size(values)
+        value, sums = self._evaluate(values, keep, workspace)
+        return Saved(value, sums=sums)
+
+    def _evaluate(self, values: Any, keep: frozenset[str] | None, workspace: Any) -> tuple[float, Sums | None]:
+        """The value, and what the reverse rule wants back: None if there are no rows, or an observation is impossible."""
         y, x, alpha, beta, *others = values
-        y, alpha, others = _number(y), _number(alpha), [_number(v) for v in others]
+        size = _rows(x, beta, y, alpha, *others)
+        if size < 2:
+            size = self._size(values)
+            y, alpha, others = _number(y), _number(alpha), [_number(v) for v in others]
         with np.errstate(all="ignore"):
             inside = self.support is None or bool(self.support(y))
             if not size or not inside:
                 self._check(values)
-                return Saved(0.0 if inside or keep == frozenset() else -math.inf, sums=None)
+                return (0.0 if inside or keep == frozenset() else -math.inf), None
             one_pass = Pass(x, beta, size, workspace, workspace is not np.empty)
             sums = self.family(one_pass, y, alpha, *others, keep=self.all_terms if keep is None else keep)
         if not math.isfinite(sums.value):
             self._check(values)
-        return Saved(0.0 if keep is not None and not keep else sums.value, sums=sums)
+        return (0.0 if keep is not None and not keep else sums.value), sums
 
     def _check(self, values: tuple[Any, ...]) -> None:
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
@@ -154,25 +204,33 @@ class Glm(Density):
 
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
-    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, sums: Sums | None) -> tuple[Any, ...]:
+    def _contribution(self, i: int, g: float, values: Any, sums: Sums | None) -> Any:
+        """To the adjoint of an argument, a new array or a float."""
         if sums is None:
-            return tuple(partial(np.zeros, np.shape(x)) for x in values)
-        x, beta, w, scale = values[1], values[3], sums.weights, g * sums.scale
-
-        def in_x() -> Any:
+            return np.zeros(np.shape(values[i]))
+        name, w, scale = self.names[i], sums.weights, g * sums.scale
+        if name == "beta":
+            return scale * sums.product
+        if name == "alpha":
+            return scale * float(total(w)) if type(values[i]) is float else scale * w
+        if name == "X":
+            x, beta = values[i], values[3]
             if x.ndim == 1 or len(x) != len(w):
                 return (scale * total(w) * beta).reshape(x.shape)
             return np.multiply.outer(scale * w, beta)
+        c = scale * sums.partials[name](w)
+        return np.full(np.shape(values[i]), c) if type(c) is float and type(values[i]) is not float else c
 
-        rules: dict[str, Any] = {
-            "X": in_x,
-            "alpha": lambda: scale * (w if np.ndim(values[2]) else float(total(w))),
-            "beta": lambda: scale * sums.product,
-        }
-        for name, v in zip(self.arguments, values, strict=True):
-            if name in sums.partials:
-                rules[name] = partial(_scaled, scale, sums.partials[name], w, v)
-        return tuple(rules.get(name) for name in self.arguments)
+    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, sums: Sums | None) -> tuple[Any, ...]:
+        return tuple(partial(self._contribution, i, g, values, sums) for i in range(len(values)))
+
+    def _chain(self, result: Any, operands: Any, settings: Any) -> None:
+        """What the reverse pass does with an entry: as for every operation, but only for the variables."""
+        values = [x._val if type(x) in VARIABLES else x for x in operands]
+        g, sums = result._adj, settings["sums"]
+        for i, x in enumerate(operands):
+            if type(x) in VARIABLES:
+                x._take(self._contribution(i, g, values, sums))
 
     def _tangent(self, r: Any, *values: Any, keep: Any) -> tuple[Any, ...]:
         y, x, alpha, beta, *others = values
@@ -189,14 +247,20 @@ class Glm(Density):
         return tuple(maps.get(name) for name in self.arguments)
 
 
+def _rows(x: Any, beta: Any, *others: Any) -> int:
+    """The number of observations if there is a row of `x` for each, and all others are floats or vectors; otherwise zero."""
+    if type(x) is type(beta) is np.ndarray and x.ndim == 2 and beta.shape == x.shape[1:]:
+        shape = x.shape[:1]
+        for v in others:
+            if type(v) is not float and np.shape(v) != shape:
+                return 0
+        return shape[0]  # type: ignore[no-any-return]
+    return 0
+
+
 def _number(x: Any) -> Any:
     """A float instead of an array of one element."""
     return x if type(x) is float or (type(x) is np.ndarray and x.size != 1) else float(np.reshape(x, ()))
-
-
-def _scaled(scale: float, derivative: Callable[[Any], Any], w: Any, x: Any) -> Any:
-    c = scale * derivative(w)
-    return c if np.ndim(c) or not np.ndim(x) else np.full(np.shape(x), c)
 
 
 def _inner(rate: Any, t: Any) -> Any:

@@ -1,9 +1,15 @@
 """Hidden Markov models: the marginal likelihood of a chain, and the probabilities of its states.
 
-The filter is scaled at every time, so that chains of any length neither overflow nor underflow. A step of it is a handful of NumPy
-calls on a vector of a few states, most of it overhead; so a long chain of few states is cut into pieces of equal length, which take
-their steps together: once from every state, which gives a transition matrix for each piece, then, with the probabilities at the
-ends known, forward and backward. Pieces are joined one after the other. The rest of a chain, or all of it, is a single piece.
+A step of the filter is a handful of NumPy calls on a vector of a few states, most of it overhead. So the matrices of the steps,
+transitions times emissions, are multiplied with their neighbours, all pairs together, up a tree; what is left near its root is a
+short chain. Its probabilities, forward and backward, go down the tree again, as vectors. Matrices and vectors are scaled before
+they can underflow.
+
+The tree takes memory, and many operations where there are many states, and it scales whole matrices. For chains that are too large
+for it, and for those in which something underflows, there is the filter, scaled at every time. A long chain of few states is cut
+into pieces of equal length, which take their steps together: once from every state, which gives a transition matrix for each piece,
+then, with the probabilities at the ends known, forward and backward. Pieces are joined one after the other. The rest of a chain,
+or all of it, is a single piece. If something underflows here as well, there are logarithms.
 """
 
 from __future__ import annotations
@@ -25,8 +31,20 @@ __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 TINY = float(np.finfo(float).tiny)
 # Each state is reached from each other one with at least this probability: then what underflows counts for nothing later on.
 CONNECTED = 1e-150
+# The same for the tree, where the starts of matrices count as well as their ends.
+CONNECTED_IN_TREE = 1e-60
 # Chains are cut if they are at least as long, and have no more states than this: measured.
 LONG, FEW = 50, 32
+# The tree is for chains with no more states than that, and no more elements of the matrices of all times: measured.
+LARGEST = 4_000_000
+# As many multiplications BLAS does in one thread at least; in other threads nobody sees what underflows.
+ONE_THREAD = 2**18
+# A level of it is made if there are more matrices than this; they are stored element by element, or, with more states, one by one.
+SHORT, PLANES = 16, 4
+# States up to which the checks go through floats.
+SMALL = 8
+# Logarithms down to which the largest element of a product, and the sum of a vector at the root, may fall before it is scaled.
+LOWEST, LOWEST_AT_ROOT = math.log(1e-60), math.log(1e-150)
 _sums_to_one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 _NAMES = ("log_omegas", "Gamma", "rho")
 
@@ -45,6 +63,32 @@ class Filtered(NamedTuple):
     rest: Any
 
 
+class Level(NamedTuple):
+    """The matrices of a level of the tree above that of the single times."""
+
+    # (matrices, states, states)
+    matrices: Any
+    # A lower bound of the logarithms of their largest elements
+    bound: float
+    # Two of (states, matrices), for the way down
+    scratch: Any
+
+
+class Tree(NamedTuple):
+    """What the product of the chain keeps for the posterior."""
+
+    # (states, times), scaled to a largest one of 1
+    emissions: Any
+    # From below
+    levels: list[Level]
+    # The matrices at the root, then from above those that had no neighbour
+    root: Any
+    # The probabilities of the states before each of them, and after the last, up to factors
+    rows: Any
+    # The logarithm of the smallest transition probability
+    least: float
+
+
 def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
     states = np.shape(log_omegas)[0] if np.ndim(log_omegas) == 2 else 0
     for name, x, shape, rule in (
@@ -54,13 +98,16 @@ def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
     ):
         if np.shape(x) != shape:
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
+    # Floats are quicker where they are few.
+    if states <= SMALL and all(min(row) >= 0.0 and abs(sum(row) - 1.0) <= TOLERANCE for row in (rho.tolist(), *gamma.tolist())):
+        return
     for name, x in (("rho", rho), ("Gamma", gamma)):
         nonnegative.check(function, name, x)
         _sums_to_one.check(function, f"sum({name})", np.sum(x, axis=-1))
 
 
 @operation()
-def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803 (the name in Stan)
+def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empty) -> Any:  # noqa: N803 (the name in Stan)
     """Log likelihood of a hidden Markov model, summed over the hidden states.
 
     Parameters
@@ -104,15 +151,14 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803 (t
     -3.802272141469
     """
     _check("hmm_marginal", log_omegas, Gamma, rho)
-    with np.errstate(all="ignore"):
-        value, filtered = _marginal(log_omegas, Gamma, rho)
+    value, filtered = _marginal(log_omegas, Gamma, rho, workspace)
     return Saved(value, filtered=filtered)
 
 
 @hmm_marginal.reverse
 def hmm_marginal_reverse(g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any) -> Any:
     parts = _posterior(r, log_omegas, gamma, rho, filtered)
-    return tuple((lambda part=part: g * part) for part in parts)
+    return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
 @hmm_marginal.tangent
@@ -169,28 +215,186 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 # Of the logarithm of p: d/dlog_omegas = a b / sum(a b),  d/dGamma = sum over times of a (w b)' / (a Gamma w b),  d/drho = w b / p.
 
 
-def _marginal(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Filtered | None]:
+def _marginal(log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty) -> tuple[float, Filtered | Tree | None]:
     """The log marginal, and what the posterior wants back: None if it has to go by logarithms."""
-    if not log_omegas.shape[1]:
+    states, times = log_omegas.shape
+    if not times:
         return 0.0, None
-    peaks = np.max(log_omegas, axis=0)
+    with np.errstate(all="ignore"):
+        peaks = np.maximum.reduce(log_omegas, axis=0)
+        if not rho.all():
+            peaks[0] = np.max(log_omegas[:, 0], where=rho > 0.0, initial=-math.inf)
+        total = float(np.add.reduce(peaks))
+    if total == -math.inf:
+        return total, None
+    least = float(np.minimum.reduce(gamma, axis=None))
+    if states <= FEW and states**2 * times <= LARGEST and (least >= CONNECTED_IN_TREE or states**3 * times <= ONE_THREAD):
+        try:
+            with np.errstate(all="ignore", under=_underflow(least, CONNECTED_IN_TREE)):
+                value, tree = _tree(_emissions(log_omegas, peaks, space), gamma, rho, least, space)
+                return value + total, tree
+        except FloatingPointError:
+            pass
     try:
-        with np.errstate(under=_underflow(gamma)):
-            emissions = np.exp(log_omegas - np.where(np.isfinite(peaks), peaks, 0.0)).T.copy()
-            value, filtered = _filter(emissions, gamma, rho)
+        with np.errstate(all="ignore", under=_underflow(least, CONNECTED)):
+            value, filtered = _filter(_emissions(log_omegas, peaks).T.copy(), gamma, rho)
+            return value + total, filtered
     except FloatingPointError:
         return _log_filter(log_omegas, gamma, rho)[0], None
-    return value + float(np.sum(peaks)), filtered
 
 
-def _underflow(gamma: Any) -> Any:
+def _emissions(log_omegas: Any, peaks: Any, space: Any = np.empty) -> Any:
+    out = np.subtract(log_omegas, peaks, space(log_omegas.shape))
+    return np.exp(out, out)
+
+
+def _start(rho: Any, emissions: Any) -> Any:
+    """The states at the first time; what is impossible may have emissions that overflow."""
+    out = rho * emissions
+    out[rho == 0.0] = 0.0
+    return out
+
+
+def _underflow(least: float, enough: float) -> Any:
     """What to do if a probability underflows: if states are not connected, a path that is lost may be the likeliest in the end."""
-    return "ignore" if np.min(gamma) >= CONNECTED else "raise"
+    return "ignore" if least >= enough else "raise"
+
+
+# The tree. All matrices are indexed [time, from, to], however they are stored; vectors are in columns.
+
+
+def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tuple[float, Tree]:
+    """The log marginal up to the scales of the emissions, by the product of all matrices."""
+    states, count, x = len(rho), emissions.shape[1] - 1, emissions[:, 1:]
+    log_least = math.log(least) if least >= CONNECTED_IN_TREE else -math.inf
+    value, bound = 0.0, log_least
+    levels: list[Level] = []
+    alone: list[Any] = []
+    if count <= SHORT:
+        root = gamma * x.T[:, None]
+    while count > SHORT:
+        if count % 2:
+            alone.append(levels[-1].matrices[-1] if levels else gamma * x[:, -1])
+        scratch = space((2, states, count))
+        count //= 2
+        if levels:
+            below = levels[-1].matrices
+            matrices = _products(below[: 2 * count : 2], below[1 : 2 * count : 2], space, log_least)
+        else:
+            matrices = _first_products(gamma, x, space, log_least)
+        # The row of the second matrix that the largest element of the first one meets is not the largest, but connected with it.
+        bound = 2.0 * bound + log_least
+        if bound < LOWEST or count <= SHORT:
+            scales = np.maximum(np.maximum.reduce(matrices, axis=(1, 2)), TINY)
+            matrices /= scales[:, None, None]
+            value += float(np.add.reduce(np.log(scales)))
+            bound = 0.0
+        levels.append(Level(matrices, bound, scratch))
+    if levels:
+        root = np.empty((count + len(alone), states, states))
+        root[:count] = levels[-1].matrices
+        for i, matrix in enumerate(reversed(alone), count):
+            root[i] = matrix
+    rows, logs = _steps(_start(rho, emissions[:, 0]), root, log_least)
+    return value + logs, Tree(emissions, levels, root, rows, log_least)
+
+
+def _matrices(count: int, states: int, space: Any, log_least: float) -> Any:
+    """Uninitialised: element by element, which is quicker for few states, but only `matmul` notices what underflows."""
+    if states <= PLANES and log_least > -math.inf:
+        return space((states, states, count)).transpose(2, 0, 1)
+    return space((count, states, states))
+
+
+def _products(left: Any, right: Any, space: Any, log_least: float) -> Any:
+    out = _matrices(len(left), left.shape[1], space, log_least)
+    if out.flags.c_contiguous:
+        return np.matmul(left, right, out)
+    return np.einsum("tij,tjk->tik", left, right, out=out)
+
+
+def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
+    """Of each pair of times: the sum over the state between them is a product with one and the same matrix."""
+    states, count = len(gamma), x.shape[1] // 2
+    ways = (gamma[:, None] * gamma.T).reshape(-1, states)
+    first, second = x[:, : 2 * count : 2], x[:, 1 : 2 * count : 2]
+    out = _matrices(count, states, space, log_least)
+    if out.flags.c_contiguous:
+        np.matmul(first.T, ways.T, out.reshape(count, -1))
+    else:
+        np.matmul(ways, first, out.transpose(1, 2, 0).reshape(-1, count))
+    out *= second.T[:, None]
+    return out
+
+
+def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
+    """The vector before each of the matrices and after the last one, and the logarithm of the sum of that one, unscaled."""
+    rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
+    multiply: Any = np.dot if log_least > -math.inf else np.matmul
+    scaled = len(matrices) * log_least < LOWEST_AT_ROOT
+    rows[0] = a
+    for row, following, matrix in zip(rows, rows[1:], matrices, strict=False):
+        if scaled:
+            scale = max(float(np.add.reduce(row)), TINY)
+            row /= scale
+            logs += math.log(scale)
+        multiply(row, matrix, following)
+    scale = float(np.add.reduce(rows[-1]))
+    return rows, logs + math.log(scale) if scale > 0.0 else -math.inf
+
+
+def _tree_posterior(tree: Tree, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+    """The gradient of the log marginal, from the way down the tree."""
+    emissions, levels, root, rows, log_least = tree
+    ends = _steps(np.ones(len(rho)), root[::-1].swapaxes(1, 2), log_least)[0][::-1]
+    counts = [emissions.shape[1] - 1, *(len(level.matrices) for level in levels)]
+    at, x, drift = counts[-1], emissions[:, 1:], 0.0
+    a, b = rows[:at].T, ends[1 : at + 1].T
+    for i in range(len(levels) - 1, -1, -1):
+        count, new = counts[i], levels[i].scratch
+        even, odd = slice(0, count - 1, 2), slice(1, count, 2)
+        new[0, :, even], new[1, :, odd] = a, b
+        into = new[0, :, odd], new[1, :, even]
+        if i:
+            matrices, bound = levels[i - 1][:2]
+            _both_sides(a, b, matrices[even], matrices[odd], into)
+            drift += bound + log_least
+        else:
+            np.multiply(gamma.T @ a, x[:, even], into[0])
+            np.matmul(gamma, x[:, odd] * b, into[1])
+        if count % 2:
+            new[0, :, -1], new[1, :, -1] = rows[at], ends[at + 1]
+            at += 1
+        if drift < LOWEST:
+            new /= np.maximum.reduce(new, axis=1)[:, None]
+            drift = 0.0
+        a, b = new
+    both = np.empty(emissions.shape)
+    later = np.matmul(gamma.T, a, both[:, 1:])
+    u = b * x
+    later *= u
+    sums = np.add.reduce(later, axis=0)
+    later /= sums
+    u /= sums
+    start, first = _start(rho, emissions[:, 0]), emissions[:, 0] * ends[0]
+    total = np.dot(start, ends[0])
+    both[:, 0] = start * ends[0] / total
+    return both, a @ u.T, first / total
+
+
+def _both_sides(a: Any, b: Any, left: Any, right: Any, into: Any) -> None:
+    """What comes before each right matrix, and after each left one, of all pairs."""
+    if left.strides[0] < left.strides[2]:
+        np.einsum("it,tij->jt", a, left, out=into[0])
+        np.einsum("tij,jt->it", right, b, out=into[1])
+    else:
+        np.matmul(a.T[:, None], left, into[0].T[:, None])
+        np.matmul(right, b.T[:, :, None], into[1].T[:, :, None])
 
 
 def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
     times, states = emissions.shape
-    start = (rho * emissions[0])[None]
+    start = _start(rho, emissions[0])[None]
     scale = np.sum(start)
     value = math.log(scale) if scale > 0.0 else -math.inf
     length = _length(times - 1, states)
@@ -263,23 +467,36 @@ def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return out, b
 
 
-def _posterior(value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | None) -> tuple[Any, Any, Any]:
+def _posterior(value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | Tree | None) -> tuple[Any, Any, Any]:
     """The gradient of the log marginal."""
     if value == -math.inf or not log_omegas.shape[1]:
         return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
+    least = float(np.minimum.reduce(gamma, axis=None))
+    if isinstance(filtered, Tree):
+        try:
+            with np.errstate(all="ignore", under=_underflow(least, CONNECTED_IN_TREE)):
+                return _tree_posterior(filtered, gamma, rho)
+        except FloatingPointError:
+            pass
     try:
-        if filtered is None:
-            return _log_posterior(log_omegas, gamma, rho)
-        with np.errstate(all="ignore", under=_underflow(gamma)):
-            a, b = _both_ways(*filtered, gamma)
+        with np.errstate(all="ignore", under=_underflow(least, CONNECTED)):
+            if isinstance(filtered, Tree):
+                filtered = _filter(filtered.emissions.T.copy(), gamma, rho)[1]
+            if filtered is not None:
+                return _filter_posterior(filtered, gamma, rho)
     except FloatingPointError:
-        return _log_posterior(log_omegas, gamma, rho)
+        pass
+    return _log_posterior(log_omegas, gamma, rho)
+
+
+def _filter_posterior(filtered: Filtered, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+    a, b = _both_ways(*filtered, gamma)
     w = filtered.emissions
-    with np.errstate(all="ignore"):
+    with np.errstate(under="ignore"):
         both, u = a * b, w * b
         both /= np.sum(both, axis=1, keepdims=True)
         share = u[1:] / np.sum((a[:-1] @ gamma) * u[1:], axis=1, keepdims=True)
-        return both.T, a[:-1].T @ share, u[0] / np.dot(rho, u[0])
+        return both.T, a[:-1].T @ share, u[0] / np.dot(_start(rho, w[0]), b[0])
 
 
 def _both_ways(emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any, gamma: Any) -> tuple[Any, Any]:

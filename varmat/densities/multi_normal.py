@@ -20,7 +20,17 @@ from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
 from varmat.densities.domains import ZERO, Scalar, factor_of, lower_factor, symmetric_matrix
-from varmat.functions.lapack import half_diagonal, inverse_triangle, lower_outer, triangle_mask, triangular_solve
+from varmat.functions.lapack import (
+    blas,
+    check_symmetric,
+    diagonal_of,
+    half_diagonal,
+    inverse_triangle,
+    log_diagonal,
+    lower_outer,
+    triangle_mask,
+    triangular_solve,
+)
 from varmat.functions.solves import inner, inverse_spd, solve_triangular, symmetric
 from varmat.functions.special import log_rising_factorial, zeta_difference
 
@@ -48,6 +58,7 @@ class Covariance:
     def __init__(self, function: str, matrix: Any, rows: int) -> None:
         self.factor = self.factorise(function, matrix)
         self.inverse: Any = None
+        self._pulled: Any = (None, None)
         if rows > 2 * len(matrix) > 0:
             from scipy.linalg.lapack import dtrtri
 
@@ -58,10 +69,12 @@ class Covariance:
         return factor_of(function, self.title, matrix)
 
     def half_log_determinant(self) -> float:
-        return self.sign * float(total(np.log(self.factor.diagonal())))
+        return self.sign * float(log_diagonal(self.factor))
 
     def solve(self, rows: Any, trans: bool = False) -> Any:
-        """Solve with the factor, or its transpose, for each row."""
+        """Solve with the factor, or its transpose, for each row, or for a single vector."""
+        if rows.ndim == 1:
+            return triangular_solve(self.factor, rows, True, trans)
         if self.inverse is None:
             return triangular_solve(self.factor, rows, lower=True, trans=not trans, right=True)
         return rows.dot(self.inverse if trans else self.inverse.T)
@@ -73,11 +86,17 @@ class Covariance:
         """From whitened residuals, times weights, to the derivatives of half their squares with respect to the residuals."""
         return self.solve(z, trans=True)
 
+    def pulled(self, z: Any) -> Any:
+        """The same, of which several derivatives are made: computed once for the same residuals."""
+        if self._pulled[0] is not z:
+            self._pulled = z, self.pull(z)
+        return self._pulled[1]
+
     # With S = L L^T and d = L z, the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T - 1) inv(L) / 2.
     def gradient(self, z: Any, g: float, n: int) -> Any:
         """The derivative of the log density with respect to the matrix, times g."""
         if self.inverse is None:
-            return folded(self.factor, self.solve(z, trans=True), g, n)
+            return folded(self.factor, self.pulled(z), g, n)
         middle = z.T.dot(z)
         middle.flat[:: len(middle) + 1] -= n
         return half_diagonal(np.tril(g * self.inverse.T.dot(middle.dot(self.inverse))))
@@ -106,9 +125,14 @@ class Cholesky(Covariance):
 
     # The sum of inv(L)^T z z^T - 1 / diag(L).
     def gradient(self, z: Any, g: float, n: int) -> Any:
-        few = self.inverse is None
-        c = lower_outer(g * self.pull(z).T, z.T) if few else np.tril(self.inverse.T.dot(g * z.T.dot(z)))
-        c.flat[:: len(c) + 1] -= g * n / self.factor.diagonal()
+        if z.ndim == 1:
+            c = lower_outer(self.pulled(z), z, g)
+        elif self.inverse is None:
+            c = lower_outer(g * self.pulled(z).T, z.T)
+        else:
+            c = np.tril(self.inverse.T.dot(g * z.T.dot(z)))
+        diagonal = diagonal_of(c)
+        np.subtract(diagonal, g * n / self.factor.diagonal(), diagonal)
         return c
 
     @staticmethod
@@ -147,12 +171,14 @@ class Precision(Covariance):
 
 
 def folded(factor: Any, rows: Any, g: float, n: int) -> Any:
-    """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle."""
-    from scipy.linalg.blas import dsyrk
-
+    """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle; `rows` may be a single one, a vector."""
     # In place: the other triangle keeps its zeros.
     c = inverse_triangle(factor)
-    dsyrk(g, rows.T, beta=-g * n, c=c.T, overwrite_c=True)
+    if rows.ndim == 1:
+        np.multiply(c, -g * n, c)
+        blas().dsyr(g, rows, 0, 1, 0, len(c), c.T, 1)
+    else:
+        blas().dsyrk(g, rows.T, beta=-g * n, c=c.T, overwrite_c=True)
     return half_diagonal(c)
 
 
@@ -174,14 +200,15 @@ def whitened(scale: Any, rows: Any) -> Any:
     return scale.whiten(rows) if rows.size else rows
 
 
-def parts(g: float, y: Any, mu: Any, scale: Any, z: Any, weighted: Any, shape: tuple[int, ...]) -> Any:
-    """The contributions to `y` and `mu`; `weighted` is z, times the weights of the observations."""
+def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int, ...]) -> Any:
+    """The contributions to `y` and `mu`; `weighted` are the whitened residuals, times the weights of the observations."""
 
     def of(x: Any, g: float) -> Any:
         # What all observations have in common: sum before the solve.
-        if np.ndim(x) < 2:
+        if weighted.ndim > 1 and np.ndim(x) < 2:
             return scale.pull(g * total(weighted, axis=0, keepdims=True)).reshape(-1)
-        return scale.pull(g * weighted).reshape(shape)
+        c = g * scale.pulled(weighted)
+        return c if weighted.ndim == 1 else c.reshape(shape)
 
     return lambda: of(y, -g), lambda: of(mu, g)
 
@@ -191,16 +218,52 @@ def is_empty(r: Any, d: Any) -> bool:
     return not np.size(d) or (plain(r) == -math.inf and not np.isfinite(plain(d)).all())
 
 
-def _normal(y: Any, mu: Any, matrix: Any, keep: Any, function: str, kind: Any, name: str) -> Any:
-    k = len(matrix)
-    d = residuals(function, y, mu, kind.title, k)
-    n = math.prod(d.shape[:-1])
-    scale = kind(function, matrix, n)
+class Form(NamedTuple):
+    """A density of a family: its name, the kind of its matrix, the name of that argument, titles and domains of all arguments."""
+
+    function: str
+    kind: Any
+    name: str
+    arguments: dict[str, tuple[str, Domain]]
+
+    def check(self, *values: Any) -> None:
+        """Refuse values outside their domains."""
+        for (title, domain), x in zip(self.arguments.values(), values, strict=True):
+            domain.check(self.function, title, x)
+
+
+def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
+    """Whether there is a single observation, and all shapes fit."""
+    shape = np.shape(y)
+    return len(shape) == 1 and shape != (0,) and np.shape(matrix) == shape * 2 and np.shape(mu) in ((), shape)
+
+
+# A single observation stays a vector, and what its value shows is not checked beforehand: 10 us less for a short one.
+def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
+    kind = form.kind
+    if one := _is_one(y, mu, matrix):
+        n, k = 1, len(y)
+        if kind is not Cholesky:
+            check_symmetric(form.function, matrix, kind.title)
+    else:
+        form.check(y, mu, matrix)
     with np.errstate(all="ignore"):  # of an infinite observation nan may come
-        z = whitened(scale, d.reshape(n, k))
-        value = -0.5 * float(z.ravel().dot(z.ravel()))
-    if name in keep:
-        value -= n * scale.half_log_determinant()
+        if one:
+            d = y - mu
+        else:
+            k = len(matrix)
+            d = residuals(form.function, y, mu, kind.title, k)
+            n = math.prod(d.shape[:-1])
+        scale = kind(form.function, matrix, n)
+        z = scale.whiten(d) if one else whitened(scale, d.reshape(n, k))
+        value = -0.5 * float(np.vdot(z, z))
+        if form.name in keep:
+            value -= n * scale.half_log_determinant()
+    if one and not math.isfinite(value):
+        form.check(y, mu, matrix)
+    elif one and kind is Cholesky and not (form.name in keep and np.count_nonzero(z) == k):
+        # What is wrong with a factor shows, unless it meets a zero or the determinant is left out.
+        lower_factor.check(form.function, kind.title, matrix)
     if "constants" in keep:
         value -= d.size * HALF_LOG_TWO_PI
     # Of nan an infinite observation is the only cause, and its density is zero.
@@ -208,9 +271,9 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Any, function: str, kind: Any, n
 
 
 def _normal_reverse(g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any) -> Any:
-    if is_empty(r, d):
+    if not (math.isfinite(r) and d.size) and is_empty(r, d):
         return (lambda: ZERO,) * 3
-    return *parts(g, y, mu, scale, z, z, d.shape), lambda: scale.gradient(z, g, len(z))
+    return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(z, g, 1 if z.ndim == 1 else len(z))
 
 
 def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, kind: Any) -> Any:
@@ -227,18 +290,19 @@ def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, kind: Any) 
     )
 
 
-def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, function: str, kind: Any, name: str) -> Any:
+def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
+    form.check(y, nu, mu, matrix)
     k = len(matrix)
-    d = residuals(function, y, mu, kind.title, k)
+    d = residuals(form.function, y, mu, form.kind.title, k)
     n = math.prod(d.shape[:-1])
-    scale = kind(function, matrix, n)
+    scale = form.kind(form.function, matrix, n)
     with np.errstate(all="ignore"):
         z = whitened(scale, d.reshape(n, k))
         q = np.einsum("ij,ij->i", z, z)
         value = -0.5 * float(total(q) if nu == math.inf else (nu + k) * total(np.log1p(q / nu)))
     if "nu" in keep:
         value += n * (-0.5 * k * LOG_TWO if nu == math.inf else log_rising_factorial(0.5 * nu, 0.5 * k) - 0.5 * k * math.log(nu))
-    if name in keep:
+    if form.name in keep:
         value -= n * scale.half_log_determinant()
     if "constants" in keep:
         value -= d.size * HALF_LOG_PI
@@ -252,7 +316,7 @@ def _student_reverse(g: Any, r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep
         return (lambda: ZERO,) * 4
     k = len(matrix)
     w = np.ones((len(q), 1)) if nu == math.inf else ((nu + k) / (nu + q))[:, None]
-    of_y, of_mu = parts(g, y, mu, scale, z, w * z, d.shape)
+    of_y, of_mu = parts(g, y, mu, scale, w * z, d.shape)
     return of_y, lambda: g * _nu_slope(nu, q, k), of_mu, lambda: scale.gradient(np.sqrt(w) * z, g, len(q))
 
 
@@ -360,8 +424,11 @@ STUDENT = Family(
 def multivariate(full: str, family: Family, kind: Any, name: str, given: str, scipy: str, example: str, result: str) -> Any:
     """Make a density of a family, whose matrix, an argument `name`, is of a kind."""
 
+    arguments = {**family.arguments, name: (kind.title, kind.domain)}
+    form = Form(full, kind, name, arguments)
+
     def function(*values: Any, keep: Any) -> Any:
-        return family.value(*values, keep, full, kind, name)
+        return family.value(*values, keep, form)
 
     function.__name__ = function.__qualname__ = full
     call = f"{full}({', '.join({'nu': '1.0'}.get(each, each) for each in family.arguments)}, matrix)"
@@ -370,7 +437,8 @@ def multivariate(full: str, family: Family, kind: Any, name: str, given: str, sc
         unnormalised=full.replace("_lpdf", "_lupdf"), formula=family.formula.replace("{where}", kind.where.format(name)),
         example=example, call=call, result=result,
     )  # fmt: skip
-    made = density(**family.arguments, **{name: (kind.title, kind.domain)})(function)
+    made = density(**arguments)(function)
+    made.operation.domains = {}  # the value function looks itself, where it must
     made.reverse(family.reverse)
     made.tangent(partial(family.tangent, kind=kind))
     return made
