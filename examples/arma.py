@@ -57,7 +57,7 @@ def log_density(theta, Theta, sigma, before):  # noqa: N803
 def make_model():
     unit = vm.lower_upper(-1, 1)
     parameters = {"theta": unit, "Theta": unit, "sigma": vm.positive(), "before": vm.real(BEFORE)}
-    return vm.Model(log_density, parameters, generated_quantities=forecast)
+    return vm.Model(log_density, parameters, generated_quantities=forecast, recorded=True)
 
 
 def forecast(theta, Theta, sigma, before, rng):  # noqa: N803

@@ -50,6 +50,7 @@ def make_model():
         transformed_parameters=effects,
         coords={"school": list("ABCDEFGH")},
         dims={"theta": ["school"]},
+        recorded=True,
     )
 
 

@@ -32,7 +32,7 @@ def log_density(alpha, beta):
 
 
 def make_model():
-    return vm.Model(log_density, alpha=vm.real(), beta=vm.real(X.shape[1]))
+    return vm.Model(log_density, alpha=vm.real(), beta=vm.real(X.shape[1]), recorded=True)
 
 
 def in_sklearn():

@@ -54,7 +54,7 @@ def log_posterior(rates, transitions):
 
 
 def make_model(log_density):
-    return vm.Model(log_density, rates=vm.positive_ordered(STATES), transitions=vm.simplex(STATES, STATES))
+    return vm.Model(log_density, rates=vm.positive_ordered(STATES), transitions=vm.simplex(STATES, STATES), recorded=True)
 
 
 def plot(probabilities, rates, path):

@@ -59,6 +59,7 @@ def make_model():
         sigma_alpha=vm.positive(),
         sigma_beta=vm.positive(),
         sigma=vm.positive(),
+        recorded=True,
     )
 
 

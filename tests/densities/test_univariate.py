@@ -13,7 +13,9 @@ import stan
 
 import varmat as vm
 from varmat import densities
+from varmat.densities import univariate
 from varmat.densities.univariate import Univariate
+from varmat.programs import loops
 from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, expect_value
 
 ROWS = [row for name in densities.__all__ if isinstance(row := getattr(densities, name), Univariate)]
@@ -132,6 +134,45 @@ def test_shapes(row):
         assert large_value == pytest.approx(times * value, rel=1e-11)
         for g, h in zip(gradients, large_gradients, strict=True):
             np.testing.assert_allclose(h, np.resize(np.ravel(g), h.size), rtol=1e-12)
+
+
+@every_row
+def test_long_arrays_agree_with_short_ones(row, monkeypatch):
+    """In place and block by block, for every mixture of scalars and arrays, data and variables, propto or not."""
+    monkeypatch.setattr(loops, "CACHE", 90)  # several blocks, the last one shorter
+    monkeypatch.setattr(row, "_uses", {})
+    monkeypatch.setattr(row, "_long", {})
+    vectors, scalars = columns(row), given(row, row.points[0])
+    continuous = [i for i, discrete in enumerate(integers(row)) if not discrete]
+    for chosen in itertools.product((True, False), repeat=len(vectors)):
+        args = [np.tile(v, 103 // v.size + 1)[:103] if c else s for v, s, c in zip(vectors, scalars, chosen, strict=True)]
+        if not any(chosen):
+            continue
+        for variables in (continuous, continuous[:1], continuous[-1:]):
+            results = []
+            for long in (1, 1000):
+                monkeypatch.setattr(univariate, "LONG", long)
+                kept = [] if continuous == variables else [row.proportional]
+                results.append([vm.value_and_grad(f, tuple(variables))(*args) for f in (row, *kept)])
+            for (value, gradients), (expected, others) in zip(*results, strict=True):
+                assert value == pytest.approx(expected, rel=1e-12)
+                for g, h in zip(gradients, others, strict=True):
+                    np.testing.assert_allclose(g, h, rtol=1e-12)
+
+
+def test_results_of_long_arrays_are_their_own():
+    y = np.linspace(-1.0, 2.0, 3 * univariate.LONG)
+    gradients = vm.value_and_grad(vm.normal_lpdf, (0, 1))(y, 0.5 * y, 2.0)[1]
+    again = vm.value_and_grad(vm.normal_lpdf, (0, 1))(y, 0.25 * y, 2.0)[1]
+    arrays = [y, *gradients, *again]
+    assert not any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
+    np.testing.assert_allclose(gradients[0], -0.125 * y, rtol=1e-14)
+    np.testing.assert_array_equal(gradients[1], -gradients[0])
+
+
+def test_long_arrays_where_floats_raise():
+    """Python's floats raise where IEEE arithmetic gives an infinite value or derivative."""
+    assert vm.value_and_grad(vm.poisson_log_lpmf, 1)(np.ones(univariate.LONG), 800.0) == (-math.inf, -math.inf)
 
 
 @every_row

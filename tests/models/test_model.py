@@ -386,3 +386,30 @@ def test_simple_parameters_far_out() -> None:
     assert value == math.inf
     np.testing.assert_array_equal(gradient, [math.inf, -1.0])
     assert np.isnan(model.log_density_gradient(np.array([np.nan, 0.0]))[0])
+
+
+def test_a_recorded_model_has_the_same_gradient():
+    def log_density(mu, tau, theta, part):
+        terms = [vm.normal_lpdf(mu, 0, 5), vm.cauchy_lpdf(tau, 0, 5), vm.normal_lpdf(theta, 0, 1)]
+        return (*terms, vm.dirichlet_lpdf(part, np.ones(3)), vm.normal_lpdf(Y, mu + tau * theta, SIGMA))
+
+    runs = []
+
+    def counted(mu, tau, theta, part):
+        runs.append(1)
+        return log_density(mu, tau, theta, part)
+
+    parameters = {"mu": vm.upper(9.0), "tau": vm.positive(), "theta": vm.lower(-9.0, 8), "part": vm.simplex(3)}
+    plain, recorded = vm.Model(log_density, parameters), vm.Model(counted, parameters, recorded=True)
+    for seed in range(5):
+        q = np.random.default_rng(seed).normal(size=12)
+        for jacobian in (True, False):
+            value, gradient = recorded.log_density_gradient(q, jacobian=jacobian)
+            expected, true = plain.log_density_gradient(q, jacobian=jacobian)
+            np.testing.assert_allclose(value, expected, rtol=1e-13)
+            np.testing.assert_allclose(gradient, true, rtol=1e-12, atol=1e-14)
+    assert len(runs) == 2
+    again = pickle.loads(pickle.dumps(vm.Model(eight_schools, **PARAMETERS, recorded=True)))
+    np.testing.assert_allclose(again.log_density_gradient(Q)[1], SCHOOLS.log_density_gradient(Q)[1], rtol=1e-12)
+    mode = recorded.optimize(seed=1).values
+    np.testing.assert_allclose(mode["mu"], plain.optimize(seed=1).values["mu"], rtol=1e-4)

@@ -14,6 +14,7 @@ from varmat.densities import (
     normal,
     ordered,
     positive,
+    programs,  # noqa: F401 - registers itself
     simplex,
 )
 from varmat.densities.density import Density

@@ -4,6 +4,7 @@ from varmat.functionals.finite_differences import finite_diff_gradient, finite_d
 from varmat.functionals.forward import gradient_dot_vector, jvp, partial_derivative
 from varmat.functionals.hessians import hessian, hessian_times_vector, hessp
 from varmat.functionals.jacobians import jacobian
+from varmat.functionals.recorded import recorded
 from varmat.functionals.reverse import grad, gradient, value_and_grad, vjp
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "partial_derivative",
+    "recorded",
     "value_and_grad",
     "vjp",
 ]

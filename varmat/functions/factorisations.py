@@ -12,13 +12,14 @@ name of Stan refuse a matrix that is not symmetric.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
 from varmat.core.operation import as_operand, is_differentiable, operation
-from varmat.functions.checks import check_matrix, check_square
+from varmat.functions.checks import check_matrix, check_square, check_values
 from varmat.functions.lapack import (
     check_symmetric,
     cholesky_adjoint,
@@ -238,7 +239,7 @@ def _eigvalsh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
 def _symmetric_argument(function: str, a: Any) -> Any:
     a = as_operand(a, f"{function}: a")
     check_square(function, "a", np.shape(a))
-    check_symmetric(function, plain(a))
+    check_values(partial(check_symmetric, function), a)
     return a
 
 

@@ -11,6 +11,7 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import data as plain_data
 from varmat.functionals.hessians import hessian, hessian_times_vector
+from varmat.functionals.recorded import Recorded
 from varmat.functionals.recording import output
 from varmat.functionals.reverse import value_and_grad
 from varmat.models.checking import GradientCheck, compare_gradient
@@ -43,6 +44,9 @@ class Model:
         Names of dimensions with their labels, for the results.
     dims : dict of str to sequence of str, optional
         Names of the dimensions of the parameters and quantities.
+    recorded : bool
+        Record the log density once and run the recording for every further gradient: several times as fast where arrays are
+        small, and possible where the same operations are computed at every point. See `varmat.recorded` for what that excludes.
     **named : Transform
         The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`,
         `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
@@ -84,7 +88,7 @@ class Model:
         self, log_density: Callable[..., Any], parameters: Mapping[str, Transform] | None = None, /, *,
         data: Mapping[str, Any] | None = None, transformed_parameters: Callable[..., Any] | None = None,
         generated_quantities: Callable[..., Any] | None = None, coords: Mapping[str, Sequence[Any]] | None = None,
-        dims: Mapping[str, Sequence[str]] | None = None, **named: Transform,
+        dims: Mapping[str, Sequence[str]] | None = None, recorded: bool = False, **named: Transform,
     ) -> None:  # fmt: skip
         declared = {**(parameters or {}), **named}
         given = dict(data or {})
@@ -104,7 +108,7 @@ class Model:
                 self._generated.check(declared)
         self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
         self.dims = {name: list(names) for name, names in (dims or {}).items()}
-        self._value_and_grad = value_and_grad(self._target)
+        self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._target)
 
     def __repr__(self) -> str:
         return f"Model({', '.join(f'{name}={transform!r}' for name, transform in self._layout.parameters.items())})"

@@ -6,8 +6,10 @@ scalars would otherwise record thirty operations before its first line.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from varmat.core.operation import operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs, make_result
+from varmat.programs.program import Program, binary, name_of, number, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
 
 
@@ -72,6 +75,47 @@ def _chain(results: Any, q: Any, steps: Sequence[Step]) -> None:
 _RULE = Rule("parameters", _chain)
 
 
+@writes(_RULE)
+def _write_parameters(program: Program, rule: Any, results: Any, x: Any, steps: Sequence[Step]) -> None:
+    q = program.find(x)
+    nodes, terms, slopes = [], [], []
+    for result, (where, shape, sign, bound) in zip(results, steps, strict=False):
+        node = program.node(result)
+        index = program.bind(where, "i")
+        taken = f"{q.name}[{index}].reshape({shape})" if shape else f"{q.name}.item({where})"
+        name = program.new_name("x", shape)
+        free = name_of(name)
+        program.write(f"{name} = {taken}")
+        slope: Any = None
+        value: Any = free
+        if sign:
+            slope = value = name_of(program.assign("e", ast.Call(name_of("exp"), [free], []), shape))
+            terms.append(program.summed(free, shape) if shape else free)
+            if sign < 0 or bound:
+                slope = binary(number(sign), ast.Mult(), slope)
+                value = binary(number(bound), ast.Add(), slope)
+        program.write(f"{node.name} = {program.code(value)[0]}")
+        nodes.append(node)
+        slopes.append(slope)
+    jacobian = program.node(results[-1])
+    program.write(f"{jacobian.name} = {' + '.join(program.code(term)[0] for term in terms) or '0.0'}")
+
+    def back() -> None:
+        h = program.adjoint(jacobian)
+        for node, slope, (where, shape, sign, _) in zip(nodes, slopes, steps, strict=True):
+            g = program.adjoint(node)
+            if g is not None and sign:
+                g = binary(g, ast.Mult(), slope)
+            if h is not None and sign:
+                g = h if g is None else binary(g, ast.Add(), h)
+            if g is not None:
+                if shape and program.is_array(g):
+                    g = program.call(np.reshape, (math.prod(shape),), program.code(g)[0], "-1")
+                q.parts.append((itemgetter(where), g))
+
+    program.steps.append(((*nodes, jacobian), back))
+
+
 @operation(variadic=True)
 def sum_of_terms(*terms: Any) -> Any:
     """The sum of all elements of all terms."""
@@ -86,3 +130,20 @@ def sum_of_terms_reverse(g: Any, r: Any, *terms: Any) -> Any:
 @sum_of_terms.tangent
 def sum_of_terms_tangent(r: Any, *terms: Any) -> Any:
     return (np.sum,) * len(terms)
+
+
+@writes(sum_of_terms.rule)
+def _write_sum(program: Program, rule: Any, result: Any, terms: Any, settings: Any) -> None:
+    operands = [program.operand(term) for term in terms]
+    shapes = [np.shape(term) for term in terms]
+    trees = [program.summed(tree, shape) if shape else tree for (tree, _), shape in zip(operands, shapes, strict=True)]
+    node = program.node(result)
+    program.write(f"{node.name} = {' + '.join(program.code(tree)[0] for tree in trees)}")
+
+    def back() -> None:
+        g = program.adjoint(node)
+        for _, operand in operands:
+            if operand is not None:
+                operand.contributions.append(g)
+
+    program.steps.append(((node,), back))

@@ -33,7 +33,7 @@ from varmat.testing import routes
 __all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
 
 # "tails" are 50-digit comparisons that are not held to the bar of the bulk.
-COLUMNS = ("varmat", "matvar", "forward", "hessian", "reference", "mpmath", "tails", "errors")
+COLUMNS = ("varmat", "matvar", "forward", "hessian", "recorded", "reference", "mpmath", "tails", "errors")
 # What is defined there is no differentiable function: the engine, functionals, tools, and what is evaluated on plain values.
 EXEMPT = ("core", "functionals", "inspection", "models", "testing", "functions.constant", "functions.refused")
 # The start of a refusal: the name of a function.

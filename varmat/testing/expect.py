@@ -24,6 +24,7 @@ DIRECTIONS = 3
 TINY = 1e-200
 DIFFERENCE = "finite difference of the value"
 HESSIAN = "Hessian times vector"
+RECORDED = "a recording made elsewhere"
 HESSIAN_DIFFERENCE = "finite difference of the reverse gradient"
 
 
@@ -77,7 +78,7 @@ def _by_column(errors: dict[str, float]) -> dict[str, Any]:
     columns = {"varmat": 0.0}
     for name, error in errors.items():
         if "finite difference" not in name:
-            column = "hessian" if "Hv" in name else "forward" if FORWARD in name else "varmat"
+            column = "hessian" if "Hv" in name else "forward" if FORWARD in name else "recorded" if RECORDED in name else "varmat"
             columns[column] = max(error, columns.get(column, 0.0))
     return columns
 
@@ -114,6 +115,8 @@ class _Check:
                 self.forward(mixture, call, gradient)
                 if self.tolerances.hessian < inf:
                     self.hessian(mixture, call, gradient)
+            if len(mixture) in (1, len(self.case.active)):
+                self.recorded(mixture, call, gradient)
         for i, j in combinations(self.case.active, 2):
             if np.shape(self.case.args[i]) == np.shape(self.case.args[j]):
                 self.twice_the_same(i, j)
@@ -217,6 +220,18 @@ class _Check:
         call = f"two uses, f + f, of {call}"
         both = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, uses=2)[2][0]
         self.same("twice that of one use", call, both, {i: 2.0 * g for i, g in gradient.items()})
+
+    def recorded(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+        """A recording made at another point, unless it is refused."""
+        found = self.attempt(RECORDED, call, routes.recorded, mixture, self.weights)
+        if found is not None:
+            value, other = found
+            with np.errstate(all="ignore"):
+                expected = self.case.weighted(self.weights)
+            # Relative to the terms of the sum, not to what is left of them.
+            floor = sum(float(np.sum(np.abs(w * x))) for w, x in zip(self.weights, self.expected, strict=True))
+            self.comparison.close((RECORDED, NUMPY), f"{call}: the weighted sum", value, expected, self.tolerances.rounding, floor)
+            self.same(RECORDED, call, gradient, other)
 
     def hessian(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
         u, v = ({i: self.direction(i, seed) for i in mixture} for seed in (300, 400))

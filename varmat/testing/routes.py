@@ -15,6 +15,8 @@ from varmat.core.dual import Dual
 from varmat.core.matvar import MatVar, matvar
 from varmat.core.tape import nested, start_sweep, sweep
 from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, make_view, value, var
+from varmat.functionals.recorded import record
+from varmat.programs.program import ElsewhereError, RecordingError
 from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
 
@@ -189,6 +191,33 @@ def reverse(
         call.check_unchanged()
         call.check_unshared(results[0])
     return kinds, values, gradients
+
+
+def recorded(case: Case, mixture: Mixture, weights: Arrays) -> tuple[float, Gradients] | None:
+    """The weighted sum and its gradient by a recording made at a point nearby; None if there is none that holds here."""
+
+    def weighted(*variables: Any) -> Any:
+        given = dict(zip(mixture, variables, strict=True))
+        results = outputs(case.f(*(given.get(i, _copied(x)) for i, x in enumerate(case.args))))
+        return sum(np.sum(w * x) for w, x in zip(weights, results, strict=True))
+
+    here = [_copied(case.args[i]) for i in mixture]
+    with np.errstate(all="ignore"):
+        for distance in (1e-3, 0.0):
+            there = [_normal(x * (1.0 + distance * random(np.shape(x), i))) for i, x in enumerate(here)]
+            try:
+                run, _ = record(weighted, range(len(here)), there, {})
+                break
+            except RecordingError:
+                return None
+            except (ArithmeticError, ValueError):  # not in the domain
+                if not distance:
+                    raise
+        try:
+            value, gradients = run(*here)
+        except (ArithmeticError, ElsewhereError):
+            return None
+    return value, dict(zip(mixture, gradients, strict=True))
 
 
 def _seed(result: Any, w: np.ndarray) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 from varmat.core.elementwise import for_arrays, for_scalars
 from varmat.core.rules import function_of
 
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|"}
-_COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|"}
+COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _BOUNDS = {ast.Lt: "largest", ast.LtE: "largest", ast.Gt: "smallest", ast.GtE: "smallest"}
 
 # The text of an expression, and whether it is an array.
@@ -60,6 +60,11 @@ class Writer:
         self._written: set[str] = set()
         self._sums: dict[str, str] = {}
 
+    @property
+    def arrays(self) -> set[str]:
+        """The names that are arrays so far: arguments and abbreviations."""
+        return self._arrays
+
     def code(self, node: ast.expr) -> Code:
         """The elementwise value of an expression."""
         if isinstance(node, ast.Constant):
@@ -71,10 +76,10 @@ class Writer:
             return f"(-{text})", is_array
         if isinstance(node, ast.BinOp):
             (a, x), (b, y) = self.code(node.left), self.code(node.right)
-            return f"({a} {_OPERATORS[type(node.op)]} {b})", x or y
+            return f"({a} {OPERATORS[type(node.op)]} {b})", x or y
         if isinstance(node, ast.Compare):
             (a, x), (b, y) = self.code(node.left), self.code(node.comparators[0])
-            return f"({a} {_COMPARISONS[type(node.ops[0])]} {b})", x or y
+            return f"({a} {COMPARISONS[type(node.ops[0])]} {b})", x or y
         return self._call(node)  # type: ignore[arg-type]
 
     def _name(self, name: str) -> Code:
@@ -87,9 +92,10 @@ class Writer:
                 self._arrays.add(name)
         return name, name in self._arrays
 
-    def _is_array(self, node: ast.expr) -> bool:
-        names = names_in(ast.unparse(node))
-        return bool(names & self._arrays) or any(self._is_array(self._let[name]) for name in names & self._let.keys())
+    def is_array(self, node: ast.expr) -> bool:
+        """Whether the value of an expression is an array."""
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        return bool(names & self._arrays) or any(self.is_array(self._let[name]) for name in names & self._let.keys())
 
     def _call(self, node: ast.Call) -> Code:
         name = node.func.id  # type: ignore[attr-defined]
@@ -109,27 +115,27 @@ class Writer:
         text, is_array = self.code(node)
         if not is_array:
             return text
-        if isinstance(node, ast.Compare) and type(node.ops[0]) in _BOUNDS and not self._is_array(node.comparators[0]):
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in _BOUNDS and not self.is_array(node.comparators[0]):
             # The extreme element is enough, and is nan if one is.
             return f"({_BOUNDS[type(node.ops[0])]}({self.code(node.left)[0]}) {text.partition(' ')[2]}"
         return f"{text}.all()"
 
     def sum(self, node: ast.expr) -> str:
         """The sum over all elements."""
-        if not self._is_array(node):
+        if not self.is_array(node):
             return f"(size * {self.code(node)[0]})"
-        if isinstance(node, ast.Call) and node.func.id == "where" and not self._is_array(node.args[0]):  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call) and node.func.id == "where" and not self.is_array(node.args[0]):  # type: ignore[attr-defined]
             condition, a, b = node.args
             return f"({self.sum(a)} if {self.code(condition)[0]} else {self.sum(b)})"
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and self._may_split(node):
-            return f"({self.sum(node.left)} {_OPERATORS[type(node.op)]} {self.sum(node.right)})"
+            return f"({self.sum(node.left)} {OPERATORS[type(node.op)]} {self.sum(node.right)})"
         if isinstance(node, ast.UnaryOp):
             return f"(-{self.sum(node.operand)})"
         numbers: list[tuple[str, bool]] = []
         over: list[ast.expr] = []
         under: list[ast.expr] = []
         for factor, inverse in self._factors(node):
-            if not self._is_array(factor):
+            if not self.is_array(factor):
                 numbers.append((self.code(factor)[0], inverse))
             else:
                 (under if inverse else over).append(factor)
@@ -154,12 +160,20 @@ class Writer:
         for factor, inverse in factors(node):
             if isinstance(factor, ast.Name) and factor.id in self._let and factor.id not in self._written:
                 parts = factors(self._let[factor.id], inverse)
-                arrays = [part for part, _ in parts if self._is_array(part)]
+                arrays = [part for part, _ in parts if self.is_array(part)]
                 if len(parts) > 1 and len(arrays) == 1 and isinstance(arrays[0], ast.Name):
                     found += self._factors(self._let[factor.id]) if not inverse else parts
                     continue
             found.append((factor, inverse))
         return found
+
+    def inner_product(self, left: str, right: str) -> str:
+        """The text of the sum of a product of two arrays."""
+        return f"{left}.dot({right})"
+
+    def total(self, x: str) -> str:
+        """The text of the sum of an array."""
+        return f"total({x})"
 
     def _product_sum(self, over: list[ast.expr], under: list[ast.expr]) -> str:
         """The sum of a product of arrays, or the number of elements if there is none."""
@@ -176,7 +190,7 @@ class Writer:
                 product = f"{product} / {self.code(factor)[0]}"
             name = f"sum_{len(self._sums)}"
             product = f"({product})" if len(over) + len(under) > 1 else product
-            self.statements.append(f"{name} = {product}.dot({last})" if last else f"{name} = total({product})")
+            self.statements.append(f"{name} = {self.inner_product(product, last)}" if last else f"{name} = {self.total(product)}")
             self._sums[key] = name
         return self._sums[key]
 

@@ -1,0 +1,393 @@
+"""`varmat.recorded`: what is recorded once and run again gives what `value_and_grad` gives."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.programs import blocks, memory, program
+
+X = np.random.default_rng(1).normal(size=(5, 3))
+Y = np.array([0.5, -1.0, 2.0, 0.3, 0.1])
+
+
+def agree(f, *points, argnums=0, rtol=1e-13):
+    """Demand that a recording made at the first point gives the eager value and gradients at all of them."""
+    recorded, eager = vm.recorded(f, argnums), vm.value_and_grad(f, argnums)
+    for point in points:
+        value, gradient = recorded(*point)
+        expected, true = eager(*point)
+        np.testing.assert_allclose(value, expected, rtol=1e-14)
+        assert type(value) is float
+        for g, t in zip(vm.functionals.structure.leaves_of(gradient), vm.functionals.structure.leaves_of(true), strict=True):
+            assert type(g) is type(t)
+            np.testing.assert_allclose(g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0))
+            assert type(g) is float or g.flags.c_contiguous
+    return recorded
+
+
+def vectors(n, count=3):
+    rng = np.random.default_rng(n)
+    return [(rng.normal(size=n),) for _ in range(count)]
+
+
+def regression(theta):
+    return vm.normal_lpdf(Y, X @ theta[:3] + theta[3], np.exp(theta[4])) + vm.normal_lpdf(theta[:3], 0, 1)
+
+
+def loop(theta):
+    x = theta[0]
+    for t in range(1, 5):
+        x = 0.5 * x + theta[t] * np.sin(x)
+    return x**2
+
+
+def assigned(theta):
+    a = np.zeros(4) + theta[:4]
+    a[1] = theta[4] * a[0]
+    part = a[2:]
+    part[0] = 3.0
+    a[[0, 3]] = a[1:3] * 2.0
+    return np.sum(a**2 * part[1])
+
+
+def written(theta):
+    """Elements one after the other, and parts that look into what was written before."""
+    a = np.zeros((3, 2)) + theta[0]
+    a[0, 0], a[0, 1], a[1, 1], a[0, 1] = theta[1], 2.0, theta[2] * theta[3], theta[4]
+    a[1] = a[0]
+    a[2, :1] = a[1, 1:]
+    a[2] += theta[1]
+    b = np.zeros(3) + theta[0]
+    b[0] = theta[2]
+    b[1:2] = b[:1]
+    b[2] = 3
+    b[:] = b[::-1]
+    return np.sum(a**2) * np.sum(b**3)
+
+
+def broadcast(theta):
+    a, b = theta[:2].reshape(2, 1), theta[2:5].reshape(1, 3)
+    return np.sum(np.exp(a * b) + a) + np.sum((a + b).T @ a)
+
+
+def gathered(theta):
+    return np.sum(theta[[0, 0, 3]] * theta[np.array([True, False, True, True, False])]) + np.sum(theta[::-2] ** 3)
+
+
+def structured(theta):
+    m = np.outer(theta, theta) + 5.0 * np.eye(5)
+    return np.linalg.slogdet(m)[1] + np.sum(np.linalg.solve(m, theta)) + vm.logsumexp(theta) + np.mean(m) + m[1, 2]
+
+
+def fanned_out(theta):
+    y = np.tanh(theta)
+    return np.sum(y) * np.sum(y * theta) + y @ y + np.sum(theta / np.sum(theta**2))
+
+
+def summed_with_numbers(theta):
+    y = theta[0] + theta[1:]
+    z = theta[0] * np.outer(theta, theta)
+    return np.sum(y * theta[1:]) + 0.5 * np.sum(y) + np.sum(z * z) - 0.25 * np.sum(z)
+
+
+def many_terms(theta):
+    total = 0.0
+    x = theta
+    for i in range(60):
+        x = x * (1.0 + 0.001 * i) if i % 3 else np.sin(x) + theta
+        total = total + np.sum(x) + theta[i % 5]
+    return total
+
+
+FUNCTIONS = [regression, loop, assigned, written, broadcast, gathered, structured, fanned_out, summed_with_numbers, many_terms]
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_agrees_with_the_eager_gradient(f):
+    agree(f, *vectors(5))
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_agrees_if_all_arrays_count_as_large(f, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 1)
+    monkeypatch.setattr(memory, "LARGE", 0)
+    monkeypatch.setattr(program, "WRITTEN", 0)
+    agree(f, *vectors(5))
+
+
+def test_arguments_of_any_structure():
+    def f(p, scale):
+        return scale * np.sum(p["a"] ** 2) * p["b"][0] + p["b"][1][0]
+
+    points = [({"a": np.array([1.0, k]), "b": (2.0, [3.0 * k])}, 0.5) for k in (1.0, 2.0)]
+    agree(f, *points, argnums=(0, 1))
+
+
+def test_scalars_and_several_arguments():
+    agree(lambda x, y, a: a @ a * x / y, (2.0, 3.0, np.ones(2)), (1.5, -0.5, np.arange(2.0)), argnums=(1, 0, 2))
+
+
+def test_the_function_runs_once():
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return np.sum(x)
+
+    g = vm.recorded(f)
+    for _ in range(5):
+        g(np.ones(3))
+    assert len(calls) == 1
+    g(np.ones(4))
+    assert len(calls) == 2
+    g(np.ones(3))
+    assert len(calls) == 2
+
+
+def test_other_arguments_are_recorded_anew():
+    g = vm.recorded(lambda x, y, power=2: np.sum((x - y) ** power))
+    x, y = np.array([3.0]), np.array([1.0])
+    assert g(x, y)[0] == 4.0
+    assert g(x, y + 1.0)[0] == 1.0
+    assert g(x, y, power=3)[0] == 8.0
+    assert g(x, y)[0] == 4.0
+    assert g(x, 2)[0] == 1.0
+    assert g(x, 2.0)[0] == 1.0
+
+
+def test_gradients_are_the_callers_own():
+    a = np.ones(3)
+    for f in (lambda x: np.sum(x), lambda x: x @ a, lambda x: np.sum(x * 1.0), lambda x: np.sum(x[:] + 0.0)):
+        g = vm.recorded(f)
+        first = g(np.ones(3))[1]
+        first += 7.0
+        np.testing.assert_array_equal(g(np.ones(3))[1], 1.0)
+    np.testing.assert_array_equal(a, 1.0)
+    _, (gx, gy) = vm.recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(np.zeros(2), np.zeros(2))
+    gx += 1.0
+    np.testing.assert_array_equal(gy, 1.0)
+    _, (gx, gy) = vm.recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(np.zeros((2, 2)), np.zeros((2, 2)))
+    gx += 1.0
+    np.testing.assert_array_equal(gy, 1.0)
+
+
+def test_arguments_are_not_changed():
+    def f(x):
+        x[0] = 5.0
+        return np.sum(x * x)
+
+    x = np.array([1.0, 2.0])
+    g = vm.recorded(f)
+    assert g(x)[0] == g(x)[0] == 29.0
+    np.testing.assert_array_equal(x, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2),
+        lambda x: np.sum(np.where(x > 0, x, 0.0)),
+        lambda x: np.sum(x) * float(x.val[0]),
+        lambda x: np.sum(x) * vm.value(x)[0],
+        lambda x: np.sum(x * np.argsort(x)),
+        lambda x: np.sum(np.sort(x) * np.arange(3)),
+        lambda x: np.sum(x) if x[0] else 0.0,
+    ],
+)
+def test_looking_at_values_is_refused(f):
+    with pytest.raises(vm.TapeError, match="recorded: the function looks at the value of a variable here"):
+        vm.recorded(f)(np.array([1.0, 2.0, 3.0]))
+    assert vm.value_and_grad(f)(np.array([1.0, 2.0, 3.0]))
+
+
+def test_what_cannot_be_written_is_refused():
+    def f(x):
+        y = vm.make_callback_var(1.0, lambda y: None)
+        return y + np.sum(x)
+
+    with pytest.raises(vm.TapeError, match="recorded: make_callback_var cannot be written as a program"):
+        vm.recorded(f)(np.ones(2))
+    with pytest.raises(TypeError, match="recorded: the argument is a float"):
+        vm.recorded(1.0)
+
+
+def test_refusals_of_the_function_itself_are_its_own():
+    g = vm.recorded(lambda x: vm.normal_lpdf(x[1:], 0.0, x[0]))
+    assert np.isfinite(g(np.array([1.0, 2.0]))[0])
+    with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1.0, but must be positive!"):
+        g(np.array([-1.0, 2.0]))
+    assert g(np.array([1.0, 2.0])) is not None
+
+
+def test_checks_of_composites_are_part_of_the_program():
+    def f(x):
+        m = x.reshape(2, 2)
+        return np.sum(vm.eigenvalues_sym(m) ** 3) + m[0, 1]
+
+    g = agree(f, (np.array([2.0, 0.5, 0.5, 1.0]),), (np.array([1.0, -0.5, -0.5, 3.0]),))
+    with pytest.raises(vm.DomainError, match=r"eigenvalues_sym: a\[0, 1\] is 0.5, but must be 0.6"):
+        g(np.array([2.0, 0.5, 0.6, 1.0]))
+
+
+def test_outside_the_support_the_function_is_evaluated():
+    agree(lambda x: vm.exponential_lpdf(x, 1.0) + np.sum(x), (np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),))
+
+
+def test_where_floats_raise():
+    agree(lambda x: np.exp(x) + 1.0 / x, (1.0,), (1000.0,), (0.0,))
+
+
+def test_a_constant():
+    agree(lambda x: 3.0, (np.ones(2),), (np.zeros(2),))
+    agree(lambda x, y: np.sum(x), (np.ones(2), 1.0), (np.zeros(2), 2.0), argnums=(0, 1))
+
+
+LARGE = np.linspace(0.0, 1.0, 40_000)
+
+
+def gathered_twice(x):
+    y = np.concatenate([np.exp(x[:100]), x[100:]])
+    z = y[np.arange(40_000) % 300] * LARGE
+    return np.sum(z**2) + np.sum(np.reshape(z, (200, 200)) @ y[:200])
+
+
+def test_what_is_written_into_comes_before_what_reads_it():
+    recorded = agree(gathered_twice, (np.linspace(0.0, 1.0, 300),), (np.linspace(1.0, 0.5, 300),))
+    assert "for block in blocks" in recorded.source
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(np.log1p(np.exp(-((0.5 * x - 0.25) ** 2)))) + vm.logsumexp(x * LARGE),
+        lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * LARGE),
+        lambda x: np.sum(np.exp(x.reshape(200, 200).T) @ x[:200]) * np.sum(x * LARGE) ** 2,
+        lambda x: np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x, LARGE) * x[0]) + x[1:] @ x[:-1],
+        lambda x: vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x),
+        lambda x: np.sum(np.cumsum(x) * np.tanh(x)) + np.sum((np.ones((3, 40_000)) * x) ** 2),
+    ],
+)
+def test_large_arrays_block_by_block(f):
+    recorded = agree(f, (LARGE,), (LARGE[::-1] + 1.0,))
+    assert "for block in blocks" in recorded.source
+
+
+def test_assignments_in_place_where_nobody_looks():
+    rng = np.random.default_rng(3)
+
+    def rows(x):
+        a = np.zeros((4, 3)) + x[:3]
+        for i in range(4):
+            a[i] += x[i] * x[1:4]
+            a[i, 1] = 2.0 * a[i, 0]
+        return np.sum(a * a)
+
+    def looked_at(x):
+        a = x[:6] * 1.0
+        before = a[1:3] * a[2]
+        first = np.exp(a)
+        a[1:3] = before * x[6:8]
+        second = np.flip(a)
+        a[0] = a[5] * 3.0
+        third = np.linalg.norm(a) + a[0] ** 2
+        a[4:] = 1.0
+        return np.sum(first * second) + third * np.sum(a * a) + np.sum(np.cumsum(a) * second)
+
+    def of_a_view(x):
+        a = np.outer(x[:3], x[3:6])
+        part = a.T[1:]
+        part[0] = x[:3]
+        kept = np.sum(a**2)
+        part[1] *= 2.0
+        return kept * np.sum(np.sin(a) @ x[:3])
+
+    for f in (rows, looked_at, of_a_view):
+        agree(f, *((rng.normal(size=8),) for _ in range(3)))
+    few = agree(rows, (rng.normal(size=8),)).source
+    assert few.count(".copy()") <= 3
+
+
+def test_assignments_into_large_arrays_between_loops():
+    def steps(x):
+        a = x[:20_000] * 1.0
+        first = np.exp(a)
+        for i in range(4):
+            a[i * 5000 : (i + 1) * 5000] += np.sum(a) * 1e-4 * x[20_000 + i]
+            a[i] = a[-1] * 2.0
+            if i == 1:
+                second = np.sin(a) * first
+        return np.sum(first * a) + np.sum(second * a * LARGE[:20_000]) + np.sum(a**2) * np.sum(second)
+
+    recorded = agree(steps, (LARGE[:20_010],), (LARGE[5:20_015] + 0.5,), rtol=1e-11)
+    assert recorded.source.count(".copy()") == 2
+
+
+def test_large_indices():
+    places = np.arange(40_000) % 30_000
+
+    def f(x):
+        a = np.zeros(40_000) + x[0]
+        a[places] = LARGE * x[1]
+        a[places[:100]] = x[2]
+        return np.sum(a * LARGE) + np.sum(a[places] ** 2)
+
+    agree(f, (np.array([1.0, 2.0, 3.0]),), (np.array([0.5, 1.0, -1.0]),), rtol=1e-12)
+
+
+def test_small_arrays_are_not_taken_apart():
+    recorded = agree(lambda x: np.sum(np.exp(x) * x), (np.linspace(0.0, 1.0, 10_000),))
+    assert "block" not in recorded.source
+
+
+def test_threads_share_a_recording():
+    g = vm.recorded(structured)
+    points = [p[0] for p in vectors(5, 8)]
+    expected = [vm.value_and_grad(structured)(p) for p in points]
+    wrong = []
+
+    def work(k):
+        for _ in range(50):
+            value, gradient = g(points[k])
+            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(gradient, expected[k][1], rtol=1e-12):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_program_can_be_read():
+    g = vm.recorded(lambda x: np.sum(2.0 * x))
+    assert g.source == ""
+    g(np.ones(2))
+    assert g.source.startswith("def gradient(v0):\n    ")
+    assert "return" in g.source
+
+
+def test_nothing_stays_on_the_tape():
+    with vm.nested() as tape:
+        vm.recorded(regression)(np.ones(5))
+        with pytest.raises(vm.TapeError):
+            vm.recorded(lambda x: np.sum(x > 0))(np.ones(2))
+        assert not tape
+        assert tape.watch is None
+
+
+def test_a_large_argument_may_be_assigned_to():
+    def f(x):
+        first = x[10:20] * 2.0
+        x[5:15] = first
+        x[0] = 3.0
+        return np.sum(x * LARGE) + np.sum(first**2)
+
+    x = LARGE + 0.5
+    before = x.copy()
+    agree(f, (x,), (LARGE - 0.5,))
+    np.testing.assert_array_equal(x, before)

@@ -1,0 +1,51 @@
+"""How densities of one variable are written into programs: as the call of the function that computes value and partials."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from varmat.densities.univariate import IS_VARIABLE, LONG, Univariate
+from varmat.programs.program import ElsewhereError, Program, binary, name_of, writes
+
+
+@writes(Univariate)
+def _density(program: Program, rule: Any, result: Any, active: Any, saved: Any) -> None:
+    density: Univariate = rule.op
+    partials, values, shape, use = saved
+    function, _, early, _ = density.compiled(use)
+    bits = use[0] if isinstance(use, tuple) else use
+    kinds = [bits >> 2 * i & 3 for i in reversed(range(density.arity))]
+    variables = iter(active)
+    operands = [program.operand(next(variables) if kind & IS_VARIABLE else v) for kind, v in zip(kinds, values, strict=True)]
+    texts = [program.code(tree)[0] for tree, _ in operands]
+    node = program.node(result)
+    names = [program.new_name("a", shape if type(p) is np.ndarray else None) for p in partials]
+    if early is not None and (shape is None or (len(shape) == 1 and 0 < shape[0] < LONG)):
+        for i in early:
+            title, domain = density.checks[i]
+            if kinds[i] & IS_VARIABLE:
+                program.write(f"{program.bind(partial(domain.check, density.name, title))}({texts[i]})")
+        call = f"{program.bind(function)}({', '.join(texts)}, {shape[0] if shape else 1})"
+    else:
+        call = f"{program.bind(partial(_evaluated, density, shape, use))}({', '.join(texts)})"
+    program.write(f"{node.name}, [{', '.join(names)}] = {call}")
+    program.write(f"if not -inf < {node.name} < inf: {program.bind(_elsewhere)}()")
+
+    def back() -> None:
+        g = program.adjoint(node)
+        for operand, name in zip((node for _, node in operands if node), names, strict=True):
+            operand.contributions.append(binary(name_of(name), ast.Mult(), g))
+
+    program.steps.append(((node,), back))
+
+
+def _evaluated(density: Univariate, shape: Any, use: Any, *values: Any) -> Any:
+    return density.evaluate(list(values), shape, use)
+
+
+def _elsewhere() -> None:
+    raise ElsewhereError

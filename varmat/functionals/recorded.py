@@ -1,0 +1,210 @@
+"""Functions recorded once: their value and gradient as a straight line of NumPy calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.tape import Tape
+from varmat.functionals.recording import leaf_tree, recording, scalar_result
+from varmat.functionals.reverse import is_plain, positions_of, value_and_grad
+from varmat.functionals.structure import leaves_of, plain_tree, rebuilt
+from varmat.programs.program import ElsewhereError, Program, RecordingError
+
+__all__ = ["recorded"]
+
+# Recordings that one function keeps, for so many combinations of shapes and of other arguments.
+MOST_RECORDINGS = 16
+_SAME_IF_EQUAL = (int, float, str, bool, type(None))
+
+
+class Recording(NamedTuple):
+    """A program and what it holds for.
+
+    Attributes
+    ----------
+    shapes : tuple of tuple of int
+        Of the numbers and arrays that are differentiated with respect to.
+    others : dict
+        All other arguments, by position or name.
+    run : callable
+        Takes the numbers and arrays; returns the value and the tuple of their gradients.
+    source : str
+        The text of `run`.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    others: dict[Any, Any]
+    run: Any
+    source: str
+
+    def holds_for(self, shapes: Any, others: dict[Any, Any]) -> bool:
+        if self.shapes != shapes or len(self.others) != len(others):
+            return False
+        return all(key in others and _is_same(x, others[key]) for key, x in self.others.items())
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    return x is y or (type(x) is type(y) and type(x) in _SAME_IF_EQUAL and x == y)
+
+
+class Recorded:
+    """A function recorded once; made by `recorded`."""
+
+    def __init__(self, function: Any, argnums: int | tuple[int, ...]) -> None:
+        if not callable(function):
+            raise TypeError(f"recorded: the argument is a {type(function).__name__}, but must be a function!")
+        self.function = function
+        self.argnums = argnums
+        self.__name__ = f"recorded({getattr(function, '__name__', 'function')})"
+        self._eager = value_and_grad(function, argnums)
+        self._recordings: list[Recording] = []
+
+    def __repr__(self) -> str:
+        return f"<varmat {self.__name__}>"
+
+    def __reduce__(self) -> Any:
+        # Programs are not pickled, but written anew.
+        return Recorded, (self.function, self.argnums)
+
+    @property
+    def source(self) -> str:
+        """The text of the program that was made last, empty before the first call."""
+        return self._recordings[0].source if self._recordings else ""
+
+    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+        positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
+        leaves: Any = [args[i] for i in positions if type(i) is int and 0 <= i < len(args) and is_plain(args[i])]
+        direct = len(leaves) == len(positions)
+        if not direct:
+            positions = positions_of("recorded", self.argnums, len(args))
+            trees = [plain_tree("recorded", f"argument {i + 1}", args[i]) for i in positions]
+            leaves = leaves_of(trees)
+        shapes = tuple([() if type(x) is float else x.shape for x in leaves])
+        others: dict[Any, Any] = named
+        if len(args) > len(positions):
+            others = {**named, **{i: x for i, x in enumerate(args) if i not in positions}}
+        for known in self._recordings:
+            if known.holds_for(shapes, others):
+                break
+        else:
+            known = Recording(shapes, others, *record(self.function, positions, args, named))
+            # The newest comes first.
+            self._recordings = [known, *self._recordings[: MOST_RECORDINGS - 1]]
+        try:
+            with np.errstate(all="ignore"):
+                value, gradients = known.run(*leaves)
+        except (ArithmeticError, ValueError, ElsewhereError):
+            # Where Python's floats raise, an argument is refused, or a density is zero: as it is written.
+            return self._eager(*args, **named)  # type: ignore[no-any-return]
+        if not direct:
+            following = iter(gradients)
+            gradients = tuple(rebuilt(tree, [next(following) for _ in leaves_of(tree)]) for tree in trees)
+        return value, gradients if type(self.argnums) is tuple else gradients[0]
+
+
+def _looked_at(variable: Any) -> None:
+    raise RecordingError(
+        "recorded: the function looks at the value of a variable here (it compares, branches, sorts, or takes the plain value), "
+        "and a recording would always go the same way; use varmat.value_and_grad, which evaluates the function anew each time"
+    )
+
+
+def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]) -> tuple[Any, str]:
+    """The value and the gradients with respect to the arguments at some positions as a program, and its text."""
+    with recording() as tape:
+        given = list(args)
+        for i in positions:
+            given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
+        variables = leaves_of([given[i] for i in positions])
+        tape.watch = _looked_at
+        y = scalar_result("recorded", function(*given, **named), tape)
+        return written(tape, variables, y)
+
+
+def written(tape: Tape, variables: list[Any], y: Any) -> tuple[Any, str]:
+    """The program of a tape as a function of its leaves, and its text."""
+    program = Program()
+    leaves = [program.node(x) for x in variables]
+    parameters = [leaf.name for leaf in leaves]
+    if type(y) is float:
+        gradients = [f"zeros({leaf.shape})" if leaf.shape else "0.0" for leaf in leaves]
+        program.write(f"return {program.bind(y)}, ({', '.join(gradients)},)")
+        return program.compiled(parameters)
+    # Assignments are undone, so that each has its own values beside what it overwrote.
+    try:
+        for assignment in reversed(tape.assignments):
+            assignment.swap()
+        for entry in tape:
+            program.entry(*entry)
+    finally:
+        for assignment in tape.assignments:
+            assignment.redo()
+    program.finish(program.find(y), leaves)
+    return program.compiled(parameters)
+
+
+def recorded(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+    """Value and gradient of a scalar function that is recorded once, and evaluated without it afterwards.
+
+    The first call runs `f` on variables, as `value_and_grad` does at every call, and writes what was recorded, forward and reverse,
+    as a straight line of NumPy calls. Later calls run that. For small arrays this takes a fraction of the time, for most of
+    what `value_and_grad` takes is recording.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a scalar. It must compute the same operations at every call, whatever the values of its arguments: see Notes.
+    argnums : int or tuple of int
+        The positional arguments to differentiate with respect to.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `f` and returns ``(value, gradient)``, as in `value_and_grad`. For other shapes, and other objects as
+        the other arguments, `f` is recorded anew; the last 16 recordings are kept. The attribute ``source`` is the text of the
+        program.
+
+    Raises
+    ------
+    TapeError
+        If `f` looks at the value of a variable: with a comparison, ``if``, ``.val`` or a function that does so, as `numpy.sort`;
+        and for `reverse_pass_callback` and `MatVar`, which cannot be written as a program.
+    DomainError and others
+        What `f` raises.
+
+    Notes
+    -----
+    What `f` does apart from operations on its arguments happens at the recording only. Other arrays that it reads are held by
+    reference: a new array in their place, another global value, or a random number, is not seen. Where the program
+    comes to an argument that is refused, or to a density of zero, `f` itself is evaluated. NumPy's warnings appear at the recording
+    only.
+
+    Calls from several threads at once are safe.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> def f(x):
+    ...     return np.sum(x[1:] * x[:-1]) + np.exp(x[0])
+    >>> gradient = vm.recorded(f)
+    >>> gradient(np.array([0.0, 1.0, 2.0]))
+    (3.0, array([2., 2., 1.]))
+    >>> gradient(np.array([0.0, 2.0, 2.0]))
+    (5.0, array([3., 2., 2.]))
+    >>> f = vm.recorded(lambda x: np.sum(np.exp(-0.5 * x**2)))
+    >>> value, gradient = f(np.array([0.0, 1.0]))
+    >>> print(f.source)
+    def gradient(v0):
+        v1 = (v0 * v0)
+        v3 = (k2 * v1)
+        v4 = exp(v3)
+        sum_0 = total(v4)
+        s5 = float((sum_0))
+        v6 = s5
+        a8 = ((k7 * v4) * v0)
+        return v6, (a8,)
+    """
+    return Recorded(f, argnums)
