@@ -1,0 +1,229 @@
+"""Looking at a tape: `print_stack` and `profile`. Times are never compared, only what is counted."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.core.arena import LARGE
+from varmat.core.tape import Tape, current_tape
+from varmat.inspection import Cost, Profile, _scaled
+
+
+@pytest.fixture(autouse=True)
+def fresh_tape():
+    yield
+    vm.recover_memory()
+    assert type(current_tape()) is Tape
+
+
+def f(x):
+    return np.sum(np.exp(x) * x + x[::-1] * x)
+
+
+X = np.linspace(0.1, 1.0, 100)
+COUNTS = {"exp": 1, "multiply": 2, "add": 1, "sum": 1, "leaf": 1}
+
+
+def calls(costs):
+    return {cost.name: cost.calls for cost in costs}
+
+
+def held(costs):
+    return {cost.name: (cost.values, cost.adjoints) for cost in costs}
+
+
+def test_print_stack_writes_lines_and_a_graph():
+    vm.recover_memory()
+    x = vm.var([1.0, 2.0])
+    np.sum(np.exp(x) * x[::-1]).grad()
+    text, graph = io.StringIO(), io.StringIO()
+    vm.print_stack(file=text)
+    vm.print_stack(file=graph, dot=True)
+    names = [line.split()[1] for line in text.getvalue().splitlines()]
+    assert names == ["leaf", "exp", "multiply", "sum"]
+    assert text.getvalue().splitlines()[2].endswith("<- #1 #0")  # the reversed view stands for its parent
+    assert graph.getvalue().startswith("digraph tape {")
+    assert "n0 -> n2" in graph.getvalue()
+
+
+def test_operations_are_counted_under_their_names():
+    with vm.profile() as costs:
+        g = vm.gradient(f, X)
+    np.testing.assert_array_equal(g, vm.gradient(f, X))
+    assert calls(costs) == COUNTS
+    assert len(costs) == len(COUNTS)
+    assert all(cost.forward > 0 and cost.reverse > 0 for cost in costs if cost.name != "leaf")
+
+
+def test_gradients_add_up():
+    with vm.profile() as costs:
+        for _ in range(3):
+            vm.gradient(f, X)
+    assert calls(costs) == {name: 3 * count for name, count in COUNTS.items()}
+    assert held(costs)["exp"] == (3 * X.nbytes, 3 * X.nbytes)
+
+
+def test_the_same_entries_as_print_stack():
+    with vm.profile() as costs:
+        f(vm.var(X)).grad()
+        text = io.StringIO()
+        vm.print_stack(file=text)
+    names = [line.split()[1] for line in text.getvalue().splitlines()]
+    assert calls(costs) == {name: names.count(name) for name in names}
+
+
+def test_nothing_is_measured_before_or_after():
+    before = f(vm.var(X))
+    with vm.profile() as costs:
+        pass
+    vm.gradient(f, X)
+    assert [*costs] == []
+    before.grad()
+
+
+def test_variables_made_inside_are_stale_afterwards():
+    with vm.profile():
+        y = f(vm.var(X))
+    with pytest.raises(vm.TapeError, match="stale"):
+        y + 1.0
+
+
+def test_variables_from_outside_receive_their_adjoints():
+    x = vm.var(X)
+    with vm.profile() as costs:
+        f(x).grad()
+        np.testing.assert_array_equal(x.adj, vm.gradient(f, X))
+    assert "leaf" in calls(costs)  # that of the gradient, not x
+    assert calls(costs)["exp"] == 2
+
+
+def test_an_exception_passes_and_leaves_what_was_measured():
+    def fails(x):
+        np.exp(x)
+        raise KeyError("out")
+
+    with pytest.raises(KeyError, match="out"), vm.profile() as costs:
+        vm.gradient(fails, X)
+    assert calls(costs) == {"exp": 1, "leaf": 1}
+
+
+def test_the_innermost_profile_counts():
+    with vm.profile() as outer:
+        vm.gradient(np.sum, X)
+        with vm.profile() as inner:
+            vm.gradient(f, X)
+        vm.gradient(np.sum, X)
+    assert calls(inner) == COUNTS
+    assert calls(outer) == {"sum": 2, "leaf": 2}
+
+
+def test_other_threads_are_not_measured():
+    with vm.profile() as costs:
+        thread = threading.Thread(target=vm.gradient, args=(f, X))
+        thread.start()
+        thread.join()
+    assert [*costs] == []
+
+
+def test_results_of_any_kind():
+    a = np.array([[2.0, 0.5], [0.5, 1.0]])
+
+    def g(a):
+        w, v = np.linalg.eigh(a)
+        y = vm.make_callback_var(1.0, lambda y: None)
+        vm.reverse_pass_callback(lambda: None)
+        return np.sum(w) * y + np.sum(v * v) + float(vm.value(w[0]))
+
+    with vm.profile() as costs:
+        vm.gradient(g, a)
+    assert held(costs)["eigh"] == (48, 48)
+    assert held(costs)["reverse_pass_callback"] == (0, 0)
+    assert held(costs)["make_callback_var"] == (8, 8)
+
+
+def test_functionals_inside():
+    with vm.profile() as costs:
+        h = vm.hessian(f, X[:3])
+        j = vm.jacobian(np.exp, X[:3])
+        _, pullback = vm.vjp(np.exp, X[:3])
+        (product,) = pullback(np.ones(3))
+    np.testing.assert_array_equal(h, vm.hessian(f, X[:3]))
+    np.testing.assert_array_equal(j, np.diag(np.exp(X[:3])))
+    np.testing.assert_array_equal(product, np.exp(X[:3]))
+    assert calls(costs)["exp"] == 3 + 1 + 1
+
+
+def test_models_inside():
+    model = vm.Model(lambda mu, sigma: vm.normal_lpdf(X, mu, sigma), mu=vm.real(), sigma=vm.positive())
+    with vm.profile() as costs:
+        model.log_density_gradient(np.zeros(2))
+    assert calls(costs)["normal_lpdf"] == 1
+
+
+def test_memory_that_belongs_to_others_is_not_counted():
+    n = LARGE + 8
+    x = np.ones(n)
+    with vm.profile() as costs:
+        vm.gradient(lambda x: np.sum(x * 2.0), x)
+    # A large argument is read where it lies, and the adjoint below a sum is one number.
+    assert held(costs) == {"leaf": (0, 8 * n), "multiply": (8 * n, 0), "sum": (8, 8)}
+
+
+def test_an_assignment_holds_what_it_overwrote():
+    def g(x):
+        y = x * 1.0
+        y[2:5] = x[:3] * 2.0
+        return np.sum(y * y)
+
+    with vm.profile() as costs:
+        vm.gradient(g, X)
+    assert calls(costs)["setitem"] == 1
+    assert held(costs)["setitem"] == (24, 0)
+
+
+def test_lines_of_the_model_are_told_apart():
+    def g(x):
+        y = np.exp(x)
+        z = np.exp(y)
+        return vm.normal_lpdf(z, 0.0, 1.0) + np.linalg.norm(y) * 2.0
+
+    with vm.profile(lines=True) as costs:
+        vm.gradient(g, X)
+    first = g.__code__.co_firstlineno
+    found = {(cost.name, cost.line) for cost in costs if cost.name in ("exp", "normal_lpdf", "add", "multiply", "leaf")}
+    assert found == {("leaf", "")} | {
+        (name, f"test_inspection.py:{first + i}")
+        for name, i in (("exp", 1), ("exp", 2), ("normal_lpdf", 3), ("add", 3), ("multiply", 3))
+    }
+    assert str(costs).splitlines()[0].split()[:3] == ["operation", "line", "calls"]
+    assert f"test_inspection.py:{first + 1}" in str(costs)
+
+
+def test_the_table_is_sorted_and_aligned():
+    with vm.profile() as costs:
+        vm.gradient(f, X)
+    seconds = [cost.seconds for cost in costs]
+    assert seconds == sorted(seconds, reverse=True)
+    lines = str(costs).splitlines()
+    assert lines[0].split() == ["operation", "calls", "forward", "reverse", "values", "adjoints"]
+    assert [line.split()[0] for line in lines[1:]] == [*(cost.name for cost in costs), "total"]
+    assert lines[-1].split()[1] == str(sum(COUNTS.values()))
+    assert len({*map(len, lines)}) == 1
+    assert repr(next(iter(costs))).startswith(f"<{next(iter(costs)).name}: calls")
+
+
+def test_an_empty_table():
+    assert str(Profile(lines=False)).splitlines()[-1].split()[:2] == ["total", "0"]
+    assert Cost("exp").seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("x", "text"), [(0, "0 B"), (8, "8 B"), (999, "999 B"), (999.7, "1 kB"), (80_000, "80 kB"), (12_345_678, "12.3 MB")]
+)
+def test_sizes_have_three_digits(x, text):
+    assert _scaled(x, ("B", "kB", "MB")) == text
