@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import environment  # noqa: F401 - before NumPy
 import numpy as np
-from models import EFFECTS, ERRORS
 from scipy import stats
+from workloads.dispatch import EFFECTS, ERRORS
 
 import varmat as vm
 

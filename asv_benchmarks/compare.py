@@ -1,252 +1,300 @@
 """Print the speed of varmat beside that of NumPy, of derivatives written by hand, and of other libraries.
 
-    python asv_benchmarks/compare.py            # everything, a minute or two
-    python asv_benchmarks/compare.py --quick    # fewer repeats
+    python asv_benchmarks/compare.py                     # everything that is installed: a quarter of an hour
+    python asv_benchmarks/compare.py --quick             # two sizes of each, few repeats, no peers
+    python asv_benchmarks/compare.py --peers jax --only vectors gp_regr
 
-Figures in one row come from one run of this script: the competitors take turns, and each figure is the median over the turns.
-One thread. A call goes from a plain array to a value and a fresh gradient array, recording and recovery included. PyTorch,
-autograd and JAX appear where they are installed. A limit is a bound that the project set itself; "over" marks what misses it.
+What is measured stands in ``workloads/``, a module or more for each family. A call goes from plain arrays to a value and fresh
+gradient arrays. Figures in one row come from one process and one thread: the competitors take turns, and each figure is the
+median over the turns. Each is checked before it is timed, against the derivatives by hand or, where there are none, against
+varmat. "plain" is the value alone, in NumPy; "matvar" takes arrays of scalar variables; "jit" is what JAX takes to compile.
+The script exits with 1 if two of them disagree. Budgets are bounds that the project set itself; a missed one is no error.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
-import importlib.util
+import importlib.metadata
+import json
+import pkgutil
 import platform
-import time
+import sys
 from collections.abc import Callable
-from statistics import median
+from pathlib import Path
 from typing import Any
 
-import models
+import budgets
+import environment  # noqa: F401 - one thread, before NumPy is imported
 import numpy as np
+import peers
+import workloads
+from budgets import Budget, Row
+from timing import Timing, duration, mean_ratio, seconds_of, timings
+from workloads.workload import FAMILIES, Workload, check
 
 import varmat as vm
 
-Timed = Callable[[], Any]
+OWN = ("plain", "varmat", "recorded", "matvar")
 
 
-def timings(functions: dict[str, Timed], seconds: float, turns: int) -> dict[str, float]:
-    """Median seconds per call of each function; in every turn each of them runs in a loop of about `seconds`."""
-    loops = {}
-    for name, function in functions.items():
-        function()
-        start = time.perf_counter()
-        function()
-        loops[name] = max(1, int(seconds / max(time.perf_counter() - start, 1e-7)))
-    figures: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(turns):
-        for name, function in functions.items():
-            count = range(loops[name])
-            start = time.perf_counter()
-            for _ in count:
-                function()
-            figures[name].append((time.perf_counter() - start) / len(count))
-    return {name: median(samples) for name, samples in figures.items()}
+def load() -> list[Any]:
+    """Import the modules of workloads, which fill `FAMILIES`."""
+    names = [module.name for module in pkgutil.iter_modules(workloads.__path__)]
+    return [importlib.import_module(f"workloads.{name}") for name in names]
 
 
-def duration(seconds: float) -> str:
-    for unit, scale in (("us", 1e6), ("ms", 1e3)):
-        if seconds * scale < 1000:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds:.3g} s"
+def sizes_of(workload: Workload, quick: bool) -> tuple[int, ...]:
+    """All sizes; if quick, the first and one that has a limit, or one in the middle."""
+    if not quick:
+        return workload.sizes
+    limited = [size for size in workload.sizes if any(size >= limit for limit in workload.limits)]
+    other = limited[0] if limited else workload.sizes[len(workload.sizes) // 2]
+    return tuple(dict.fromkeys((workload.sizes[0], other)))
 
 
-def row(text: str, figure: str, ratio: float | None = None, limit: float | None = None) -> None:
-    """One line: what, how long, how many times the yardstick, and the limit on that."""
-    line = f"  {text:<58}{figure:>10}"
-    if ratio is not None:
-        line += f"{ratio:>9.3g} x"
-    if limit is not None:
-        line += f"   limit {limit:g}{'' if ratio is None or ratio <= limit else '   over'}"
-    print(line)
-
-
-def one_operation(seconds: float, turns: int) -> None:
-    print("\nOne recorded multiply of two arrays of length 8, in a chain of 1000")
-    a, b = np.linspace(1, 2, 8), np.linspace(0.999, 1.001, 8)
-    count = 1000
-
-    def plain() -> None:
-        for _ in range(count):
-            np.multiply(a, b)
-
-    def forward() -> Any:
-        x, y = vm.var(a), vm.var(b)
-        for _ in range(count):
-            x = x * y
-        return x
-
-    def recorded() -> None:
-        with vm.nested():
-            forward()
-
-    def differentiated() -> None:
-        with vm.nested():
-            np.sum(forward()).grad()
-
-    t = timings({"plain": plain, "forward": recorded, "both": differentiated}, seconds, turns)
-    numpy = t["plain"]
-    row("np.multiply", duration(numpy / count))
-    row("VarMat multiply, forward", duration(t["forward"] / count), t["forward"] / numpy)
-    row("VarMat multiply, forward and reverse", duration(t["both"] / count), t["both"] / numpy, 9)
-
-
-def other_libraries(x: np.ndarray) -> dict[str, Timed]:
-    """Value and gradient of eight schools in the other libraries that are installed."""
-    found: dict[str, Timed] = {}
-    if importlib.util.find_spec("torch"):
-        torch = importlib.import_module("torch")
-        torch.set_num_threads(1)
-        in_torch = models.eight_schools(torch, torch.tensor)
-
-        def torch_gradient() -> Any:
-            leaf = torch.tensor(x, requires_grad=True)
-            value = in_torch(leaf)
-            value.backward()
-            return value.item(), leaf.grad.numpy()
-
-        found["PyTorch, eager"] = torch_gradient
-    if importlib.util.find_spec("autograd"):
-        autograd = importlib.import_module("autograd")
-        gradient = autograd.value_and_grad(models.eight_schools(importlib.import_module("autograd.numpy")))
-        found["autograd"] = lambda: gradient(x)
-    if importlib.util.find_spec("jax"):
-        jax = importlib.import_module("jax")
-        jax.config.update("jax_enable_x64", True)
-        compiled = jax.jit(jax.value_and_grad(models.eight_schools(importlib.import_module("jax.numpy"))))
-        found["JAX, compiled"] = lambda: tuple(map(np.asarray, compiled(x)))
+def competitors(workload: Workload, size: int, libraries: tuple[str, ...], args: tuple[Any, ...]) -> dict[str, Callable[..., Any]]:
+    """Those of "by hand", varmat's own ways and the libraries that can do it."""
+    found = {}
+    arrays = any(map(np.ndim, args[: workload.variables]))
+    for name in ("by hand", *OWN, *libraries):
+        if name == "matvar" and not (arrays and size in workload.matvar):
+            continue
+        try:
+            found[name] = peers.gradient_function(name, workload, size)
+        except peers.MissingError:
+            continue
     return found
 
 
-def eight_schools(seconds: float, turns: int) -> None:
-    print("\nEight schools, 10 unknowns: value and gradient (ratios to the plain evaluation)")
-    x = models.SCHOOLS_POINT
-    log_density = models.eight_schools()
-    gradient = vm.value_and_grad(log_density)
-    others = other_libraries(x)
-    expected = models.eight_schools_by_hand(x)
-    for name, function in {"varmat": lambda: gradient(x), **others}.items():
-        value, g = function()
-        if not (np.isclose(value, expected[0], rtol=1e-12) and np.allclose(g, expected[1], rtol=1e-10)):
-            raise AssertionError(f"{name} disagrees with the derivatives written by hand")
-    functions: dict[str, Timed] = {
-        "the density in plain NumPy, no derivatives": lambda: log_density(x),
-        "by hand in NumPy": lambda: models.eight_schools_by_hand(x),
-        "varmat": lambda: gradient(x),
-        **others,
-    }
-    t = timings(functions, seconds, turns)
-    plain = t["the density in plain NumPy, no derivatives"]
-    for name, figure in t.items():
-        row(name, duration(figure), figure / plain, 2.5 if name == "varmat" else None)
-    for name, least in (("PyTorch, eager", 8), ("autograd", 15)):
-        if name in t:
-            times = t[name] / t["varmat"]
-            print(f"  varmat is {times:.3g} times as fast as {name} (aim: {least}{'' if times >= least else ', missed'})")
+def checked(
+    workload: Workload, size: int, found: dict[str, Any], args: tuple[Any, ...]
+) -> tuple[dict[str, Any], list[str], float | None]:
+    """Those that give the right value and gradients, what is wrong with the others, and what JAX took to compile."""
+    base = "by hand" if "by hand" in found else "varmat"
+    expected = found[base](*args)
+    right, wrong, compile_seconds = {}, [], None
+    for name, function in found.items():
+        title = f"{workload.name} [{size}], {name}"
+        results: list[Any] = []
+        try:
+            seconds = seconds_of(lambda f=function, r=results: r.append(f(*args)))
+            # The value alone has no gradients.
+            check((results[0][0], results[0][1] if name != "plain" else expected[1]), expected, title)
+        except peers.MissingError:
+            continue
+        except Exception as error:
+            if name == "recorded" and isinstance(error, vm.TapeError):
+                # It says that it cannot replay this.
+                continue
+            # What one library makes of one workload shall not keep the others from being measured.
+            text = " ".join(str(error).split()).replace(title, "").strip(" :")
+            wrong.append(f"{title}: {type(error).__name__}: {text[:200]}")
+            continue
+        right[name] = function
+        compile_seconds = seconds if name == "jax" else compile_seconds
+    return right, wrong, compile_seconds
 
 
-def scalars(seconds: float, turns: int) -> None:
-    print("\nScalar tape: a chain of 1000 multiplications and additions of Var, per operation, recorded and swept")
-    count = 1000
-    gradient = vm.value_and_grad(lambda x: models.scalar_chain(x, count))
-
-    def empty() -> None:
-        pass
-
-    def empty_calls() -> None:
-        for _ in range(count):
-            empty()
-
-    t = timings({"empty": empty_calls, "chain": lambda: gradient(1.5)}, seconds, turns)
-    row("empty Python call", duration(t["empty"] / count))
-    row("Var operation", duration(t["chain"] / count), t["chain"] / t["empty"], 20)
-
-
-def large_arrays(seconds: float, turns: int) -> None:
-    print(f"\nArrays of length {models.N:,}: value and gradient (ratios to those written by hand in NumPy)")
-    x = models.large_point()
-    for name, (f, by_hand) in models.LARGE.items():
-        gradient = vm.value_and_grad(f)
-        value, g = by_hand(x)
-        found, g_found = gradient(x)
-        if not (np.isclose(found, value, rtol=1e-12) and np.allclose(g_found, g, rtol=1e-11, atol=1e-300)):
-            raise AssertionError(f"{name}: varmat disagrees with the derivatives written by hand")
-        del g, g_found
-        t = timings({"hand": lambda h=by_hand: h(x), "varmat": lambda v=gradient: v(x)}, seconds, turns)  # type: ignore[misc]
-        row(f"{name}, by hand", duration(t["hand"]))
-        megabytes = models.bytes_from_arena(f, x) / 1e6
-        row(f"{name}, varmat ({megabytes:.3g} MB from the arena)", duration(t["varmat"]), t["varmat"] / t["hand"], 1.2)
-
-
-def counts() -> None:
-    print("\nTape entries")
-    matrix = np.ones((4, 6))
-    views = {
-        "a[1:]": lambda a: a[1:],
-        "a[::-1, ::2]": lambda a: a[::-1, ::2],
-        "a[None]": lambda a: a[None],
-        "a.T": lambda a: a.T,
-        "a.reshape(8, 3)": lambda a: a.reshape(8, 3),
-        "np.swapaxes(a, 0, 1)": lambda a: np.swapaxes(a, 0, 1),
-    }
-    for name, view in views.items():
-        row(name, str(models.entries(view, matrix)), limit=0)
-    row("eight schools", str(models.entries(models.eight_schools(), models.SCHOOLS_POINT)))
-
-
-def long_tapes(turns: int) -> None:
-    print("\nLong scalar tapes: seconds per entry, and what the cyclic collector costs")
-    figures: dict[tuple[int, bool], list[tuple[float, float]]] = {}
-    lengths = (1_000, 1_000_000)
-    for _ in range(max(1, turns // 10)):
-        for length in lengths:
-            for collect in (True, False):
-                figures.setdefault((length, collect), []).append(_record_and_sweep(length, collect))
-    cost = {key: [median(part) for part in zip(*samples, strict=True)] for key, samples in figures.items()}
-    for length in lengths:
-        (record, sweep), (record_off, sweep_off) = cost[length, True], cost[length, False]
-        row(f"{length:,} entries: recording, collector on", duration(record), record / record_off)
-        row(f"{length:,} entries: recording, collector off", duration(record_off), 1.0)
-        row(f"{length:,} entries: reverse pass, collector on", duration(sweep), sweep / sweep_off)
-    row("reverse pass per entry, long tape to short", "", cost[lengths[1], True][1] / cost[lengths[0], True][1])
-
-
-def _record_and_sweep(length: int, collect: bool) -> tuple[float, float]:
-    repeats = max(1, 100_000 // length)
-    record = sweep = 0.0
-    gc.collect()
-    (gc.enable if collect else gc.disable)()
+def measure(workload: Workload, size: int, libraries: tuple[str, ...], seconds: float, turns: int) -> tuple[Row | None, list[str]]:
+    """A row, and what is wrong."""
+    args = workload.point(size)
     try:
-        for _ in range(repeats):
-            with vm.nested():
-                x = vm.var(1.5)
-                start = time.perf_counter()
-                y = models.scalar_chain(x, length)
-                middle = time.perf_counter()
-                y.grad()
-                sweep += time.perf_counter() - middle
-                record += middle - start
-    finally:
-        gc.enable()
-    return record / (repeats * length), sweep / (repeats * length)
+        right, wrong, compile_seconds = checked(workload, size, competitors(workload, size, libraries, args), args)
+    except Exception as error:
+        return None, [f"{workload.name} [{size}]: {type(error).__name__}: {error}"]
+    if not right:
+        return None, wrong
+    times = timings({name: lambda f=f: f(*args) for name, f in right.items()}, seconds, turns)
+    unknowns = sum(map(np.size, args[: workload.variables]))
+    return Row(workload, size, unknowns, times, compile_seconds), wrong
 
 
-def main() -> None:
+# --- tables ---
+
+
+def columns(libraries: tuple[str, ...]) -> list[str]:
+    return [name for name in (*OWN, *libraries) if name != "recorded" or hasattr(vm, "recorded")]
+
+
+def heading(family: str, libraries: tuple[str, ...]) -> str:
+    names = "".join(f"{name:>20}" if name == "varmat" else f"{name:>10}" for name in columns(libraries))
+    compilation = f"{'jit':>10}" if "jax" in libraries else ""
+    return f"\n{family}: ratios to the derivatives by hand (*: to varmat)\n{'':30}{'size':>9}{'by hand':>11}{names}{compilation}"
+
+
+def line(row: Row, libraries: tuple[str, ...]) -> str:
+    text = f"{row.workload.name:30.30}{row.size:>9,}{duration(row.times[row.base]):>10}{' ' if row.base == 'by hand' else '*'}"
+    for name in columns(libraries):
+        ratio = row.ratio(name, row.base) if row.has(name) else None
+        if name == "varmat":
+            limit = budgets.limit_of(row)
+            over = ratio is not None and limit is not None and ratio > limit
+            shown = f"{ratio:.3g}{'!' if over else ''} ({ratio.low:.3g}-{ratio.high:.3g})" if ratio is not None else "-"
+            text += f"{shown:>20}"
+        else:
+            text += f"{'-' if ratio is None else format(ratio, '.3g'):>10}"
+    if "jax" in libraries:
+        text += f"{'-' if row.compile_seconds is None else duration(row.compile_seconds):>10}"
+    return text
+
+
+def means(rows: list[Row], libraries: tuple[str, ...]) -> str:
+    text = f"{'geometric mean':30}{'':20}"
+    for name in columns(libraries):
+        found = [row.ratio(name, row.base) for row in rows if row.has(name)]
+        text += f"{format(mean_ratio(found), '.3g') if found else '-':>{20 if name == 'varmat' else 10}}"
+    return text
+
+
+def family(name: str, chosen: list[Workload], libraries: tuple[str, ...], quick: bool) -> tuple[list[Row], list[str]]:
+    """Measure and print a table."""
+    seconds, turns = (0.005, 5) if quick else (0.01, 11)
+    rows, wrong = [], []
+    print(heading(name, libraries))
+    for workload in chosen:
+        for size in sizes_of(workload, quick):
+            row, errors = measure(workload, size, libraries, seconds, turns)
+            wrong += errors
+            if row is not None:
+                rows.append(row)
+                print(line(row, libraries), flush=True)
+            for error in errors:
+                print(f"    wrong: {error}", flush=True)
+    print(means(rows, libraries))
+    return rows, wrong
+
+
+# --- output ---
+
+
+def machine(libraries: tuple[str, ...]) -> dict[str, Any]:
+    """What ran where."""
+    model = platform.processor() or platform.machine()
+    described = Path("/proc/cpuinfo")
+    if described.exists():
+        model = next((text.split(":")[1].strip() for text in described.read_text().splitlines() if "model name" in text), model)
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index, call-overload]
+    versions = {name: importlib.metadata.version(name) for name in ("varmat", "numpy", "scipy", *libraries)}
+    return {
+        "processor": model,
+        "system": platform.platform(),
+        "blas": f"{blas['name']} {blas['version']}",
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def figures(timing: Timing) -> dict[str, float]:
+    return {"median": float(timing), "low": timing.low, "high": timing.high, "turns": len(timing.samples)}
+
+
+def save(path: Path, described: dict[str, Any], rows: list[Row], judged: list[Budget], wrong: list[str]) -> None:
+    content = {
+        "machine": described,
+        "rows": [
+            {
+                "family": row.workload.family,
+                "name": row.workload.name,
+                "size": row.size,
+                "base": row.base,
+                "seconds": {name: figures(timing) for name, timing in row.times.items()},
+                "ratio": {name: figures(row.ratio(name, row.base)) for name in row.times if name != row.base},
+                "jax_compile_seconds": row.compile_seconds,
+            }
+            for row in rows
+        ],
+        "budgets": [vars(budget) | {"figure": None if budget.met is None else budget.figure} for budget in judged],
+        "wrong": wrong,
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def plot(path: Path, rows: list[Row], libraries: tuple[str, ...]) -> None:
+    """Ratio against size, a panel for each family: thin for each workload, thick the geometric mean where sizes are shared."""
+    matplotlib = importlib.import_module("matplotlib")
+    matplotlib.use("Agg")
+    plt = importlib.import_module("matplotlib.pyplot")
+    families = list(dict.fromkeys(row.workload.family for row in rows))
+    height = -(-len(families) // 3)
+    figure, axes = plt.subplots(height, min(3, len(families)), figsize=(15, 4.5 * height), squeeze=False, layout="constrained")
+    for axis, name in zip(axes.flat, families, strict=False):
+        inside = [row for row in rows if row.workload.family == name]
+        for i, implementation in enumerate((*OWN, *peers.PEERS)):
+            if implementation in columns(libraries):
+                draw(axis, [row for row in inside if row.has(implementation)], implementation, f"C{i}")
+        axis.axhline(1, color="black", linewidth=0.8)
+        axis.set(xscale="log", yscale="log", title=name, xlabel="size", ylabel=f"times {inside[0].base}")
+    for axis in axes.flat[len(families) :]:
+        axis.set_visible(False)
+    axes[0][0].legend(fontsize="small")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def draw(axis: Any, rows: list[Row], implementation: str, colour: str) -> None:
+    """The lines of one implementation, from the rows of a family that have it."""
+    single: dict[str, list[tuple[int, float]]] = {}
+    at_size: dict[int, list[float]] = {}
+    for row in rows:
+        ratio = row.ratio(implementation, row.base)
+        single.setdefault(row.workload.name, []).append((row.size, ratio))
+        at_size.setdefault(row.size, []).append(ratio)
+    for points in single.values():
+        axis.plot(*zip(*points, strict=True), ".-", color=colour, alpha=0.25, linewidth=0.7, markersize=3)
+    shared = sorted(size for size, found in at_size.items() if len(found) > len(single) / 2)
+    axis.plot(shared, [mean_ratio(at_size[size]) for size in shared], color=colour, linewidth=2, label=implementation)
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer repeats: figures are rough")
-    quick = parser.parse_args().quick
-    turns, seconds = (5, 0.005) if quick else (41, 0.02)
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, one thread, medians of {turns} turns")
-    one_operation(seconds, turns)
-    eight_schools(seconds, turns)
-    scalars(seconds, turns)
-    large_arrays(6 * seconds, turns // 3)
-    counts()
-    long_tapes(turns)
+    parser.add_argument("--quick", action="store_true", help="two sizes of each workload and few repeats: figures are rough")
+    parser.add_argument("--peers", help="of jax,torch,autograd, separated by commas; all that are installed, or none if --quick")
+    parser.add_argument(
+        "--only", nargs="+", metavar="TEXT", help="families, workloads or 'budgets' whose names contain one of these"
+    )
+    parser.add_argument("--output", type=Path, default=Path("compare_results"), help="folder for the figures and the plot")
+    given = parser.parse_args()
+    if given.peers is None:
+        given.peers = () if given.quick else peers.installed()
+    else:
+        given.peers = tuple(name for name in given.peers.split(",") if name)
+    unknown = set(given.peers) - set(peers.installed())
+    if unknown:
+        parser.error(f"not installed or unknown: {', '.join(sorted(unknown))}")
+    return given
+
+
+def main() -> int:
+    given = arguments()
+    modules = load()
+    described = machine(given.peers)
+    versions = ", ".join(f"{name} {version}" for name, version in described["versions"].items())
+    print(f"{described['processor']}, {described['blas']}, Python {described['python']}, {versions}; one thread")
+    rows, wrong = [], []
+    for name, members in FAMILIES.items():
+        chosen = [w for w in members if not given.only or any(text in name or text in w.name for text in given.only)]
+        if chosen:
+            found, errors = family(name, chosen, given.peers, given.quick)
+            rows += found
+            wrong += errors
+    judged = budgets.of_rows(rows)
+    if not given.only or any(text in "budgets" for text in given.only):
+        judged += [budget for module in modules if hasattr(module, "budgets") for budget in module.budgets()]
+    judged.sort(key=lambda budget: budget.number)
+    print("\nBudgets")
+    print(*judged, sep="\n")
+    given.output.mkdir(parents=True, exist_ok=True)
+    save(given.output / "compare.json", described, rows, judged, wrong)
+    try:
+        plot(given.output / "compare.png", rows, given.peers)
+        print(f"\nFigures and plot: {given.output / 'compare.json'}, {given.output / 'compare.png'}")
+    except ImportError:
+        print(f"\nFigures: {given.output / 'compare.json'}. With matplotlib installed there is a plot too.")
+    if wrong:
+        print("\nWrong:", *wrong, sep="\n  ")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

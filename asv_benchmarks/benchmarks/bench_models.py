@@ -1,0 +1,48 @@
+"""Whole models: value and gradient beside those written by hand and beside the value alone, tape entries and memory."""
+
+from __future__ import annotations
+
+from peers import gradient_function
+from timing import peak_bytes
+from workloads import models  # noqa: F401 - makes the family
+
+from .common import _Counts, _Rows, _Times, rows_of
+
+ROWS = rows_of("models")
+ADDITIONS = tuple(row for row in ROWS if row.startswith("hundred_additions") and row.endswith("1000"))
+
+
+class Models(_Rows, _Times, _Counts):
+    """The rows of the table."""
+
+    rows = ROWS
+    params = tuple(ROWS)
+    param_names = ("model",)
+
+
+class Additions:
+    """The memory of a hundred additions to a matrix, from a cold start."""
+
+    params = ADDITIONS
+    param_names = ("additions",)
+    timeout = 120
+
+    def setup(self, row: str) -> None:
+        workload, size = ROWS[row]
+        self.args = workload.point(size)
+        self.by_hand = gradient_function("by hand", workload, size)
+        self.gradient = gradient_function("varmat", workload, size)
+
+    def peakmem_by_hand(self, row: str) -> None:
+        self.by_hand(*self.args)
+
+    def peakmem_varmat(self, row: str) -> None:
+        self.gradient(*self.args)
+
+    def track_peak_by_hand(self, row: str) -> float:
+        return peak_bytes(lambda: self.by_hand(*self.args)) / self.args[0].nbytes
+
+    def track_peak(self, row: str) -> float:
+        return peak_bytes(lambda: self.gradient(*self.args)) / self.args[0].nbytes
+
+    track_peak.unit = track_peak_by_hand.unit = "matrices"  # type: ignore[attr-defined]

@@ -1,0 +1,109 @@
+"""Measuring: competitors that take turns, and what does not depend on the machine."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable, Mapping
+from statistics import geometric_mean, median
+from typing import Any
+
+import environment  # noqa: F401 - one thread, before NumPy is imported
+import numpy as np
+
+import varmat as vm
+
+Timed = Callable[[], Any]
+# A function that takes longer than so many seconds is called once.
+CAP = 2.0
+
+
+class Timing(float):
+    """The median over the turns, of seconds per call or of a ratio, with all `samples` and their 10-90 % range `low`, `high`."""
+
+    samples: tuple[float, ...]
+
+    def __new__(cls, samples: Any) -> Timing:
+        figure = super().__new__(cls, median(samples))
+        figure.samples = tuple(samples)
+        return figure
+
+    @property
+    def low(self) -> float:
+        return float(np.quantile(self.samples, 0.1))
+
+    @property
+    def high(self) -> float:
+        return float(np.quantile(self.samples, 0.9))
+
+    def over(self, other: Timing) -> Timing:
+        """The ratio to a competitor of the same run: turn by turn, so that what slows a turn down slows down both."""
+        if len(self.samples) == len(other.samples):
+            return Timing([a / b for a, b in zip(self.samples, other.samples, strict=True)])
+        return Timing([a / other for a in self.samples])
+
+
+def seconds_of(function: Timed, count: int = 1) -> float:
+    """Seconds per call of so many calls in a row."""
+    calls = range(count)
+    start = time.perf_counter()
+    for _ in calls:
+        function()
+    return (time.perf_counter() - start) / count
+
+
+def timings(functions: Mapping[str, Timed], seconds: float, turns: int, cap: float = CAP) -> dict[str, Timing]:
+    """Seconds per call of each function; in every turn each of them runs in a loop of about `seconds`.
+
+    Call what compiles itself once before.
+    """
+    loops, figures = {}, {}
+    for name, function in functions.items():
+        first = seconds_of(function)
+        figures[name] = [first] if first > cap else []
+        if first <= cap:
+            loops[name] = max(1, int(seconds / max(seconds_of(function), 1e-7)))
+    for _ in range(turns):
+        for name, count in loops.items():
+            figures[name].append(seconds_of(functions[name], count))
+    return {name: Timing(samples) for name, samples in figures.items()}
+
+
+def duration(seconds: float) -> str:
+    for unit, scale in (("us", 1e6), ("ms", 1e3)):
+        if seconds * scale < 999.5:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def mean_ratio(ratios: Any) -> float:
+    """The geometric mean; NaN of nothing."""
+    ratios = [float(ratio) for ratio in ratios]
+    return geometric_mean(ratios) if ratios else float("nan")
+
+
+def entries(f: Any, *args: Any) -> int:
+    """Tape entries that `f` records for variables with these values."""
+    with vm.nested() as tape:
+        f(*map(vm.var, args))
+        return len(tape)
+
+
+def arena_bytes(gradient: Any, *args: Any) -> int:
+    """Bytes, of values and adjoints, that a call takes from the arena."""
+    with vm.nested() as tape:
+        before = tape.arena.bytes_taken
+    gradient(*args)
+    return int(tape.arena.bytes_taken - before)
+
+
+def peak_bytes(function: Timed) -> int:
+    """The most memory that NumPy and Python hold at a time during a call, beyond what they hold before it."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        function()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,1 @@
+"""The workloads, a module a family. Importing this package fills `FAMILIES`."""

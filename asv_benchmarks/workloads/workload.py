@@ -1,0 +1,68 @@
+"""What is measured: one function, written once, and what it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import environment  # noqa: F401 - one thread, before NumPy is imported
+import numpy as np
+
+# Family -> its workloads, in the order of the tables.
+FAMILIES: dict[str, list[Workload]] = {}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A function of arrays, whose value and gradients are measured at several sizes.
+
+    Attributes
+    ----------
+    family, name : str
+        The table and the row.
+    sizes : tuple of int
+        What `point` is called with.
+    point : callable
+        Size to the arguments: NumPy arrays and floats.
+    expression : callable
+        Takes a namespace of array functions (`peers.Namespace`: the functions of NumPy by name, and some more) and the size,
+        and returns the function of the arguments, which returns a scalar. It is written once for all libraries.
+    by_hand : callable, optional
+        Takes the arguments and returns ``(value, gradients)``, a tuple of new C-contiguous arrays (or floats): as an expert
+        writes it in NumPy and SciPy, with warm buffers for what is in between.
+    variables : int
+        How many of the arguments, the first ones, are differentiated with respect to.
+    matvar : tuple of int
+        The sizes at which an array of scalar variables is measured too.
+    without : tuple of str
+        Peers that cannot do it.
+    limits : dict
+        Size from which -> most times the derivatives by hand.
+    dispatch : bool
+        Whether the time goes into calls, not into arithmetic, at all its sizes.
+    """
+
+    family: str
+    name: str
+    sizes: tuple[int, ...]
+    point: Callable[[int], tuple[Any, ...]]
+    expression: Callable[[Any, int], Callable[..., Any]]
+    by_hand: Callable[..., tuple[float, tuple[Any, ...]]] | None = None
+    variables: int = 1
+    matvar: tuple[int, ...] = ()
+    without: tuple[str, ...] = ()
+    limits: dict[int, float] = field(default_factory=dict)
+    dispatch: bool = False
+
+    def __post_init__(self) -> None:
+        FAMILIES.setdefault(self.family, []).append(self)
+
+
+def check(found: tuple[float, tuple[Any, ...]], expected: tuple[float, tuple[Any, ...]], title: str) -> None:
+    """Raise `AssertionError` unless values and gradients agree."""
+    (value, gradients), (true_value, true_gradients) = found, expected
+    np.testing.assert_allclose(value, true_value, rtol=1e-9, atol=1e-9, err_msg=f"{title}: value")
+    for i, (g, true) in enumerate(zip(gradients, true_gradients, strict=True)):
+        scale = float(np.max(np.abs(true), initial=0.0))
+        np.testing.assert_allclose(g, true, rtol=1e-8, atol=1e-9 * scale, err_msg=f"{title}: gradient {i}")
