@@ -143,3 +143,41 @@ def test_a_length_scale_below_every_distance(name: str) -> None:
         with np.errstate(over="ignore"):
             found = getattr(vm, name)(x, 2.0, scale)
         assert_array_equal(found, 4.0 * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))
+
+
+SPD = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+ROWS = np.array([1.0, -2.0, 0.5])
+FACTORISED = {
+    "solve": lambda a: np.sum(np.linalg.solve(a, ROWS) ** 2),
+    "inv": lambda a: np.sum(np.linalg.inv(a) ** 2),
+    "det": lambda a: np.linalg.det(a) ** 2,
+    "slogdet": lambda a: np.linalg.slogdet(a).logabsdet ** 2,
+    "log_determinant": lambda a: vm.log_determinant(a) ** 2,
+    "log_determinant_spd": lambda a: vm.log_determinant_spd(a) ** 2,
+    "cholesky": lambda a: np.sum(np.linalg.cholesky(a) ** 3),
+    "mdivide_left_spd": lambda a: np.sum(vm.mdivide_left_spd(a, ROWS) ** 2),
+    "inverse_spd": lambda a: np.sum(vm.inverse_spd(a) ** 2),
+    "lstsq": lambda a: np.sum(np.linalg.lstsq(a, ROWS)[0] ** 2),
+    "svd": lambda a: np.sum(np.linalg.svdvals(a) ** 3),
+    "multi_normal_lpdf": lambda a: vm.multi_normal_lpdf(ROWS, 0.0, a),
+    "multi_normal_prec_lpdf": lambda a: vm.multi_normal_prec_lpdf(ROWS, 0.0, a),
+    "multi_student_t_lpdf": lambda a: vm.multi_student_t_lpdf(ROWS, 4.0, 0.0, a),
+    "wishart_lpdf": lambda a: vm.wishart_lpdf(a, 5.0, a),
+    "lkj_corr_lpdf": lambda a: vm.lkj_corr_lpdf(0.3 * a + np.diag(1.0 - 0.3 * np.diagonal(SPD)), 2.0),
+}
+
+
+@pytest.mark.parametrize(("name", "f"), FACTORISED.items(), ids=FACTORISED)
+def test_value_gradient_and_tangent_share_one_factorisation(name: str, f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+
+    def counting(function: Any) -> Any:
+        return lambda *args, **named: counts.append(function) or function(*args, **named)
+
+    module, routine = (np.linalg, "svd") if name in ("lstsq", "svd") else (lapack, "_factorised")
+    monkeypatch.setattr(module, routine, counting(getattr(module, routine)))
+    t = SPD @ SPD
+    for functional in (vm.gradient, lambda f, a: vm.jvp(f, (a,), (t,)), lambda f, a: vm.hessian_times_vector(f, a, t)):
+        counts.clear()
+        functional(f, SPD)
+        assert len(counts) == (2 if name == "wishart_lpdf" else 1), counts

@@ -36,7 +36,8 @@ def make(value, reverse, tangent=None, **settings):
     value.__name__ = "op"
     op = vm.operation(**settings)(value)
     op.reverse(reverse)
-    op.tangent(tangent)
+    if tangent is not None:
+        op.tangent(tangent)
     return op
 
 

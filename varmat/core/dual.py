@@ -125,10 +125,11 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     if any(x.directions != k for x in duals):
         raise ShapeError(f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet")
     values = [x.val if isinstance(x, Dual) else x for x in args]
-    result = op(*values, **settings)
+    saved: dict[str, Any] = {}
+    result = (op.saving(saved) if op.wanted else op)(*values, **settings)
     total: Any = None
     with np.errstate(all="ignore"):
-        for x, push in zip(args, op.push(result, values, settings), strict=True):
+        for x, push in zip(args, op.push(result, values, {**settings, **saved}), strict=True):
             if isinstance(x, Dual):
                 part = _each(push, x.tan, k, op.stacked)
                 if total is None:

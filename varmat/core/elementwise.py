@@ -23,18 +23,7 @@ from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand
 from varmat.core.rules import OPERANDS, elementwise_rule, function_of, names_in
 from varmat.core.tape import Rule, join
-from varmat.core.variables import (
-    VARIABLES,
-    Borrowed,
-    Large,
-    LargeView,
-    Var,
-    VarMat,
-    View,
-    make_large,
-    make_result,
-    new,
-)
+from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_large, make_result, new
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -82,6 +71,9 @@ class Elementwise:
 
             self.resolved = getattr(scipy.special, self._special)
         return self.resolved
+
+    # Rules of the table are expressions: there is nothing that they save.
+    wanted: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"<varmat elementwise operation {self.name}>"
@@ -294,9 +286,9 @@ return result
 def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
     """The binary operators of a row and their reflections, by type."""
     general = row.general
-    namespace = {
-        name: globals()[name] for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")
-    } | {"array": np.array, "ndarray": np.ndarray, "float64": np.float64, "ufunc": row.ufunc, "general": general, "ieee": row.ieee}
+    namespace = {name: globals()[name] for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")}
+    namespace |= {"array": np.array, "ndarray": np.ndarray, "float64": np.float64}
+    namespace |= {"ufunc": row.ufunc, "general": general, "ieee": row.ieee}
     shortcut = "if kind is not ndarray and other in shortcuts: return shortcuts[other](self)" if row.shortcuts else ""
     itself = "if other is self: return square(self)" if row.with_itself else ""
     namespace["square"] = ROWS[row.with_itself].call if row.with_itself else None

@@ -45,9 +45,7 @@ class MatVar(np.ndarray[Any, Any]):
     def adj(self) -> np.ndarray:
         return _gather(self, "adj")
 
-    @property
-    def _plain(self) -> np.ndarray:
-        return _gather(self, "val")
+    _plain = val
 
     def __float__(self) -> float:
         raise TypeError("a MatVar cannot become a plain number, its derivative would be lost; varmat.value(x) gives the numbers")

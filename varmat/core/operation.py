@@ -15,13 +15,16 @@
 
 With several operands both rules return a tuple, one item per operand; in a reverse rule the items are functions of nothing,
 called only for operands that are variables. Work that is shared stands before the ``return``. Settings (axis, ...) reach both
-rules as keywords, and so does, in the reverse rule, what the value function saved with `Saved`.
+rules as keywords, and so does what the value function saved with `Saved`: all of it the reverse rule, and the tangent rule what
+it names. A tangent rule that makes a result of it, as an inverse of a factor, says so with `Operation.known`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import copy
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -42,14 +45,14 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 class Saved:
-    """A value together with what the reverse rule wants back, as keywords.
+    """A value together with what the rules want back, as keywords.
 
     Parameters
     ----------
     value : float, ndarray or tuple
         The value of the operation.
     **saved
-        What reaches the reverse rule as keywords.
+        What reaches the reverse rule as keywords, and the tangent rule what it names.
 
     Examples
     --------
@@ -103,20 +106,15 @@ class Operation:
     def __init__(
         self,
         function: Callable[..., Any],
-        answers: tuple[Any, ...],
         operands: str | None,
         domains: Mapping[str, tuple[str, Domain]] | None,
         variadic: bool,
         stacked: bool,
         native: bool,
     ) -> None:
-        self.__doc__ = function.__doc__
-        self.__name__ = self.name = function.__name__
-        self.__module__ = function.__module__
-        self.__qualname__ = function.__qualname__
-        self.__wrapped__ = function
+        update_wrapper(self, function, updated=())
+        self.name = function.__name__
         self.function = function
-        self.answers = answers
         self.signature = inspect.signature(function)
         self.defaults = {p.name: p.default for p in self.signature.parameters.values() if p.default is not p.empty}
         # Not a setting: the rules do not see it.
@@ -128,9 +126,10 @@ class Operation:
         self.variadic = variadic
         self.stacked = stacked
         self.native = native
-        self.points: tuple[Any, ...] = ()
         self.reverse_rule: Any = None
         self._tangent: Any = None
+        # What the tangent rule takes of what was saved.
+        self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
 
     def reverse(self, rule: Any) -> Any:
@@ -141,6 +140,8 @@ class Operation:
     def tangent(self, rule: Any) -> Any:
         """Decorator: the tangent rule."""
         self._tangent = rule
+        names = list(inspect.signature(rule).parameters)[1 + self.arity :]
+        self.wanted = frozenset(names) - self.signature.parameters.keys()
         return rule
 
     def __repr__(self) -> str:
@@ -180,6 +181,26 @@ class Operation:
         top.append((self.rule, result, args, settings))
         return result
 
+    def saving(self, saved: dict[str, Any]) -> Operation:
+        """This operation, but what the tangent rule wants of what the value function saves is put into a dictionary too."""
+
+        def function(*args: Any, **settings: Any) -> Any:
+            val = self.function(*args, **settings)
+            if type(val) is Saved:
+                saved.update({name: val.saved[name] for name in self.wanted & val.saved.keys()})
+            return val
+
+        return self._computing(function)
+
+    def _computing(self, function: Callable[..., Any]) -> Operation:
+        twin = copy(self)
+        twin.function = function
+        return twin
+
+    def known(self, value: Any, *args: Any, **settings: Any) -> Any:
+        """The result for operands of which the plain value is at hand: recorded as always, but not computed."""
+        return self._computing(lambda *_, **__: value)(*args, **settings)
+
     def _bind(self, args: Any, settings: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         try:
             bound = self.signature.bind(*args, **settings).arguments
@@ -196,7 +217,8 @@ class Operation:
 
     def _general(self, args: Any, settings: Any) -> Any:
         """Operands of other kinds: array-likes, matvars, duals."""
-        args = tuple(as_operand(x, f"{self.name}: {self._title(i)}") for i, x in enumerate(args))
+        titles = map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
+        args = tuple(as_operand(x, f"{self.name}: {title}") for x, title in zip(args, titles, strict=True))
         if any(isinstance(x, Dual) for x in args):
             return dual_call(self, args, settings)
         if any(isinstance(x, MatVar) for x in args):
@@ -215,9 +237,6 @@ class Operation:
         if isinstance(result, tuple):
             return like(result, map(to_matvar, result))
         return to_matvar(result)
-
-    def _title(self, i: int) -> str:
-        return f"operand {i + 1}" if self.variadic else self.operands[i]
 
     def chain(self, result: Any, operands: Any, settings: Any) -> None:
         """What the reverse pass does with an entry of this operation."""
@@ -290,7 +309,7 @@ def operation(
     """
 
     def make(function: Callable[..., Any]) -> Operation:
-        op = Operation(function, answers, operands, domains, variadic, stacked, native)
+        op = Operation(function, operands, domains, variadic, stacked, native)
         OPERATIONS[op.name] = op
         dispatch.SUPPORTED.update(dict.fromkeys(answers, op))
         return op

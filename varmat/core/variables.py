@@ -328,8 +328,7 @@ def make_leaf(val: Any, tape: Tape) -> Any:
     """A variable without an operation; `val` is a float or an array that nobody else writes to."""
     leaf: Any = new(Var) if type(val) is float else _new_array(val, tape)
     leaf._val = val
-    leaf._adj = None
-    leaf._tape = tape
+    leaf._adj, leaf._tape = None, tape
     tape.leaves.append(leaf)
     return leaf
 
@@ -342,8 +341,7 @@ def borrow_leaf(x: Any, tape: Tape) -> Any:
         leaf = new(Borrowed)
         leaf._val = x.view()
         leaf._val.flags.writeable = False
-        leaf._adj = None
-        leaf._tape = tape
+        leaf._adj, leaf._tape = None, tape
         tape.leaves.append(leaf)
         return leaf
     x = data(x, "var: the argument")
@@ -416,8 +414,7 @@ def make_large(shape: tuple[int, ...], tape: Tape) -> Any:
     """A variable in the arena, whose values are still to be written."""
     large: Any = new(Large)
     large._val, large._space = tape.arena.take(shape)
-    large._adj = None
-    large._tape = tape
+    large._adj, large._tape = None, tape
     return large
 
 
@@ -430,8 +427,7 @@ def make_result(val: Any, tape: Tape) -> Any:
     else:
         result = new(Var)
         result._val = float(val)
-    result._adj = None
-    result._tape = tape
+    result._adj, result._tape = None, tape
     return result
 
 

@@ -18,9 +18,9 @@ from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import TOLERANCE, ZERO, Scalar, factor_of, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.multi_normal import folded
-from varmat.functions.determinants import log_determinant_spd
+from varmat.functions.determinants import log_determinant_spd_of
 from varmat.functions.lapack import half_diagonal, inverse_triangle, triangular_solve
-from varmat.functions.solves import inner, inverse_spd, symmetric
+from varmat.functions.solves import inner, inverse_spd_of, symmetric
 from varmat.functions.special import digamma, lmgamma, log_rising_factorial, zeta_difference
 
 __all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "wishart_lpdf"]
@@ -189,13 +189,13 @@ def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: An
 
 
 @lkj_corr_lpdf.tangent
-def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
     if plain(r) == -math.inf:
         return (lambda t: 0.0,) * 2
-    x = inverse_spd(sigma)
+    x = inverse_spd_of(sigma, factor)
     return (
         lambda t: (eta - 1.0) * inner(x, symmetric(t)),
-        lambda t: t * (log_determinant_spd(sigma) + _lkj_constant_slope(eta, len(sigma))),
+        lambda t: t * (log_determinant_spd_of(sigma, factor) + _lkj_constant_slope(eta, len(sigma))),
     )
 
 
@@ -258,12 +258,12 @@ def _nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
     return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
 
 
-def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, sign: float) -> Any:
     if plain(r) == -math.inf:
         return (lambda t: 0.0,) * 3
     k = len(s)
     m, p = (w, s) if sign > 0 else (s, w)
-    x, y = inverse_spd(p), inverse_spd(m)
+    y, x = map(inverse_spd_of, (m, p), factors if sign > 0 else factors[::-1])
 
     def along_m(t: Any) -> Any:
         return 0.5 * inner(_power_of_m(nu, k, sign) * y - x, symmetric(t))
@@ -272,7 +272,8 @@ def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, sign: float) ->
         return 0.5 * inner(x @ symmetric(m) @ x - _power_of_p(nu, k, sign) * x, symmetric(t))
 
     def along_nu(t: Any) -> Any:
-        return t * _nu_slope(sign * (log_determinant_spd(w) - log_determinant_spd(s)), nu, k)
+        log_w, log_s = map(log_determinant_spd_of, (w, s), factors)
+        return t * _nu_slope(sign * (log_w - log_s), nu, k)
 
     return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
 

@@ -31,7 +31,7 @@ from varmat.functions.lapack import (
     triangle_mask,
     triangular_solve,
 )
-from varmat.functions.solves import inner, inverse_spd, solve_triangular, symmetric
+from varmat.functions.solves import inner, inverse_spd_of, solve_triangular, symmetric
 from varmat.functions.special import log_rising_factorial, zeta_difference
 
 __all__ = [
@@ -102,9 +102,9 @@ class Covariance:
         return half_diagonal(np.tril(g * self.inverse.T.dot(middle.dot(self.inverse))))
 
     @staticmethod
-    def tangent(matrix: Any, d: Any) -> Any:
+    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
         """The derivative of half the squares with respect to d; along t, those of half the squares and half the log determinant."""
-        x = inverse_spd(matrix)
+        x = inverse_spd_of(matrix, factor)
         a = d @ x
         return a, lambda t: -0.5 * np.sum(a * (a @ symmetric(t)), axis=-1), lambda t: 0.5 * inner(x, symmetric(t))
 
@@ -136,7 +136,7 @@ class Cholesky(Covariance):
         return c
 
     @staticmethod
-    def tangent(matrix: Any, d: Any) -> Any:
+    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
         z = solve_triangular(matrix, d.T, lower=True)
         a = solve_triangular(matrix, z, lower=True, trans=1).T
 
@@ -165,8 +165,8 @@ class Precision(Covariance):
         return folded(self.factor, self.residuals, -g, n)
 
     @staticmethod
-    def tangent(matrix: Any, d: Any) -> Any:
-        x, whole = inverse_spd(matrix), symmetric(matrix)
+    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
+        x, whole = inverse_spd_of(matrix, factor), symmetric(matrix)
         return d @ whole, lambda t: 0.5 * np.sum(d * (d @ symmetric(t)), axis=-1), lambda t: -0.5 * inner(x, symmetric(t))
 
 
@@ -276,12 +276,12 @@ def _normal_reverse(g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, sca
     return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(z, g, 1 if z.ndim == 1 else len(z))
 
 
-def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, kind: Any) -> Any:
+def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any) -> Any:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 3
     rows = np.reshape(d, (-1, np.shape(d)[-1]))
-    a, half_square, half_log_determinant = kind.tangent(matrix, rows)
+    a, half_square, half_log_determinant = kind.tangent(matrix, rows, scale.factor)
     a = np.reshape(a, np.shape(d))
     return (
         lambda t: -np.sum(a * t),
@@ -328,13 +328,13 @@ def _nu_slope(nu: Any, q: Any, k: int) -> Any:
     return 0.5 * (np.sum(each) + len(q) * zeta_difference(1.0, 0.5 * nu, 0.5 * k))
 
 
-def _student_tangent(r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: Any) -> Any:
+def _student_tangent(r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any) -> Any:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 4
     k = np.shape(d)[-1]
     rows = np.reshape(d, (-1, k))
-    a, half_square, half_log_determinant = kind.tangent(matrix, rows)
+    a, half_square, half_log_determinant = kind.tangent(matrix, rows, scale.factor)
     q = np.sum(a * rows, axis=-1)
     w = np.ones(len(rows)) if plain(nu) == math.inf else (nu + k) / (nu + q)
     slopes = np.reshape(w[:, None] * a, np.shape(d))

@@ -70,6 +70,7 @@ class Univariate(Density, Operation):
     """A density of one variable; made by `univariate`."""
 
     reference: str
+    points: tuple[Any, ...]
     tails: tuple[Any, ...]
     outside: tuple[Any, ...]
 
@@ -85,7 +86,7 @@ class Univariate(Density, Operation):
 
         function.__name__ = name
         function.__signature__ = inspect.Signature(self.parameters)  # type: ignore[attr-defined]
-        Operation.__init__(self, function, (), None, None, False, False, False)
+        Operation.__init__(self, function, None, None, False, False, False)
         self.operation = self
         self.checks = tuple(arguments.values())
         self.dropping = dropping

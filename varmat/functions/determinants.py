@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.dispatch import plain
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_square
 from varmat.functions.lapack import (
@@ -22,7 +23,7 @@ from varmat.functions.lapack import (
     lu_sign,
     transposed,
 )
-from varmat.functions.solves import inner, inverse_spd, symmetric
+from varmat.functions.solves import inner, inverse_of, inverse_spd_of, symmetric
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
@@ -69,7 +70,16 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     check_square("log_determinant_spd", "a", np.shape(a))
     check_symmetric("log_determinant_spd", a)
     factor = cholesky_factor("log_determinant_spd", a, workspace)
+    return _log_determinant_of(factor)
+
+
+def _log_determinant_of(factor: Any) -> Saved:
     return Saved(2.0 * log_diagonal(factor), factor=factor)
+
+
+def log_determinant_spd_of(a: Any, factor: Any) -> Any:
+    """The logarithm of the determinant, of the Cholesky factor if it is at hand."""
+    return log_determinant_spd(a) if factor is None else log_determinant_spd.known(_log_determinant_of(factor), a)
 
 
 @log_determinant_spd.reverse
@@ -78,8 +88,8 @@ def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
 
 
 @log_determinant_spd.tangent
-def log_determinant_spd_tangent(r: Any, a: Any) -> Any:
-    x = inverse_spd(a)
+def log_determinant_spd_tangent(r: Any, a: Any, factor: Any = None) -> Any:
+    x = inverse_spd_of(a, factor)
     return lambda t: inner(x, symmetric(t))
 
 
@@ -123,8 +133,8 @@ def det_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
 
 
 @det.tangent
-def det_tangent(r: Any, a: Any) -> Any:
-    c = cofactor(a)
+def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+    c = cofactor.known(_cofactors(plain(a), plain(r), factor), a) if factor else cofactor(a)
     return lambda t: inner(c, t)
 
 
@@ -247,8 +257,8 @@ def slogdet_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
 
 
 @slogdet.tangent
-def slogdet_tangent(r: Any, a: Any) -> Any:
-    push = log_determinant_tangent(r[1], a)
+def slogdet_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+    push = log_determinant_tangent(r[1], a, factor)
     return lambda t: (np.zeros(np.shape(t)[:-2]), push(t))
 
 
@@ -295,8 +305,8 @@ def log_determinant_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) ->
 
 
 @log_determinant.tangent
-def log_determinant_tangent(r: Any, a: Any) -> Any:
-    x = np.linalg.inv(a).mT
+def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+    x = inverse_of(a, factor).mT
     return lambda t: inner(x, t)
 
 

@@ -10,6 +10,7 @@ from varmat.core.dispatch import implements, plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square
+from varmat.functions.factorisations import svd_vh
 from varmat.functions.solves import column, symmetric, uncolumn
 
 __all__ = ["generalized_inverse"]
@@ -118,9 +119,10 @@ def lstsq_solution_reverse(g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, u
 
 
 @lstsq_solution.tangent
-def lstsq_solution_tangent(r: Any, a: Any, b: Any, rcond: Any) -> Any:
-    vector, p = np.ndim(b) == 1, pinv(a, rcond=_cutoff(rcond, np.shape(a)))
-    x, b, (u, s, vt) = column(r[0], vector), column(b, vector), np.linalg.svd(a, full_matrices=False)
+def lstsq_solution_tangent(r: Any, a: Any, b: Any, rcond: Any, p: Any, u: Any, vt: Any) -> Any:
+    vector, s = np.ndim(b) == 1, plain(r[1])
+    p, (u, _, vt) = pinv.known(p, a), svd_vh.known((u, s, vt), a, full_matrices=False)
+    x, b = column(r[0], vector), column(b, vector)
 
     def of_a(t: Any) -> Any:
         lost = t.mT @ (p.mT @ x)

@@ -164,6 +164,11 @@ def inv_tangent(r: Any, a: Any) -> Any:
     return lambda t: -(r @ t @ r)
 
 
+def inverse_of(a: Any, factor: LU | None) -> Any:
+    """The inverse, of LU factors if they are at hand; nan for a singular matrix."""
+    return inv.known(lu_inverse(factor), a) if factor else inv(a)
+
+
 @operation(np.linalg.solve)
 def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     """Solve the linear system ``a @ x = b``.
@@ -221,9 +226,9 @@ def solve_reverse(g: Any, r: Any, a: Any, b: Any, factor: LU | None = None) -> A
 
 
 @solve.tangent
-def solve_tangent(r: Any, a: Any, b: Any) -> Any:
+def solve_tangent(r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
     # All directions, and the derivatives of these maps, go through one inverse.
-    vector, x = np.ndim(b) == 1, np.linalg.inv(a)
+    vector, x = np.ndim(b) == 1, inverse_of(a, factor)
     y = column(r, vector)
     return lambda t: -uncolumn(x @ (t @ y), vector), lambda t: uncolumn(x @ column(t, vector), vector)
 
@@ -493,8 +498,8 @@ def mdivide_left_spd_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any) -> Any
 
 
 @mdivide_left_spd.tangent
-def mdivide_left_spd_tangent(r: Any, a: Any, b: Any) -> Any:
-    vector, x = np.ndim(b) == 1, inverse_spd(a)
+def mdivide_left_spd_tangent(r: Any, a: Any, b: Any, factor: Any = None) -> Any:
+    vector, x = np.ndim(b) == 1, inverse_spd_of(a, factor)
     y = column(r, vector)
     return lambda t: -uncolumn(x @ (symmetric(t) @ y), vector), lambda t: uncolumn(x @ column(t, vector), vector)
 
@@ -590,6 +595,11 @@ def inverse_spd(a: Any) -> Any:
     check_square("inverse_spd", "a", np.shape(a))
     check_symmetric("inverse_spd", a)
     return mirrored(inverse_triangle(cholesky_factor("inverse_spd", a)))
+
+
+def inverse_spd_of(a: Any, factor: Any) -> Any:
+    """The inverse, of the Cholesky factor if it is at hand."""
+    return inverse_spd(a) if factor is None else inverse_spd.known(mirrored(inverse_triangle(factor)), a)
 
 
 @inverse_spd.reverse
