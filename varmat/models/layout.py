@@ -69,16 +69,16 @@ class Layout:
                         f"or of data: {', '.join(known) or 'there are none'}!"
                     )
 
-    def unpack(self, q: Any, jacobian: bool) -> tuple[dict[str, Any], Any]:
-        """The values of the parameters at an unconstrained vector, by name, and the sum of the log-Jacobians."""
+    def unpack(self, q: Any, jacobian: bool) -> tuple[dict[str, Any], list[Any]]:
+        """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians, to be added."""
         values: dict[str, Any] = {}
-        total: Any = 0.0
+        log_jacobians: list[Any] = []
         together: dict[str, Any] = {}
         if self._steps and type(q) in ARRAYS:
             *results, term = read_off(q, self._steps)
             together = dict(zip(self._simple, results, strict=True))
             if jacobian and self._bounded:
-                total = term
+                log_jacobians.append(term)
         for name, where, shape, transform in self._entries:
             if name in together:
                 values[name] = together[name]
@@ -96,10 +96,10 @@ class Layout:
             if jacobian:
                 values[name], term = transform.constrain_with_log_jacobian(x)
                 if type(term) is not float or term:
-                    total = term if type(total) is float and not total else total + term
+                    log_jacobians.append(term)
             else:
                 values[name] = transform.constrain(x)
-        return values, total
+        return values, log_jacobians
 
     def pack(self, function: str, values: Mapping[str, Any]) -> np.ndarray:
         """The unconstrained vector at which the parameters have these values."""

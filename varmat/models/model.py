@@ -116,15 +116,16 @@ class Model:
     # --- evaluation ---
 
     def _target(self, q: Any, propto: bool, jacobian: bool) -> Any:
-        values, log_jacobian = self._layout.unpack(q, jacobian)
+        values, log_jacobians = self._layout.unpack(q, jacobian)
         if self._transformed is not None:
             values.update(self._transformed.named_values(values))
         result = self._density(values, propto=propto)
         if result is None:
             raise TypeError("Model: the log density returned None (is a return statement missing?), but must return a scalar!")
         if isinstance(result, (tuple, list)):
-            return sum_of_terms(*result, log_jacobian)
-        return result if type(log_jacobian) is float and not log_jacobian else result + log_jacobian
+            return sum_of_terms(*result, *log_jacobians)
+        # What is returned alone must be a scalar, which is looked at later; `sum_of_terms` would sum it.
+        return result + (sum_of_terms(*log_jacobians) if len(log_jacobians) > 1 else log_jacobians[0]) if log_jacobians else result
 
     def _point(self, function: str, q: Any) -> np.ndarray:
         if type(q) is not np.ndarray or q.dtype is not FLOAT64:

@@ -11,7 +11,6 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, nonnegative
 from varmat.core.operation import Saved, operation
 from varmat.functions.special import expit
-from varmat.transforms.bounded import positive_constrain
 from varmat.transforms.common import (
     check_vector,
     exclusive_cumsum,
@@ -138,6 +137,7 @@ def ordered_free(y: Any) -> Any:
     return np.concatenate([y[..., :1], np.log(np.diff(y))], axis=-1)
 
 
+@operation(operands="x", stacked=True)
 def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
     """Map a vector to one with positive, ascending elements: sums of ``exp(x)``.
 
@@ -169,11 +169,22 @@ def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
     >>> vm.positive_ordered_constrain(np.zeros(3))
     array([1., 2., 3.])
     """
-    x = operand(x, "positive_ordered_constrain", "x")
     check_vector("positive_ordered_constrain", "x", np.shape(x))
-    steps, log_jacobian = positive_constrain(x, jacobian=True) if jacobian else (np.exp(x), None)
-    y = np.cumsum(steps, axis=-1)
-    return (y, log_jacobian) if jacobian else y
+    steps = np.exp(x)
+    y = np.add.accumulate(steps, axis=-1)
+    return Saved((y, plain_sum(x)) if jacobian else y, steps=steps)
+
+
+@positive_ordered_constrain.reverse
+def positive_ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any) -> Any:
+    g, h, _ = split(g, r, jacobian)
+    return later_sums(g) * steps + h
+
+
+@positive_ordered_constrain.tangent
+def positive_ordered_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+    steps = np.exp(x)
+    return joined(lambda t: (np.cumsum(steps * t, axis=-1), total(t, x)), jacobian)
 
 
 def positive_ordered_free(y: Any) -> Any:
