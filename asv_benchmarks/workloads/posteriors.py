@@ -310,7 +310,7 @@ def hidden_markov(data: Data) -> Any:
 
     def log_density(theta1: Any, theta2: Any, mu: Any) -> Any:
         transitions = np.stack([theta1, theta2])
-        emissions = -0.5 * (y - mu[:, None]) ** 2 - HALF_LOG_TWO_PI
+        emissions = vm.normal_lpdf.pointwise(y, mu[:, None], 1)
         # Here the first state has the weight 1 in each case: twice that of a distribution.
         chain = vm.hmm_marginal(emissions, transitions, np.array([0.5, 0.5]))
         return vm.normal_lpdf(mu, np.array([3.0, 10.0]), 1), chain, np.log(2.0)
@@ -444,7 +444,7 @@ def mixture(data: Data) -> Any:
     y = data["y"]
 
     def log_density(mu: Any, sigma: Any, theta: Any) -> Any:
-        parts = -0.5 * ((y - mu[:, None]) / sigma[:, None]) ** 2 - np.log(sigma)[:, None] - HALF_LOG_TWO_PI
+        parts = vm.normal_lpdf.pointwise(y, mu[:, None], sigma[:, None])
         return (
             vm.normal_lpdf(sigma, 0, 2),
             vm.normal_lpdf(mu, 0, 2),

@@ -140,8 +140,7 @@ class Operation:
     def tangent(self, rule: Any) -> Any:
         """Decorator: the tangent rule."""
         self._tangent = rule
-        names = list(inspect.signature(rule).parameters)[1 + self.arity :]
-        self.wanted = frozenset(names) - self.signature.parameters.keys()
+        self.wanted = frozenset(inspect.signature(rule).parameters) - self.signature.parameters.keys()
         return rule
 
     def __repr__(self) -> str:

@@ -28,7 +28,10 @@ from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from typing import Any, NoReturn
 
-from varmat.core.errors import Domain
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import is_differentiable, operation
 
 # In Stan's words; on floats and arrays alike.
@@ -79,6 +82,19 @@ class Density:
     def refuse_variable(self, name: str) -> NoReturn:
         """Raise for a discrete argument that is a variable."""
         raise TypeError(f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is discrete!")
+
+    def shape_of(self, args: Any) -> tuple[int, ...]:
+        """The shape to which arguments broadcast, after the checks of their domains."""
+        shape: tuple[int, ...] = ()
+        for (title, domain), x in zip(self.arguments.values(), args, strict=True):
+            try:
+                shape = np.broadcast_shapes(shape, np.shape(x))
+            except ValueError:
+                raise ShapeError(
+                    f"{self.name}: {title} has shape {np.shape(x)}, but must be of a shape that broadcasts with {shape}!"
+                ) from None
+            domain.check(self.name, title, plain(x))
+        return shape
 
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
         if self.discrete:

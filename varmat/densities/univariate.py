@@ -23,18 +23,19 @@ import inspect
 import math
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.errors import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
 from varmat.densities.density import Arguments, Density, not_nan
+from varmat.densities.pointwise import Pointwise
 from varmat.programs.expressions import Code, Writer, arguments_in, compiled, tree_of
 from varmat.programs.loops import blocked
 from varmat.programs.program import ElsewhereError
@@ -144,16 +145,8 @@ class Univariate(Density, Operation):
 
     def _broadcast(self, args: Any, keep: Keep) -> Any:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
-        shape: tuple[int, ...] = ()
-        for (title, domain), x in zip(self.checks, args, strict=True):
-            try:
-                shape = np.broadcast_shapes(shape, np.shape(x))
-            except ValueError:
-                raise ShapeError(
-                    f"{self.name}: {title} has shape {np.shape(x)}, but must be of a shape that broadcasts with {shape}!"
-                ) from None
-            # Now, for the sake of the index in the message.
-            domain.check(self.name, title, plain(x))
+        # Domains are checked now, for the sake of the index in the message.
+        shape = self.shape_of(args)
         args = [float(x) if type(x) is np.ndarray and not x.ndim else x for x in args]
         return self(*(x if np.shape(x) in ((), shape) else np.broadcast_to(x, shape) for x in args), keep=keep)
 
@@ -196,25 +189,34 @@ class Univariate(Density, Operation):
     def _check_domains(self, values: list[Any]) -> None:
         for (title, domain), v in zip(self.checks, values, strict=True):
             domain.check(self.name, title, v)
+        self.check_demand(self.name, values)
+
+    def check_demand(self, function: str, values: Any) -> None:
+        """Refuse values of which not one alone is wrong."""
         if self.demand is not None:
             name, condition, phrase = self.demand
-            (holds,) = self._function([condition])(*values)
+            (holds,) = self.elementwise([condition])(*values)
             value = np.broadcast_to(values[self.operands.index(name)], np.shape(holds))
-            Domain(phrase, lambda _: holds).check(self.name, self.arguments[name][0], value)
+            Domain(phrase, lambda _: holds).check(function, self.arguments[name][0], value)
 
     def _in_support(self, values: list[Any]) -> bool:
         if self.support is None:
             return True
         if self._support is None:
-            self._support = self._function([self.support])
+            self._support = self.elementwise([self.support])
         with np.errstate(all="ignore"):
             return bool(np.all(self._support(*values)[0]))
 
-    def _function(self, expressions: list[str]) -> Any:
-        """A function of the arguments, of any kinds, to a tuple of the elementwise values of expressions."""
-        writer = Writer(set(self.operands), self.let)
+    def elementwise(self, expressions: list[str], given: tuple[str, ...] = ()) -> Any:
+        """A function of the arguments, of any kinds, and of given abbreviations, to a tuple of elementwise values."""
+        writer = Writer({*self.operands, *given}, {name: text for name, text in self.let.items() if name not in given})
         results = [writer.code(tree_of(e))[0] for e in expressions]
-        return compiled(self.operands, [*writer.statements, f"return {', '.join(results)},"], writer.functions)[0]
+        return compiled([*self.operands, *given], [*writer.statements, f"return {', '.join(results)},"], writer.functions)[0]
+
+    @cached_property
+    def pointwise(self) -> Pointwise:
+        """The density at each element, instead of their sum."""
+        return Pointwise(self)
 
     def compiled(self, use: Any) -> Compiled:
         """The function for one use, compiled when it is first wanted."""
@@ -285,7 +287,7 @@ class Univariate(Density, Operation):
     # The tangent rule of every density of one variable: the sum of partial times tangent.
     def _maps(self, r: Any, *values: Any, keep: Keep) -> tuple[Any, ...]:
         if self._pushes is None:
-            self._pushes = {name: self._function([expression]) for name, expression in self.partials.items()}
+            self._pushes = {name: self.elementwise([expression]) for name, expression in self.partials.items()}
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
         inside = plain(r) != -math.inf or self._in_support([plain(v) for v in values])
 
@@ -365,7 +367,7 @@ def univariate(
     row.reference, row.points, row.tails, row.outside = reference, tuple(points), tuple(tails), tuple(outside)
     lines = "\n".join(f"    {each} : array_like\n        {words}: {domain.phrase}." for each, (words, domain) in arguments.items())
     row.__doc__ = _DOC.format(
-        kind="mass" if name.endswith("pmf") else "density", title=title, name=row.proportional.name, arguments=lines,
+        kind="mass" if name.endswith("pmf") else "density", title=title, full=name, name=row.proportional.name, arguments=lines,
         notes=notes.strip(), examples=examples.strip().replace("\n", "\n    "),
         outside=f" Where ``{support}`` does not hold the value is -inf and the gradient zero." if support else "",
     )  # fmt: skip
@@ -383,7 +385,8 @@ _DOC = """Log {kind} of the {title}, summed over all elements.
     Returns
     -------
     float or Var
-        The sum over the elements to which the arguments broadcast; zero if there are none.{outside}
+        The sum over the elements to which the arguments broadcast; zero if there are none.{outside} ``{full}.pointwise`` is
+        the density at each element.
 
     Raises
     ------

@@ -1,0 +1,128 @@
+"""The densities that are not summed, of every row of the table, against their sum, of which the values and gradients are known."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from test_univariate import columns, every_row, given, integers
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+
+@every_row
+def test_at_every_point(row: Any) -> None:
+    expected = [row(*given(row, point)) for point in row.points]
+    np.testing.assert_allclose(row.pointwise(*columns(row)), expected, rtol=1e-12)
+    value = row.pointwise(*given(row, row.points[0]))
+    assert type(value) is float
+    assert value == pytest.approx(expected[0], rel=1e-13)
+
+
+@every_row
+def test_all_routes_agree(row: Any) -> None:
+    vectors = columns(row)
+    expect_ad(row.pointwise, *vectors)
+    expect_ad_matvar(row.pointwise, *vectors)
+    expect_ad(row.pointwise, *given(row, row.points[0]))
+
+
+@every_row
+def test_broadcasting(row: Any) -> None:
+    """One argument along each axis; the gradient is that of the sum."""
+    count = len(row.arguments)
+    grids = [np.reshape(c[:2], (*(2 if i == j else 1 for j in range(count)),)) for i, c in enumerate(columns(row))]
+    continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
+    try:
+        result = row.pointwise(*grids)
+    except vm.DomainError:  # what one argument may be depends on another
+        return
+    assert result.shape == (2,) * count
+    if np.all(np.isfinite(result)):
+        value, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)), continuous)(*grids)
+        expected, others = vm.value_and_grad(row, continuous)(*grids)
+        assert value == pytest.approx(expected, rel=1e-12)
+        for g, h in zip(gradients, others, strict=True):
+            np.testing.assert_allclose(g, h, rtol=1e-11)
+
+
+@every_row
+def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
+    continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
+    for point in row.outside:
+        arrays = [np.append(c, x) for c, x in zip(columns(row), point, strict=True)]
+        result = row.pointwise(*arrays)
+        assert result[-1] == -math.inf
+        np.testing.assert_array_equal(result[:-1], row.pointwise(*columns(row)))
+        _, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)[:-1]), continuous)(*arrays)
+        _, impossible = vm.value_and_grad(lambda *args: row.pointwise(*args)[-1], continuous)(*arrays)
+        for g, h in zip(gradients, impossible, strict=True):
+            assert g[-1] == 0.0
+            np.testing.assert_array_equal(h, 0.0)
+        for i in continuous:
+            tangent = row.pointwise(*(vm.Dual(a, np.ones(len(a))) if i == j else a for j, a in enumerate(arrays))).tan
+            assert tangent[-1] == 0.0
+
+
+@every_row
+def test_dropped_terms(row: Any) -> None:
+    """What is dropped is the same as of the sum."""
+    vectors = columns(row)
+    for i in (i for i, discrete in enumerate(integers(row)) if not discrete):
+        with vm.nested():
+            args = [vm.var(v) if i == j else v for j, v in enumerate(vectors)]
+            dropped = row.pointwise(*args, propto=True).val
+            assert np.sum(dropped) == pytest.approx(row(*args, propto=True).val, rel=1e-12)
+    np.testing.assert_array_equal(row.pointwise(*vectors, propto=True), 0.0)
+
+
+def test_no_elements_and_empty_axes() -> None:
+    assert vm.normal_lpdf.pointwise(np.empty(0), 0.0, 1.0).shape == (0,)
+    assert vm.gradient(lambda mu: np.sum(vm.normal_lpdf.pointwise(np.empty((0, 1)), mu, 1.0)), np.ones(3)).tolist() == [0.0] * 3
+
+
+def test_refusals_name_the_function() -> None:
+    f = vm.normal_lpdf.pointwise
+    for call, error, text in [
+        (lambda: f(np.ones(2), 0.0, vm.var([1.0, -1.0])), vm.DomainError, "Scale parameter[1] is -1.0, but must be positive!"),
+        (lambda: f(np.ones(2), vm.var(np.ones(3)), 1.0), vm.ShapeError, "Location parameter has shape (3,), but must be"),
+        (lambda: f(vm.var(1.0), 0.0), TypeError, "missing a required argument: 'sigma'"),
+    ]:
+        with vm.nested() as tape:
+            with pytest.raises(error) as caught:
+                call()
+            assert str(caught.value).startswith(f"normal_lpdf.pointwise: {text}")
+            assert not tape
+    with pytest.raises(vm.DomainError, match=r"^uniform_lpdf.pointwise: "):
+        vm.uniform_lpdf.pointwise(0.5, 1.0, 0.0)
+    with pytest.raises(TypeError, match=r"^poisson_lpmf.pointwise: Random variable is a variable, but has no derivative"):
+        vm.poisson_lpmf.pointwise(vm.var([1.0]), 2.0)
+
+
+def test_pickling_and_text() -> None:
+    f = vm.normal_lpdf.pointwise
+    assert pickle.loads(pickle.dumps(f)) is f
+    assert repr(f) == "<varmat density normal_lpdf.pointwise(y, mu, sigma, *, propto=False)>"
+    assert "normal_lpdf" in f.__doc__
+
+
+def test_a_mixture_of_two() -> None:
+    """One operation for all components."""
+    y = np.array([-1.0, 0.5, 3.0])
+
+    def mixture(theta: Any, mu: Any, sigma: Any) -> Any:
+        parts = vm.normal_lpdf.pointwise(y, mu[:, None], sigma[:, None])
+        return np.sum(vm.log_mix(theta, parts[0], parts[1]))
+
+    expect_ad(mixture, 0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0]))
+    one, other = (vm.normal_lpdf.pointwise(y, m, s) for m, s in ((-1.0, 0.5), (2.0, 2.0)))
+    expected = np.sum(np.log(0.3 * np.exp(one) + 0.7 * np.exp(other)))
+    assert mixture(0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0])) == pytest.approx(expected, rel=1e-14)
+    with vm.nested() as tape:
+        mixture(0.3, vm.var([-1.0, 2.0]), vm.var([0.5, 2.0]))
+        # The density, its two rows, the mixture, the sum; its inputs are views.
+        assert [entry[0].name for entry in tape] == ["normal_lpdf.pointwise", "log_mix_of_two", "sum"]

@@ -1,0 +1,122 @@
+"""Densities of one variable that are not summed: for mixtures, hidden states, and predictive criteria."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.operation import Saved, operation
+from varmat.densities.density import Density
+from varmat.programs.expressions import arguments_in
+
+
+class Pointwise(Density):
+    """A log density at each element to which the arguments broadcast, made of the same row of the table as their sum."""
+
+    def __init__(self, summed: Any) -> None:
+        super().__init__(f"{summed.name}.pointwise", summed.arguments, summed.discrete)
+        self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
+        self.summed = summed
+        # What does not show in the value is looked at beforehand.
+        self._early = [(i, *summed.arguments[name]) for i, name in enumerate(summed.arguments) if name not in summed.late]
+        # Compiled for the terms that are kept, and for the abbreviations that these have computed already.
+        self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
+        self._support = summed.elementwise([summed.support]) if summed.support else None
+        keep = inspect.Parameter("keep", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
+
+        def function(*values: Any, keep: Any = None) -> Any:
+            return self._evaluate(values, keep)
+
+        function.__name__ = self.name
+        function.__signature__ = inspect.Signature([*self.parameters, keep])  # type: ignore[attr-defined]
+        self.operation = operation()(function)
+        self.operation.reverse(self._reverse)
+        self.operation.tangent(self._tangent)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.summed, "pointwise")
+
+    def _terms_of(self, keep: frozenset[str] | None) -> tuple[Any, tuple[str, ...]]:
+        """A function to the value and to the abbreviations in it, and their names."""
+        row = self.summed
+        terms = row.terms if keep is None else [t for t in row.dropping if keep & arguments_in(t, row.let)]
+        text = " + ".join(f"({term})" for term in terms) or "0.0"
+        names = tuple(sorted(arguments_in(text, row.let) & row.let.keys()))
+        return row.elementwise([text, *names]), names
+
+    def _partials_of(self, given: tuple[str, ...]) -> dict[str, Any]:
+        """Functions of the arguments, and then of the abbreviations that are at hand."""
+        return {name: self.summed.elementwise([text], given) for name, text in self.summed.partials.items()}
+
+    def _outside(self, values: Any) -> Any:
+        """Where elements are outside the support: an array that broadcasts, or None if none is."""
+        inside = True if self._support is None else self._support(*values)[0]
+        return None if np.all(inside) else np.logical_not(inside)
+
+    def _evaluate(self, values: Any, keep: frozenset[str] | None) -> Any:
+        for i, title, domain in self._early:
+            domain.check(self.name, title, values[i])
+        exact = _ieee(values)
+        function, _ = self._terms(keep)
+        try:
+            shape = np.broadcast(*exact).shape
+        except ValueError:
+            self.shape_of(values)
+            raise
+        with np.errstate(all="ignore"):
+            value, *abbreviations = function(*exact)
+            outside, shows = None, keep is None and np.isfinite(value).all()
+            if not shows:
+                self.shape_of(values)
+                self.summed.check_demand(self.name, values)
+            if not (shows and self.summed.support_is_shown):
+                outside = self._outside(exact)
+        if outside is not None:
+            value = np.where(outside, -np.inf, value)
+        if not shape:
+            value = float(value)
+        elif np.shape(value) != shape or any(value is x for x in (*values, *abbreviations)):
+            value = np.array(np.broadcast_to(value, shape))
+        return Saved(value, outside=outside, abbreviations=abbreviations)
+
+    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any) -> Any:
+        exact = [*_ieee(values), *abbreviations]
+        partials = self._partials(self._terms(keep)[1])
+
+        def contribution(name: str) -> Any:
+            c = g * partials[name](*exact)[0]
+            return c if outside is None else np.where(outside, 0.0, c)
+
+        # What is discrete is never a variable.
+        return tuple(partial(contribution, name) for name in self.arguments)
+
+    def _tangent(self, r: Any, *values: Any, keep: Any, outside: Any) -> Any:
+        def push(name: str, t: Any) -> Any:
+            rate = self._partials(())[name](*values)[0] * t
+            return rate if outside is None else np.where(outside, 0.0, rate)
+
+        return tuple(partial(push, name) for name in self.arguments)
+
+
+def _ieee(values: Any) -> list[Any]:
+    """Where Python's floats raise, there are infinite values."""
+    return [np.float64(v) if type(v) is float else v for v in values]
+
+
+_DOC = """``{name}`` at each element to which the arguments broadcast, instead of the sum.
+
+    The arguments, their domains and ``propto`` are those of ``{name}``. Outside the support an element is -inf.
+
+    Returns
+    -------
+    float, ndarray, Var or VarMat
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.{name}.pointwise.summed is vm.{name}
+    True
+    """
