@@ -64,6 +64,20 @@ def test_public_names_do_not_shadow_numpy_builtins():
     assert not {"np", "numpy", "Any", "annotations"} & set(dir(varmat))
 
 
+def test_type_checkers_find_every_public_name():
+    """They follow imports, and a star to the list of names in a module if it is written there, without running anything."""
+    found = set()
+    for node in ast.parse((PACKAGE / "__init__.py").read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            path = ROOT / (node.module.replace(".", "/") + ".py")
+            path = path if path.exists() else path.with_suffix("") / "__init__.py"
+            lists = [each.value for each in ast.parse(path.read_text()).body if ast.unparse(each).startswith("__all__ = [")]
+            found.update(*map(ast.literal_eval, lists))
+        elif isinstance(node, ast.ImportFrom):
+            found.update(alias.name for alias in node.names)
+    assert set(varmat.__all__) <= found
+
+
 def imported(path: Path) -> set[str]:
     """The subpackages of varmat that a module imports; an empty name is varmat itself."""
     found = set()

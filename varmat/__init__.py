@@ -9,7 +9,21 @@ from varmat.core.matvar import MatVar, matvar, to_matvar, to_varmat
 from varmat.core.operation import Saved, operation
 from varmat.core.tape import keep_alive, nested, recover_memory, reverse_pass_callback, set_zero_all_adjoints
 from varmat.core.variables import Var, VarMat, make_callback_var, value, var
-from varmat.densities import *  # noqa: F403 - the names are listed there
+from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed there
+from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
+from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
+from varmat.densities.counts import *  # noqa: F403 - the names are listed there
+from varmat.densities.glm import *  # noqa: F403 - the names are listed there
+from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
+from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
+from varmat.densities.matrix_variate import *  # noqa: F403 - the names are listed there
+from varmat.densities.mixture import *  # noqa: F403 - the names are listed there
+from varmat.densities.multi_normal import *  # noqa: F403 - the names are listed there
+from varmat.densities.normal import *  # noqa: F403 - the names are listed there
+from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
+from varmat.densities.positive import *  # noqa: F403 - the names are listed there
+from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
+from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
 from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
@@ -29,7 +43,8 @@ from varmat.functions.shaping import *  # noqa: F403 - the names are listed ther
 from varmat.functions.solves import *  # noqa: F403 - the names are listed there
 from varmat.functions.special import *  # noqa: F403 - the names are listed there
 from varmat.inspection import print_stack, profile
-from varmat.models import *  # noqa: F403 - the names are listed there
+from varmat.models.model import *  # noqa: F403 - the names are listed there
+from varmat.models.parameters import *  # noqa: F403 - the names are listed there
 from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
 from varmat.transforms.matrices import *  # noqa: F403 - the names are listed there
 from varmat.transforms.vectors import *  # noqa: F403 - the names are listed there
@@ -61,7 +76,21 @@ __all__ = [
     "value",
     "var",
 ]
-__all__ += densities.__all__
+__all__ += densities.bernoulli.__all__
+__all__ += densities.bounded.__all__
+__all__ += densities.categorical.__all__
+__all__ += densities.counts.__all__
+__all__ += densities.glm.__all__
+__all__ += densities.hmm.__all__
+__all__ += densities.location_scale.__all__
+__all__ += densities.matrix_variate.__all__
+__all__ += densities.mixture.__all__
+__all__ += densities.multi_normal.__all__
+__all__ += densities.normal.__all__
+__all__ += densities.ordered.__all__
+__all__ += densities.positive.__all__
+__all__ += densities.simplex.__all__
+__all__ += densities.unnormalised.__all__
 __all__ += functionals.__all__
 __all__ += functions.covariances.__all__
 __all__ += functions.cumulative.__all__
@@ -80,7 +109,8 @@ __all__ += functions.reductions.__all__
 __all__ += functions.shaping.__all__
 __all__ += functions.solves.__all__
 __all__ += functions.special.__all__
-__all__ += models.__all__
+__all__ += models.model.__all__
+__all__ += models.parameters.__all__
 __all__ += transforms.bounded.__all__
 __all__ += transforms.matrices.__all__
 __all__ += transforms.vectors.__all__

@@ -12,13 +12,12 @@ import pytest
 import stan
 
 import varmat as vm
-from varmat import densities
 from varmat.densities import univariate
 from varmat.densities.univariate import Univariate
 from varmat.programs import loops
 from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, expect_value
 
-ROWS = [row for name in densities.__all__ if isinstance(row := getattr(densities, name), Univariate)]
+ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate)]
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 
@@ -75,7 +74,7 @@ KEPT = {"lognormal_lpdf": 0.5 * math.log(2.0 * math.pi)}
 
 @pytest.mark.parametrize("entry", stan_entries(throws=False))
 def test_stan(entry):
-    row = getattr(densities, entry["function"])
+    row = getattr(vm, entry["function"])
     right = CORRECTED.get(entry["id"], {})
     if "gradients" in right:
         entry = entry | {"args": [[x, g] for (x, _), g in zip(entry["args"], right["gradients"], strict=True)]}
@@ -88,7 +87,7 @@ def test_stan(entry):
 @pytest.mark.parametrize("entry", stan_entries(throws=True))
 def test_refuses_what_stan_refuses(entry):
     """Only an observation outside the support, or on its border, is no error here."""
-    row = getattr(densities, entry["function"])
+    row = getattr(vm, entry["function"])
     try:
         value = row(*stan.arguments(entry))
     except ValueError:

@@ -14,19 +14,26 @@ from varmat.densities import (
     normal,
     ordered,
     positive,
-    programs,  # noqa: F401 - registers itself
+    programs,
     simplex,
-)
-from varmat.densities.density import Density
-
-_FAMILIES = (
-    bernoulli, bounded, categorical, counts, glm, hmm, location_scale, matrix_variate, mixture,
-    multi_normal, normal, ordered, positive, simplex,
+    unnormalised,
 )
 
-__all__ = [name for family in _FAMILIES for name in family.__all__]
-globals().update({name: getattr(family, name) for family in _FAMILIES for name in family.__all__})
-# Stan's names for the densities without the terms that depend on data only: normal_lupdf, poisson_lupmf, ...
-_UNNORMALISED = {each.proportional.name: each.proportional for name in __all__ if isinstance(each := globals()[name], Density)}
-globals().update(_UNNORMALISED)
-__all__ += list(_UNNORMALISED)
+__all__ = [
+    "bernoulli",
+    "bounded",
+    "categorical",
+    "counts",
+    "glm",
+    "hmm",
+    "location_scale",
+    "matrix_variate",
+    "mixture",
+    "multi_normal",
+    "normal",
+    "ordered",
+    "positive",
+    "programs",
+    "simplex",
+    "unnormalised",
+]

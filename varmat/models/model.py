@@ -22,6 +22,8 @@ from varmat.models.sampling import run_nutpie
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 
+__all__ = ["Model"]
+
 
 class Model:
     """Named, constrained parameters and a log density of them, ready for optimisers and samplers.
