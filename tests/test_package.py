@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
+import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -76,6 +79,35 @@ def test_type_checkers_find_every_public_name():
         elif isinstance(node, ast.ImportFrom):
             found.update(alias.name for alias in node.names)
     assert set(varmat.__all__) <= found
+
+
+def test_public_functions_are_pickled_and_copied_by_name():
+    for name in varmat.__all__:
+        thing = getattr(varmat, name)
+        assert pickle.loads(pickle.dumps(thing)) is thing, name
+        assert copy.deepcopy(thing) is thing, name
+
+
+def test_signatures_say_what_a_call_takes():
+    assert str(inspect.signature(varmat.mdivide_left)) == "(a, b)"
+    assert str(inspect.signature(varmat.betainc)) == "(x, y, z, /)"
+    assert str(inspect.signature(varmat.quad_form_diag)) == "(m, v)"
+    for name in varmat.__all__:
+        thing = getattr(varmat, name)
+        if not isinstance(thing, type):
+            assert not {"workspace", "keep"} & inspect.signature(thing).parameters.keys(), name
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: varmat.lgamma(), "gammaln: 0 operands are given; the signature is gammaln(x, /)"),
+    (lambda: varmat.beta(1.0, 2.0, 3.0), "beta: 3 operands are given; the signature is beta(x, y, /)"),
+    (lambda: varmat.mdivide_left(1.0), "solve: missing a required argument: 'b'; the signature is solve(a, b)"),
+    (lambda: varmat.multi_normal_lpdf(0.0),
+     "multi_normal_lpdf: missing a required argument: 'mu'; the signature is multi_normal_lpdf(y, mu, Sigma)"),
+])  # fmt: skip
+def test_wrong_numbers_of_arguments(call, message):
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        call()
 
 
 def imported(path: Path) -> set[str]:

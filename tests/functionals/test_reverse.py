@@ -257,8 +257,8 @@ def test_value_and_grad_looks_like_the_function_and_pickles():
     g = vm.value_and_grad(three)
     assert g.__name__ == "value_and_grad(three)"
     assert vm.grad(three).__name__ == "grad(three)"
-    again = pickle.loads(pickle.dumps(g))
-    assert again(1.0, 2.0)[0] == 2.0
+    again = pickle.loads(pickle.dumps((g, vm.grad(three))))
+    assert again[0](1.0, 2.0) == (2.0, again[1](1.0, 2.0))
 
 
 def test_grad_of_variables_and_of_other_things():

@@ -8,6 +8,7 @@ from the row.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -78,7 +79,16 @@ class Elementwise:
     def __repr__(self) -> str:
         return f"<varmat elementwise operation {self.name}>"
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in OPERANDS[: self.arity]])
+
+    def __reduce__(self) -> Any:
+        return _row, (self.name,)
+
     def __call__(self, *args: Any) -> Any:
+        if len(args) != self.arity:
+            raise TypeError(f"{self.name}: {len(args)} operands are given; the signature is {self.name}{self.__signature__}")
         result = self.call(*args)
         if result is NotImplemented:
             raise TypeError(f"{self.name}: operands of types {[type(x).__name__ for x in args]} do not go together")
@@ -173,6 +183,10 @@ class Elementwise:
             return self.call(*map(to_varmat, args))
         result = np.frompyfunc(self.call, self.arity, 1)(*as_objects(args))
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
+
+
+def _row(name: str) -> Elementwise:
+    return ROWS[name]
 
 
 def for_scalars(name: str) -> Any:

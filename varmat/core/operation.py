@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from copy import copy
 from functools import update_wrapper
 from typing import Any
 
@@ -104,22 +103,19 @@ class Operation:
     """A differentiable function of one or more operands; made by `operation`."""
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        operands: str | None,
-        domains: Mapping[str, tuple[str, Domain]] | None,
-        variadic: bool,
-        stacked: bool,
-        native: bool,
-    ) -> None:
+        self, function: Callable[..., Any], operands: str | None, domains: Mapping[str, tuple[str, Domain]] | None,
+        variadic: bool, stacked: bool, native: bool,
+    ) -> None:  # fmt: skip
         update_wrapper(self, function, updated=())
         self.name = function.__name__
         self.function = function
-        self.signature = inspect.signature(function)
-        self.defaults = {p.name: p.default for p in self.signature.parameters.values() if p.default is not p.empty}
-        # Not a setting: the rules do not see it.
-        self.wants_workspace = self.defaults.pop("workspace", None) is not None
-        required = [p.name for p in self.signature.parameters.values() if p.default is p.empty]
+        parameters = dict(inspect.signature(function).parameters)
+        # Not a setting: neither callers nor the rules see it.
+        self.wants_workspace = parameters.pop("workspace", None) is not None
+        shown = [p.replace(annotation=p.empty) for p in parameters.values()]
+        self.signature = self.__signature__ = inspect.Signature(shown)
+        self.defaults = {p.name: p.default for p in shown if p.default is not p.empty}
+        required = [p.name for p in shown if p.default is p.empty]
         self.operands = tuple(operands.split()) if operands else tuple(required)
         self.arity = len(self.operands)
         self.domains = domains or {}
@@ -144,7 +140,10 @@ class Operation:
         return rule
 
     def __repr__(self) -> str:
-        return f"<varmat operation {self.name}{self.signature}>"
+        return f"<varmat operation {self.name}{self.__signature__}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # found in its module, as functions are
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
         if not self.variadic and (len(args) != self.arity or not settings.keys().isdisjoint(self.operands)):
@@ -192,8 +191,8 @@ class Operation:
         return self._computing(function)
 
     def _computing(self, function: Callable[..., Any]) -> Operation:
-        twin = copy(self)
-        twin.function = function
+        twin = object.__new__(type(self))  # a copy, which would be found by name, is the operation itself
+        vars(twin).update(vars(self), function=function)
         return twin
 
     def known(self, value: Any, *args: Any, **settings: Any) -> Any:
@@ -204,7 +203,7 @@ class Operation:
         try:
             bound = self.signature.bind(*args, **settings).arguments
         except TypeError as error:
-            raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.signature}") from None
+            raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}") from None
         return tuple(bound.pop(name) for name in self.operands), bound
 
     def check(self, values: Any) -> None:

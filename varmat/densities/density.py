@@ -43,6 +43,11 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 Arguments = dict[str, tuple[str, Domain]]
 
 
+def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
+    """The parameters of a function that takes these arguments."""
+    return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
+
+
 class Density:
     """A log density or log mass: a function of observations and parameters, summed over the observations.
 
@@ -67,7 +72,7 @@ class Density:
         self.arguments = arguments
         self.discrete = frozenset(discrete)
         self.all_terms = frozenset({*arguments, "constants"})
-        self.parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
+        self.parameters = positional(arguments)
         propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
         self.__signature__ = inspect.Signature([*self.parameters, propto])
         self.proportional = Proportional(self)
@@ -114,7 +119,7 @@ class Proportional:
     def __init__(self, density: Density) -> None:
         self.density = density
         self.__name__ = self.__qualname__ = self.name = density.name.replace("_lp", "_lup")
-        self.__module__ = density.__module__
+        self.__module__ = "varmat.densities.unnormalised"
         self.__signature__ = inspect.Signature(density.parameters)
         self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on data only.
 
@@ -151,6 +156,7 @@ class StructuredDensity(Density):
         keep = inspect.Parameter("keep", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
         value.__signature__ = inspect.Signature([*self.parameters, keep])  # type: ignore[attr-defined]
         self.operation = operation(domains=arguments)(value)
+        self.operation.__signature__ = inspect.Signature(self.parameters)  # in messages: what is kept is no affair of the caller
 
     def reverse(self, rule: Any) -> Any:
         """Decorator: the reverse rule."""

@@ -126,6 +126,7 @@ class Glm(Density):
         early = {name: arguments[name] for name in self.names[4:]}
         self.early = tuple(early.values())
         self.operation = operation(domains=early)(value)
+        self.operation.__signature__ = inspect.Signature(self.parameters)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
         self.operation.rule = Rule(self.name, self._chain, self.operation)

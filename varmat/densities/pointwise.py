@@ -33,6 +33,7 @@ class Pointwise(Density):
         function.__name__ = self.name
         function.__signature__ = inspect.Signature([*self.parameters, keep])  # type: ignore[attr-defined]
         self.operation = operation()(function)
+        self.operation.__signature__ = inspect.Signature(self.parameters)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
 

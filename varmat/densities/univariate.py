@@ -34,7 +34,7 @@ from varmat.core.errors import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
-from varmat.densities.density import Arguments, Density, not_nan
+from varmat.densities.density import Arguments, Density, not_nan, positional
 from varmat.densities.pointwise import Pointwise
 from varmat.programs.expressions import Code, Writer, arguments_in, compiled, tree_of
 from varmat.programs.loops import blocked
@@ -80,14 +80,13 @@ class Univariate(Density, Operation):
         support: str | None, shown: Sequence[str], demand: tuple[str, str, str] | None,
         dropping: Sequence[str],
     ) -> None:  # fmt: skip
-        Density.__init__(self, name, arguments, arguments.keys() - partials.keys())
-
         def function(*values: Any) -> Any:
             return self(*values)
 
         function.__name__ = name
-        function.__signature__ = inspect.Signature(self.parameters)  # type: ignore[attr-defined]
+        function.__signature__ = inspect.Signature(positional(arguments))  # type: ignore[attr-defined]
         Operation.__init__(self, function, None, None, False, False, False)
+        Density.__init__(self, name, arguments, arguments.keys() - partials.keys())
         self.operation = self
         self.checks = tuple(arguments.values())
         self.dropping = dropping

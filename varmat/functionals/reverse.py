@@ -205,11 +205,11 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
         return f.grad()
     if not callable(f):
         raise TypeError(f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar variable!")
+    return _named(partial(_gradients, f, argnums), f, "grad")
 
-    def gradients(*args: Any, **kwargs: Any) -> Any:
-        return _differentiated("grad", f, argnums, *args, **kwargs)[1]
 
-    return _named(gradients, f, "grad")
+def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return _differentiated("grad", f, argnums, *args, **kwargs)[1]
 
 
 def vjp(f: Any, /, *primals: Any) -> tuple[Any, Any]:
