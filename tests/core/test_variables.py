@@ -56,6 +56,14 @@ def test_masks_are_not_dropped(use):
         use(np.ma.array([1.0, 2.0], mask=[True, False]))
 
 
+@pytest.mark.parametrize("use", [
+    vm.var, vm.matvar, lambda m: m * vm.var(np.eye(2)), lambda m: vm.var(np.eye(2)) @ m, lambda m: vm.gradient(np.sum, m),
+])  # fmt: skip
+def test_the_products_of_numpys_matrices_are_not_taken_for_those_of_arrays(use):
+    with pytest.raises(TypeError, match=r"is a numpy.matrix, but must be an array; use np.asarray\(x\)"):
+        use(np.eye(2).view(np.matrix))
+
+
 def test_operands_that_are_not_numbers_are_named():
     with pytest.raises(TypeError, match="add: operand 2 has dtype object, but must be real numbers"):
         vm.var(1.0) + object()

@@ -148,6 +148,8 @@ class Var(Variable):
 class VarMat(Container, Variable):
     """An array variable: one node that owns an array of values and an array of adjoints.
 
+    It has the operators, attributes and methods of an ndarray.
+
     Attributes
     ----------
     val : ndarray
