@@ -94,6 +94,7 @@ def test_laplace_on_the_unconstrained_scale():
     assert np.max(np.abs(found.mode.gradient)) < 1e-12
     assert found.draws["mu"].shape == (20,)
     assert repr(found).startswith("20 draws around the mode of the density of q")
+    assert f"mu: mean {float(np.mean(found.draws['mu']))!r}, standard deviation " in repr(found)
     again = GAUSSIAN.laplace(GAUSSIAN.optimize(seed=1), draws=20, seed=2, method="trust-ncg")
     np.testing.assert_allclose(again.q, found.q, rtol=1e-10)
 

@@ -235,6 +235,7 @@ def test_what_a_function_assigns_stays_its_own():
             lambda: vm.Model(lambda mu, nu: mu, mu=vm.real(), data={"y": 1}), TypeError,
             r"Model: the log density takes 'nu', but must take parameters and data: mu, y!",
         ),
+        (lambda: vm.Model(lambda mu, nu: mu), TypeError, r"Model: the log density takes 'mu', but must take .*: there are none!"),
         (
             lambda: vm.Model(lambda mu: mu, mu=vm.real(), generated_quantities=lambda mu, nu: {}), TypeError,
             r"Model: generated_quantities takes 'nu', but must take parameters and data: mu!",

@@ -162,9 +162,9 @@ class LaplaceApproximation:
 
     def __repr__(self) -> str:
         lines = [f"{len(self.q)} draws around the {self.mode!r}"]
-        for name, values in self.draws.items():
-            spread = np.std(values, axis=0)
-            lines.append(f"{name}: mean {np.mean(values, axis=0)!r}, standard deviation {spread!r}")
+        with np.errstate(all="ignore"):  # draws may be infinite
+            for name, values in self.draws.items():
+                lines.append(f"{name}: mean {np.mean(values, axis=0)}, standard deviation {np.std(values, axis=0)}")
         return "\n".join(lines)
 
     def to_arviz(self) -> Any:

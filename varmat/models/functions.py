@@ -45,7 +45,8 @@ class Named:
         known = [*known, *self._given]
         for name in self._required:
             if name not in known and self._dict is None:
-                raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {', '.join(known)}!")
+                names = ", ".join(known) or "there are none"
+                raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {names}!")
 
     def __call__(self, values: dict[str, Any], **options: Any) -> Any:
         if self._dict is not None and self._dict not in values and self._dict not in self._fixed:
