@@ -30,6 +30,10 @@ suppress_warnings = ["myst.xref_missing"]
 myst_heading_anchors = 3
 
 
+# The classes whose members, and those of classes above them, are not told again.
+FOREIGN = "ArrayMethods, ndarray, ValueError, RuntimeError"
+
+
 def families() -> dict[str, list[str]]:
     """Name of a module -> the public names that it contributes, each name once."""
     found: dict[str, list[str]] = {}
@@ -50,12 +54,17 @@ class Reference(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         lines: list[str] = []
-        for module_name, names in families().items():
+        found = families()
+        if missing := set(varmat.__all__).difference(*found.values()):
+            raise self.error(f"no module lists {', '.join(sorted(missing))} in its __all__")
+        for module_name, names in found.items():
             title = (importlib.import_module(module_name).__doc__ or module_name).strip().splitlines()[0].rstrip(".")
             lines += [f"## {title}", "", f"`{module_name}`", "", "```{eval-rst}"]
             for name in names:
-                kind = "autoclass" if isinstance(getattr(varmat, name), type) else "autofunction"
-                lines += [f".. {kind}:: varmat.{name}", ""]
+                if isinstance(getattr(varmat, name), type):
+                    lines += [f".. autoclass:: varmat.{name}", "   :members:", f"   :inherited-members: {FOREIGN}", ""]
+                else:
+                    lines += [f".. autofunction:: varmat.{name}", ""]
             lines += ["```", ""]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
 

@@ -44,6 +44,8 @@ def data(x: Any, name: str = "data") -> Any:
     masked = sys.modules.get("numpy.ma")  # not imported with NumPy
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{name} is a masked array, but must be real numbers without a mask; use x.compressed() or x.filled(value)")
+    if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
+        raise TypeError(f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for products of matrices")
     array = np.asarray(x)
     if array.dtype != FLOAT64:
         if array.dtype.kind not in "biuf":

@@ -11,7 +11,7 @@ __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "bin
 bernoulli_lpmf = univariate(
     "bernoulli_lpmf", "Bernoulli distribution",
     n=("n", not_nan), theta=("Probability parameter", probability),
-    support="n * (n - 1.0) == 0.0",
+    support="(n == 0.0) | (n == 1.0)",
     terms=("where(n > 0.5, log(theta), log1m(theta))",),
     partials={"theta": "where(n > 0.5, 1.0 / theta, 1.0 / (theta - 1.0))"},
     reference="log(theta if n == 1 else 1 - theta)",
@@ -33,7 +33,7 @@ bernoulli_lpmf = univariate(
 bernoulli_logit_lpmf = univariate(
     "bernoulli_logit_lpmf", "Bernoulli distribution of the log odds",
     n=("n", not_nan), alpha=("Logit transformed probability parameter", not_nan),
-    support="absolute(sign) == 1.0",
+    support="(n == 0.0) | (n == 1.0)",
     let={"sign": "n + n - 1.0", "t": "sign * alpha", "e": "exp(minimum(t, -t))"},
     terms=("minimum(t, 0.0) - log1p(e)",),
     partials={"alpha": "sign * maximum(t <= 0.0, e) / (1.0 + e)"},

@@ -55,7 +55,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
     References
     ----------
-    A. V. Oppenheim, R. W. Schafer, Discrete-Time Signal Processing, section 6.3 (the transposed direct form II).
+    Oppenheim and Schafer, Discrete-Time Signal Processing, section 6.3 (the transposed direct form II).
 
     Examples
     --------

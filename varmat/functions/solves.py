@@ -197,7 +197,7 @@ def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
     References
     ----------
-    .. [1] M. B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008.
+    .. [1] Michael B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008.
 
     Examples
     --------
