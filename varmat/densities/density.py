@@ -123,6 +123,8 @@ class Proportional:
         self.__signature__ = inspect.Signature(density.parameters)
         self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on data only.
 
+    Of plain numbers alone these are all terms, and the value is zero.
+
     Examples
     --------
     >>> import varmat as vm

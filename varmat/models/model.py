@@ -9,10 +9,11 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
+from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
 from varmat.functionals.hessians import hessian, hessian_times_vector
 from varmat.functionals.recorded import Recorded
-from varmat.functionals.recording import output
+from varmat.functionals.recording import recording, scalar_result
 from varmat.functionals.reverse import value_and_grad
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
@@ -159,11 +160,11 @@ class Model:
         ShapeError
             If `q` has another shape, or the function of the user returned an array.
         """
-        # A copy, for the function may assign into its arguments.
-        y = output("log_density", self._target(self._point("log_density", q).copy(), propto, jacobian))
-        if np.shape(y):
-            raise ShapeError(f"log_density: the result has shape {np.shape(y)}, but must be a scalar: sum it!")
-        return float(y)
+        point = self._point("log_density", q)
+        # Of plain numbers a density without constants would drop everything.
+        with recording() as tape:
+            y = scalar_result("log_density", self._target(borrow_leaf(point, tape), propto, jacobian), tape)
+            return y if type(y) is float else float(y._val)
 
     def log_density_gradient(self, q: Any, propto: bool = True, jacobian: bool = True) -> tuple[float, np.ndarray]:
         """The log density and its gradient; parameters and errors as in `log_density`.
@@ -451,7 +452,7 @@ class Model:
     def check_gradient(
         self, q: Any = None, *, seed: int | None = 0, tolerance: float = 1e-6, eps: float = 1e-3, jacobian: bool = True
     ) -> GradientCheck:
-        """Compare the gradient with finite differences of the log density on plain numbers.
+        """Compare the gradient with finite differences of the log density.
 
         Parameters
         ----------
