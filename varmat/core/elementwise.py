@@ -374,17 +374,10 @@ def _install_operator(row: Elementwise, name: str) -> None:
 
 
 def elementwise(
-    name: str,
-    ufunc: Any,
-    *partials: str,
-    scalar: str | Callable[..., float] | None = None,
-    operator: str | None = None,
-    shortcuts: dict[float, str] | None = None,
-    with_itself: str | None = None,
-    points: Any = (),
-    reference: str | None = None,
+    name: str, ufunc: Any, *partials: str, scalar: str | Callable[..., float] | None = None, operator: str | None = None,
+    shortcuts: dict[float, str] | None = None, with_itself: str | None = None, points: Any = (), reference: str | None = None,
     doc: str | None = None,
-) -> Elementwise:
+) -> Elementwise:  # fmt: skip
     """Make an elementwise operation: one row of the table.
 
     Parameters

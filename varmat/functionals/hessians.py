@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -18,7 +19,13 @@ from varmat.functionals.structure import derivative_block, leaves_of, matching_l
 __all__ = ["hessian", "hessian_times_vector", "hessp"]
 
 
-def hessian_times_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
+@overload
+def hessian_times_vector(f: Callable[..., Any], x: float, v: Any, /, *args: Any, **kwargs: Any) -> float: ...
+@overload
+def hessian_times_vector(f: Callable[..., Any], x: np.ndarray, v: Any, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+@overload
+def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
     """The Hessian of a scalar function times a vector, exact and without the Hessian.
 
     Parameters
@@ -57,7 +64,7 @@ def hessian_times_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -
     return _product("hessian_times_vector", f, x, v, args, kwargs)
 
 
-def hessp(f: Any) -> Any:
+def hessp(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
     """The Hessian product of a scalar function in the form that `scipy.optimize.minimize` takes as its argument ``hessp``.
 
     Parameters
@@ -88,7 +95,13 @@ def _hessp(f: Any, x: Any, p: Any, /, *args: Any) -> Any:
     return _product("hessp", f, x, p, args, {})
 
 
-def hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+@overload
+def hessian(f: Callable[..., Any], x: float, /, *args: Any, **kwargs: Any) -> float: ...
+@overload
+def hessian(f: Callable[..., Any], x: np.ndarray, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+@overload
+def hessian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+def hessian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
     """The exact Hessian of a scalar function.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from varmat.functionals.structure import derivative_block, leaves_of, plain_tree
 __all__ = ["jacobian"]
 
 
-def jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
     """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +98,7 @@ class Recorded:
                 value, gradients = known.run(*leaves)
         except (ArithmeticError, ValueError, ElsewhereError):
             # Where Python's floats raise, an argument is refused, or a density is zero: as it is written.
-            return self._eager(*args, **named)  # type: ignore[no-any-return]
+            return self._eager(*args, **named)
         if not direct:
             following = iter(gradients)
             gradients = tuple(rebuilt(tree, [next(following) for _ in leaves_of(tree)]) for tree in trees)
@@ -146,7 +146,7 @@ def written(tape: Tape, variables: list[Any], y: Any) -> tuple[Any, str]:
     return program.compiled(parameters)
 
 
-def recorded(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+def recorded(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Recorded:
     """Value and gradient of a scalar function that is recorded once, and evaluated without it afterwards.
 
     The first call runs `f` on variables, as `value_and_grad` does at every call, and writes what was recorded, forward and reverse,

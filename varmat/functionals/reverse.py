@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable
 from functools import partial, update_wrapper
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from varmat.functionals.structure import leaves_of, map_leaves, matching_leaves,
 __all__ = ["grad", "gradient", "value_and_grad", "vjp"]
 
 
-def value_and_grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., tuple[float, Any]]:
     """The function that computes a scalar function together with its gradient.
 
     Parameters
@@ -61,7 +62,8 @@ def value_and_grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
     (15.0, (array([ 6., 12.]), 5.0))
     """
-    return _named(partial(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
+    function: Callable[..., tuple[float, Any]] = _named(partial(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
+    return function
 
 
 def _named(function: Any, f: Any, prefix: str) -> Any:
@@ -148,7 +150,13 @@ def positions_of(name: str, argnums: Any, count: int) -> list[int]:
     return positions
 
 
-def gradient(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+@overload
+def gradient(f: Callable[..., Any], x: float, /, *args: Any, **kwargs: Any) -> float: ...
+@overload
+def gradient(f: Callable[..., Any], x: np.ndarray, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+@overload
+def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
     """The gradient of a scalar function at a point.
 
     Parameters
@@ -176,6 +184,10 @@ def gradient(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _differentiated("gradient", f, 0, x, *args, **kwargs)[1]
 
 
+@overload
+def grad(f: Variable) -> None: ...
+@overload
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]: ...
 def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     """For a function its gradient function; for a scalar variable the reverse pass.
 
@@ -212,7 +224,7 @@ def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _differentiated("grad", f, argnums, *args, **kwargs)[1]
 
 
-def vjp(f: Any, /, *primals: Any) -> tuple[Any, Any]:
+def vjp(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of a function, and the function that multiplies a vector with its Jacobian.
 
     Parameters

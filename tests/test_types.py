@@ -1,0 +1,38 @@
+"""A program with annotations, as a user writes it: mypy reads it (see pyproject.toml), and it runs."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import varmat as vm
+
+X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
+Y = np.ones(3)
+START: npt.NDArray[np.float64] = np.array([0.1, 0.2])
+
+
+def log_density(theta: vm.VarMat) -> vm.Var:
+    total: vm.Var = vm.normal_lpdf(Y, X @ theta, 1.0) - 0.5 * (theta**2).sum()
+    if theta[0] > 0 and np.all(theta < 3.0):
+        total = -(1.0 - total / 2.0)
+    return total
+
+
+def test_functionals() -> None:
+    value, gradient = assert_type(vm.value_and_grad(log_density)(START), tuple[float, Any])
+    recorded, same = assert_type(vm.recorded(lambda theta: np.sum(theta**2))(START), tuple[float, Any])
+    np.testing.assert_array_equal(assert_type(vm.gradient(log_density, START), np.ndarray), gradient)
+    np.testing.assert_array_equal(same, 2.0 * START)
+    assert assert_type(vm.hessian(log_density, START), np.ndarray).shape == (2, 2)
+    assert assert_type(vm.gradient(np.sin, 0.0), float) == 1.0
+    assert value < recorded
+
+
+def test_models() -> None:
+    model = vm.Model(lambda mu, sigma: vm.normal_lupdf(Y, mu, sigma) - sigma, mu=vm.real(), sigma=vm.positive())
+    value, gradient = assert_type(model.log_density_gradient(START), tuple[float, np.ndarray])
+    assert gradient.shape == START.shape
+    assert value == model.log_density(START)
