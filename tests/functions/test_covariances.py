@@ -144,6 +144,18 @@ def test_one_entry_and_only_what_is_variable() -> None:
         assert sigma.adj == pytest.approx(2.0 * np.sum(k.val) / 1.3, rel=1e-14)
 
 
+def test_parameters_by_name() -> None:
+    expected = vm.gp_exp_quad_cov(LINE, 1.3, 0.8)
+    np.testing.assert_array_equal(vm.gp_exp_quad_cov(LINE, length_scale=0.8, sigma=1.3), expected)
+    np.testing.assert_array_equal(vm.gp_exp_quad_cov(LINE, LINE[:1], 1.3, length_scale=0.8), expected[:, :1])
+    periodic = vm.gp_periodic_cov(LINE, 1.3, length_scale=0.8, period=2.0)
+    np.testing.assert_array_equal(periodic, vm.gp_periodic_cov(LINE, 1.3, 0.8, 2.0))
+    np.testing.assert_array_equal(vm.gp_dot_prod_cov(LINE, sigma=0.5), vm.gp_dot_prod_cov(LINE, 0.5))
+    for args, named in (((LINE, 0.8), {"sigma": 1.3}), ((LINE, 1.3), {"scale": 0.8}), ((LINE,), {"sigma": 1.3})):
+        with pytest.raises(TypeError, match=r"must be \(x, sigma, length_scale\) or \(x1, x2, sigma, length_scale\)!"):
+            vm.gp_exp_quad_cov(*args, **named)
+
+
 REFUSALS: list[tuple[str, list[Any], type[Exception], str]] = [
     ("gp_exp_quad_cov", [LINE, -1.0, 0.8], vm.DomainError, "gp_exp_quad_cov: sigma is -1.0, but must be positive finite!"),
     ("gp_matern32_cov", [LINE, 1.0, 0.0], vm.DomainError, "gp_matern32_cov: length_scale is 0.0, but must be positive finite!"),

@@ -221,17 +221,21 @@ def gp_stationary_cov_tangent(r: Any, x1: Any, x2: Any, sigma: Any, length_scale
     )
 
 
-def _two_sets(name: str, parameters: tuple[str, ...], x: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+def _two_sets(name: str, parameters: tuple[str, ...], x: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments of a covariance function with both sets of points; one set stands for both."""
-    if len(given) == len(parameters):
-        # As a single object, which it is then seen to be.
-        if not (isinstance(x, ArrayMethods) or (type(x) is np.ndarray and x.dtype is FLOAT64)):
-            x = as_operand(x, f"{name}: x")
-        return (x, x, *given)
-    if len(given) == len(parameters) + 1:
-        return (x, *given)
+    count = 1 + len(given) + len(named)
+    last = parameters[len(parameters) - len(named) :]
+    if named.keys() == {*last}:
+        given = (*given, *(named[each] for each in last))
+        if len(given) == len(parameters):
+            # As a single object, which it is then seen to be.
+            if not (isinstance(x, ArrayMethods) or (type(x) is np.ndarray and x.dtype is FLOAT64)):
+                x = as_operand(x, f"{name}: x")
+            return (x, x, *given)
+        if len(given) == len(parameters) + 1:
+            return (x, *given)
     arguments = ", ".join(parameters)
-    raise TypeError(f"{name}: {1 + len(given)} arguments are given, but must be (x, {arguments}) or (x1, x2, {arguments})!")
+    raise TypeError(f"{name}: {count} arguments are given, but must be (x, {arguments}) or (x1, x2, {arguments})!")
 
 
 def _distance(z: Any) -> Any:
@@ -300,8 +304,8 @@ _DOC = """{title}
 
 
 def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") -> Any:
-    def covariance(x: Any, *parameters: Any) -> Any:
-        return gp_stationary_cov(*_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters), kernel=kernel)
+    def covariance(x: Any, *parameters: Any, **named: Any) -> Any:
+        return gp_stationary_cov(*_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters, named), kernel=kernel)
 
     example = f"array([[4.   , {off}],\n           [{off}, 4.   ]])"
     covariance.__name__ = covariance.__qualname__ = kernel.name
@@ -339,7 +343,7 @@ gp_matern52_cov = _make(
 _DISTANCES = Kernel("gp_periodic_cov", 1.0, np.sqrt, lambda z, r, variance: 0.5 * variance * _inverse_distance(z))
 
 
-def gp_periodic_cov(x: Any, *parameters: Any) -> Any:
+def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     """The periodic covariance function.
 
     Called ``gp_periodic_cov(x, sigma, length_scale, period)``, or ``gp_periodic_cov(x1, x2, sigma, length_scale, period)`` for the
@@ -375,7 +379,7 @@ def gp_periodic_cov(x: Any, *parameters: Any) -> Any:
            [0.541, 4.   ]])
     """
     names = ("sigma", "length_scale", "period")
-    x1, x2, *scalars = _two_sets("gp_periodic_cov", names, x, parameters)
+    x1, x2, *scalars = _two_sets("gp_periodic_cov", names, x, parameters, named)
     x1, x2 = as_operand(x1, "gp_periodic_cov: x"), as_operand(x2, "gp_periodic_cov: x2")
     for name, scalar in zip(names, scalars, strict=True):
         if np.ndim(scalar):
@@ -387,7 +391,7 @@ def gp_periodic_cov(x: Any, *parameters: Any) -> Any:
     return sigma * sigma * np.exp(-2.0 * np.square(wave))
 
 
-def gp_dot_prod_cov(x: Any, *parameters: Any) -> Any:
+def gp_dot_prod_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     """The dot product covariance function, of a linear regression.
 
     Called ``gp_dot_prod_cov(x, sigma)``, or ``gp_dot_prod_cov(x1, x2, sigma)`` for the covariances between two sets of points.
@@ -421,7 +425,7 @@ def gp_dot_prod_cov(x: Any, *parameters: Any) -> Any:
     array([[2., 3.],
            [3., 5.]])
     """
-    x1, x2, sigma = _two_sets("gp_dot_prod_cov", ("sigma",), x, parameters)
+    x1, x2, sigma = _two_sets("gp_dot_prod_cov", ("sigma",), x, parameters, named)
     x1, x2 = as_operand(x1, "gp_dot_prod_cov: x"), as_operand(x2, "gp_dot_prod_cov: x2")
     _check_points("gp_dot_prod_cov", x1, x2, sigma)
     nonnegative.check("gp_dot_prod_cov", "sigma", plain(sigma))
