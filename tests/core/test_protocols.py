@@ -245,7 +245,10 @@ def test_in_place_on_plain_data_is_refused():
         np.add(VECTOR, x, out=np.empty(3))
 
 
-PLAIN_ARRAY = r"cannot become a plain array, its derivative would be lost: use np.stack\(\[...\]\) or .* varmat.value\(x\)"
+PLAIN_ARRAY = (
+    r"cannot become a plain array, its derivative would be lost: use np.stack\(\[...\]\) or .* varmat.value\(x\) "
+    r"for the plain numbers, s.to_numpy\(\) of a pandas object"
+)
 PLAIN_NUMBER = r"cannot become a plain number, its derivative would be lost: use NumPy's function instead of math's"
 REFUSALS = [
     (np.asarray, PLAIN_ARRAY),
