@@ -180,6 +180,10 @@ def no_tangent():
     return square(tangent=None)
 
 
+def no_reverse():
+    return vm.operation()(lambda x: x**2)
+
+
 def raises_in_reverse():
     def reverse(g, r, x):
         raise KeyError("lost")
@@ -246,6 +250,7 @@ WRONG = [
     (derivative_lost_in_tangent, (A,), "Hessian times vector and finite difference of the reverse gradient disagree"),
     (asymmetric_second_derivative, (A, B), "<u, Hv> and <v, Hu> disagree"),
     (no_tangent, (A,), "forward mode and plain NumPy disagree.*raises TypeError.*no tangent rule"),
+    (no_reverse, (A,), "it raises TypeError .*has no reverse rule, so there is no gradient"),
     (raises_in_reverse, (A,), r"it raises KeyError \('lost'\) where there is a value"),
     (operand_written, (A,), "reverse mode.*argument 0 was changed by the call"),
     (result_is_view, (A,), "the result shares memory with argument 0, but is not a view of it"),

@@ -119,14 +119,15 @@ class Operation:
         self.operands = tuple(operands.split()) if operands else tuple(required)
         self.arity = len(self.operands)
         self.domains = domains or {}
-        self.variadic = variadic
-        self.stacked = stacked
-        self.native = native
-        self.reverse_rule: Any = None
+        self.variadic, self.stacked, self.native = variadic, stacked, native
+        self.reverse_rule: Any = self._no_rule
         self._tangent: Any = None
         # What the tangent rule takes of what was saved.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
+
+    def _no_rule(self, *args: Any, **saved: Any) -> Any:
+        raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")
 
     def reverse(self, rule: Any) -> Any:
         """Decorator: the reverse rule."""
@@ -143,7 +144,7 @@ class Operation:
         return f"<varmat operation {self.name}{self.__signature__}>"
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # found in its module, as functions are
+        return str(self.function.__qualname__)  # found in its module, as functions are
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
         if not self.variadic and (len(args) != self.arity or not settings.keys().isdisjoint(self.operands)):

@@ -119,7 +119,7 @@ class Proportional:
     def __init__(self, density: Density) -> None:
         self.density = density
         self.__name__ = self.__qualname__ = self.name = density.name.replace("_lp", "_lup")
-        self.__module__ = "varmat.densities.unnormalised"
+        self.__module__ = density.__module__
         self.__signature__ = inspect.Signature(density.parameters)
         self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on data only.
 
@@ -135,8 +135,8 @@ class Proportional:
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self.density(*args, propto=True, **named)
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> Any:
+        return getattr, (self.density, "proportional")
 
     def __repr__(self) -> str:
         return f"<varmat density {self.name}{self.__signature__}>"
