@@ -233,6 +233,37 @@ def test_checks_of_composites_are_part_of_the_program():
         g(np.array([2.0, 0.5, 0.6, 1.0]))
 
 
+def test_densities_of_arrays_of_several_shapes():
+    def f(x):
+        return vm.lognormal_lpdf(np.ones((3, 2)), np.outer(x[:3], x[3:]), x[3:]) + vm.normal_lpdf(x[:3, None], x[3:], 1.0)
+
+    g = agree(f, (np.arange(1.0, 6.0),), (np.linspace(0.5, 2.0, 5),))
+    with pytest.raises(vm.DomainError, match=r"lognormal_lpdf: Scale parameter\[1\] is -5.0, but must be positive finite!"):
+        g(np.array([1.0, 2.0, 3.0, 4.0, -5.0]))
+
+
+def test_covariances_with_checks():
+    def f(x):
+        return np.sum(vm.gp_periodic_cov(x[:2], x[2], x[3], x[4]) * vm.gp_dot_prod_cov(x[:2], x[2]))
+
+    g = agree(f, (np.arange(1.0, 6.0),), (np.linspace(0.5, 2.0, 5),))
+    with pytest.raises(vm.DomainError, match=r"gp_periodic_cov: period is -1.0, but must be positive finite!"):
+        g(np.array([1.0, 2.0, 3.0, 4.0, -1.0]))
+
+
+def test_bounds_that_are_variables():
+    def f(x):
+        inside, above = vm.lub_constrain(x[:2], x[2], 1.0 / x[3]), vm.lb_constrain(x[0], x[2])
+        return np.sum(inside) * above + np.sum(vm.offset_multiplier_constrain(x[:2], x[2], x[3]))
+
+    x = np.array([0.5, 1.0, -0.3, 0.2])
+    g = agree(f, (x,), (x + 0.1,))
+    with pytest.raises(vm.DomainError, match=r"lub_constrain: lb is 6.0, but must be less than ub, which is 5.0!"):
+        g(np.array([0.5, 1.0, 6.0, 0.2]))
+    # Without a bound, at the second point, the operations are others.
+    agree(lambda x: vm.ub_constrain(x[0], 1.0 / x[1]), (np.ones(2),), (np.array([3.0, 0.0]),))
+
+
 def test_outside_the_support_the_function_is_evaluated():
     agree(lambda x: vm.exponential_lpdf(x, 1.0) + np.sum(x), (np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),))
 

@@ -425,3 +425,23 @@ def test_a_recorded_model_has_the_same_gradient():
     np.testing.assert_allclose(again.log_density_gradient(Q)[1], SCHOOLS.log_density_gradient(Q)[1], rtol=1e-12)
     mode = recorded.optimize(seed=1).values
     np.testing.assert_allclose(mode["mu"], plain.optimize(seed=1).values["mu"], rtol=1e-4)
+
+
+def test_a_recorded_model_with_bounds_that_depend_on_parameters():
+    parameters = {
+        "a": vm.interval(0, 1),
+        "b": vm.interval(0, lambda a: 1.0 - a),
+        "tau": vm.lower(lambda a: a),
+        "theta": vm.offset_multiplier(lambda a: a, lambda tau: tau, 3),
+    }
+
+    def log_density(a, b, tau, theta):
+        return vm.normal_lpdf(theta, b, tau) - tau + a
+
+    plain, recorded = (vm.Model(log_density, parameters, recorded=choice) for choice in (False, True))
+    for seed in range(3):
+        q = np.random.default_rng(seed).normal(size=6)
+        value, gradient = recorded.log_density_gradient(q)
+        expected, true = plain.log_density_gradient(q)
+        np.testing.assert_allclose(value, expected, rtol=1e-13)
+        np.testing.assert_allclose(gradient, true, rtol=1e-12, atol=1e-14)

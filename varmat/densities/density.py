@@ -25,14 +25,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any, NoReturn
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import is_differentiable, operation
+from varmat.functions.checks import check_values
 
 # In Stan's words; on floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x)
@@ -98,7 +98,7 @@ class Density:
                 raise ShapeError(
                     f"{self.name}: {title} has shape {np.shape(x)}, but must be of a shape that broadcasts with {shape}!"
                 ) from None
-            domain.check(self.name, title, plain(x))
+            check_values(partial(domain.check, self.name, title), x)
         return shape
 
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:

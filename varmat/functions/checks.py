@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,29 +11,36 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError
 from varmat.core.tape import ALWAYS, Rule
-from varmat.core.variables import VARIABLES
-from varmat.programs.program import Program, writes
+from varmat.core.variables import VARIABLES, tape_of
+from varmat.programs.program import ElsewhereError, Program, writes
 
 __all__: list[str] = []
 
 
-def check_values(check: Callable[[Any], None], x: Any) -> None:
-    """Call a function that may refuse the plain value of an operand: now, and whenever a recording of this is run."""
-    if type(x) not in VARIABLES:
-        check(plain(x))
-        return
-    check(x._val)
-    tape = x._tape
-    if tape.watch is not None:
-        tape.top.append((_CHECK, ALWAYS, x, check))
+def check_values(check: Callable[..., Any], *operands: Any) -> Any:
+    """Call a function that may refuse the plain values of operands: now, and whenever a recording of this is run.
+
+    What it returns may be branched on: where it returns something else later, the recording ends.
+    """
+    found = check(*(x._val if type(x) in VARIABLES else plain(x) for x in operands))
+    tape = tape_of(operands)
+    if tape is not None and tape.watch is not None:
+        tape.append((_CHECK, ALWAYS, operands, (check, found)))
+    return found
 
 
-_CHECK = Rule("check", lambda result, x, check: None)
+_CHECK = Rule("check", lambda result, operands, check: None)
 
 
 @writes(_CHECK)
-def _write_check(program: Program, rule: Any, result: Any, x: Any, check: Any) -> None:
-    program.write(f"{program.bind(check)}({program.find(x).name})")
+def _write_check(program: Program, rule: Any, result: Any, operands: Any, check: Any) -> None:
+    values = ", ".join(program.code(program.operand(x)[0])[0] for x in operands)
+    program.write(f"{program.bind(partial(_check_again, *check))}({values})")
+
+
+def _check_again(check: Callable[..., Any], found: Any, *values: Any) -> None:
+    if not np.array_equal(check(*values), found):
+        raise ElsewhereError
 
 
 def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:

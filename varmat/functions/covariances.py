@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError, finite, nonnegative, positive_finite
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_values
 from varmat.functions.lapack import ones
 
 __all__ = [
@@ -115,13 +117,16 @@ def _ndim(x: Any) -> int:
     return getattr(x, "ndim", 0)
 
 
+def _check_finite(function: str, name: str, values: Any) -> None:
+    if not np.vdot(values, values) < math.inf:  # a third of the time of `isfinite` and `all`
+        finite.check(function, name, values)
+
+
 def _check_points(function: str, x1: Any, x2: Any, sigma: Any, length_scale: Any = 1.0) -> None:
     for name, x in (("x", x1), ("x2", x2))[: 1 if x2 is x1 else 2]:
         if _ndim(x) not in (1, 2):
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must have one row (or number) per point!")
-        values = plain(x)
-        if not np.vdot(values, values) < math.inf:  # a third of the time of `isfinite` and `all`
-            finite.check(function, name, values)
+        check_values(partial(_check_finite, function, name), x)
     point = x1.shape[1:]
     if x2.shape[1:] != point:
         raise ShapeError(f"{function}: x2 has shape {np.shape(x2)}, but must have points of shape {point}, as x has!")
@@ -384,7 +389,7 @@ def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     for name, scalar in zip(names, scalars, strict=True):
         if np.ndim(scalar):
             raise ShapeError(f"gp_periodic_cov: {name} has shape {np.shape(scalar)}, but must be a scalar!")
-        positive_finite.check("gp_periodic_cov", name, plain(scalar))
+        check_values(partial(positive_finite.check, "gp_periodic_cov", name), scalar)
     _check_points("gp_periodic_cov", x1, x2, *scalars[:2])
     sigma, length_scale, period = scalars
     wave = np.sin(np.pi / period * gp_stationary_cov(x1, x2, 1.0, 1.0, kernel=_DISTANCES)) / length_scale
@@ -428,5 +433,5 @@ def gp_dot_prod_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     x1, x2, sigma = _two_sets("gp_dot_prod_cov", ("sigma",), x, parameters, named)
     x1, x2 = as_operand(x1, "gp_dot_prod_cov: x"), as_operand(x2, "gp_dot_prod_cov: x2")
     _check_points("gp_dot_prod_cov", x1, x2, sigma)
-    nonnegative.check("gp_dot_prod_cov", "sigma", plain(sigma))
+    check_values(partial(nonnegative.check, "gp_dot_prod_cov", "sigma"), sigma)
     return sigma * sigma + _rows(x1) @ _rows(x2).T

@@ -15,6 +15,7 @@ from varmat.core.dispatch import plain
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import Domain, finite, positive_finite
 from varmat.core.operation import Saved, operation
+from varmat.functions.checks import check_values
 from varmat.functions.elementwise import formula, row
 from varmat.functions.special import expit
 from varmat.transforms.common import check_against, check_within, joined, operand, operands, plain_sum, split
@@ -62,12 +63,15 @@ def _sum(x: Any) -> Any:
 
 
 def _check_bound(function: str, name: str, bound: Any, domain: Domain, x: Any) -> Any:
-    """The values of a bound that has been checked."""
-    value = plain(bound)
-    if np.ndim(value):
-        check_within(function, name, np.shape(value), np.shape(x))
-    domain.check(function, name, value)
-    return value
+    """Whether there is a bound, or for each element whether there is one; refuses what cannot be a bound."""
+    if np.ndim(bound):
+        check_within(function, name, np.shape(bound), np.shape(x))
+
+    def check(value: Any) -> Any:
+        domain.check(function, name, value)
+        return abs(value) < inf
+
+    return check_values(check, bound)
 
 
 def _quiet_log(x: Any) -> Any:
@@ -93,7 +97,7 @@ def affine(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
     y = offset + multiplier * x
     if not jacobian:
         return y
-    count = np.size(x) // max(1, np.size(plain(multiplier)))
+    count = np.size(x) // max(1, np.size(multiplier))
     return y, _sum(log(multiplier)) * count
 
 
@@ -178,8 +182,7 @@ def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
     2.0
     """
     x, lb = operands("lb_constrain", x=x, lb=lb)
-    value = _check_bound("lb_constrain", "lb", lb, lower_bound, x)
-    free = value == -inf
+    free = np.logical_not(_check_bound("lb_constrain", "lb", lb, lower_bound, x))
     if not np.any(free):
         return above(x, lb, jacobian)
     if np.all(free):
@@ -216,9 +219,8 @@ def lb_free(y: Any, lb: Any) -> Any:
     0.0
     """
     y, lb = operands("lb_free", y=y, lb=lb)
-    value = _check_bound("lb_free", "lb", lb, lower_bound, y)
+    free = np.logical_not(_check_bound("lb_free", "lb", lb, lower_bound, y))
     check_against("lb_free", "Lower bounded variable", y, "greater than or equal to {}", lambda y, lb: y >= lb, lb)
-    free = value == -inf
     x = _quiet_log(y - lb)
     return np.where(free, y, x) if np.any(free) else x
 
@@ -260,8 +262,7 @@ def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
     (2.0, 0.0)
     """
     x, ub = operands("ub_constrain", x=x, ub=ub)
-    value = _check_bound("ub_constrain", "ub", ub, upper_bound, x)
-    free = value == inf
+    free = np.logical_not(_check_bound("ub_constrain", "ub", ub, upper_bound, x))
     if not np.any(free):
         return below(x, ub, jacobian)
     if np.all(free):
@@ -297,9 +298,8 @@ def ub_free(y: Any, ub: Any) -> Any:
     0.0
     """
     y, ub = operands("ub_free", y=y, ub=ub)
-    value = _check_bound("ub_free", "ub", ub, upper_bound, y)
+    free = np.logical_not(_check_bound("ub_free", "ub", ub, upper_bound, y))
     check_against("ub_free", "Upper bounded variable", y, "less than or equal to {}", lambda y, ub: y <= ub, ub)
-    free = value == inf
     x = _quiet_log(ub - y)
     return np.where(free, y, x) if np.any(free) else x
 
@@ -343,8 +343,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     -0.5
     """
     x, lb, ub = operands("lub_constrain", x=x, lb=lb, ub=ub)
-    low = _check_bound("lub_constrain", "lb", lb, lower_bound, x) > -inf
-    high = _check_bound("lub_constrain", "ub", ub, upper_bound, x) < inf
+    low = _check_bound("lub_constrain", "lb", lb, lower_bound, x)
+    high = _check_bound("lub_constrain", "ub", ub, upper_bound, x)
     check_against("lub_constrain", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub)
     if np.all(low) and np.all(high):
         return interval_constrain(x, lb, ub, jacobian=jacobian)
@@ -363,8 +363,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
 
 
 def _interval_free(function: str, title: str, y: Any, lb: Any, ub: Any) -> Any:
-    low = _check_bound(function, "lb", lb, lower_bound, y) > -inf
-    high = _check_bound(function, "ub", ub, upper_bound, y) < inf
+    low = _check_bound(function, "lb", lb, lower_bound, y)
+    high = _check_bound(function, "ub", ub, upper_bound, y)
     check_against(function, title, y, "in the interval [{}, {}]", lambda y, lb, ub: (lb <= y) & (y <= ub), lb, ub)
     if not np.any(low):
         return ub_free(y, ub)

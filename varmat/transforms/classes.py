@@ -13,6 +13,7 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand
 from varmat.core.variables import data
+from varmat.functions.checks import check_values
 from varmat.transforms import bounded, matrices, vectors
 
 __all__ = [
@@ -196,9 +197,14 @@ class Elementwise(FromFunctions):
         shape = _shape(shape)
         bounds = tuple(as_operand(bound, f"{type(self).__name__}: bound {i}") for i, bound in enumerate(bounds, 1))
         super().__init__(shape, shape, *bounds)
-        # What is wrong with the bounds is said now, not again at each call.
-        self._functions[0](data(np.zeros(shape)), *plain(bounds))
-        if self._finite is not None and all(np.all(np.isfinite(plain(bound))) for bound in bounds):
+        constrain = self._functions[0]
+
+        def are_finite(*values: Any) -> bool:
+            # What is wrong with the bounds is said now, not again at each call.
+            constrain(data(np.zeros(shape)), *values)
+            return all(np.all(np.isfinite(value)) for value in values)
+
+        if check_values(are_finite, *bounds) and self._finite is not None:
             self._functions = self._finite, self._functions[1]
 
 

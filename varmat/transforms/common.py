@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.checks import check_values
 
 # How far a given simplex, unit vector or matrix may be from its set, as in Stan.
 TOLERANCE = 1e-8
@@ -79,10 +79,13 @@ def check_within(function: str, name: str, shape: tuple[int, ...], whole: tuple[
 
 def check_against(function: str, name: str, value: Any, phrase: str, holds: Callable[..., Any], *others: Any) -> None:
     """Raise `DomainError` unless ``holds(value, *others)`` everywhere; the phrase may refer to the elements of the others."""
-    value, *others = map(plain, (value, *others))  # type: ignore[assignment]
-    inside = holds(value, *others)
-    if inside is True or np.all(inside):
-        return
-    place = tuple(np.argwhere(~np.asarray(inside))[0])
-    value, *others = np.broadcast_arrays(value, *others)  # type: ignore[assignment]
-    Domain(phrase.format(*(float(other[place]) for other in others)), lambda _: inside).check(function, name, value)
+
+    def check(value: Any, *others: Any) -> None:
+        inside = holds(value, *others)
+        if inside is True or np.all(inside):
+            return
+        place = tuple(np.argwhere(~np.asarray(inside))[0])
+        value, *others = np.broadcast_arrays(value, *others)  # type: ignore[assignment]
+        Domain(phrase.format(*(float(other[place]) for other in others)), lambda _: inside).check(function, name, value)
+
+    check_values(check, value, *others)
