@@ -241,7 +241,7 @@ def test_in_place_on_plain_data_is_refused():
         data = np.ones(3)
         with pytest.raises(TypeError, match=r"add: a variable cannot be written into a plain array .* write a = a \+ b"):
             data += other
-    with pytest.raises(TypeError, match=r"write a = a \+ b, or make the array a variable with varmat.var"):
+    with pytest.raises(TypeError, match=r"write a = a \+ b, or make the array with np.zeros_like\(variable\)"):
         np.add(VECTOR, x, out=np.empty(3))
 
 

@@ -69,6 +69,18 @@ def written(theta):
     return np.sum(a**2) * np.sum(b**3)
 
 
+def made_to_write_into(theta):
+    a, b = np.zeros_like(theta[0], shape=6), vm.var(np.arange(3.0))
+    a[0] = 0.7
+    for t in range(1, 6):
+        a[t] = np.sqrt(0.1 + theta[t - 1] ** 2 + 0.5 * a[t - 1] ** 2)
+    b[1] = theta[0]
+    b += theta[2:] * vm.var(2.0)
+    c = np.empty_like(a)
+    c[:3], c[3:] = a[3:], b
+    return np.sum(a * c * np.ones_like(a)) + np.sum(np.outer(b, b)[np.tril_indices_from(np.outer(b, b))])
+
+
 def broadcast(theta):
     a, b = theta[:2].reshape(2, 1), theta[2:5].reshape(1, 3)
     return np.sum(np.exp(a * b) + a) + np.sum((a + b).T @ a)
@@ -103,7 +115,10 @@ def many_terms(theta):
     return total
 
 
-FUNCTIONS = [regression, loop, assigned, written, broadcast, gathered, structured, fanned_out, summed_with_numbers, many_terms]
+FUNCTIONS = [
+    regression, loop, assigned, written, made_to_write_into, broadcast, gathered, structured, fanned_out, summed_with_numbers,
+    many_terms,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)

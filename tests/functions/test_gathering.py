@@ -176,7 +176,15 @@ def test_trim_zeros_along_axes() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [np.zeros_like, np.ones_like, lambda x: np.full_like(x, 2.5), lambda x: np.full_like(x, 1, shape=2)]
+    "function",
+    [
+        np.ones_like,
+        lambda x: np.full_like(x, 2.5),
+        lambda x: np.full_like(x, 1, shape=2),
+        lambda x: np.full_like(x, 1, dtype=int),
+        lambda x: np.zeros_like(x, dtype=int, shape=3),
+        lambda x: np.empty_like(x, dtype=bool).shape * np.ones(2, int),
+    ],
 )
 @pytest.mark.parametrize("make", [vm.var, vm.matvar, lambda x: vm.Dual(x, x)])
 def test_filled_with_data_is_data(function: Any, make: Any) -> None:
@@ -184,6 +192,37 @@ def test_filled_with_data_is_data(function: Any, make: Any) -> None:
         result = function(make(MATRIX))
         assert type(result) is np.ndarray
         np.testing.assert_array_equal(result, function(MATRIX), strict=True)
+
+
+@pytest.mark.parametrize("make", [np.zeros_like, np.empty_like])
+def test_arrays_to_write_into(make: Any) -> None:
+    def filled(x: Any) -> Any:
+        path = make(x, shape=(2, 3))
+        path[0, 0] = 1.0
+        for t in range(1, 6):
+            path[t // 3, t % 3] = 0.5 * path[(t - 1) // 3, (t - 1) % 3] ** 2 + x[t % 2]
+        both = make(path)
+        both[:] = path * x[1]
+        both[0] += path[1]
+        return both
+
+    expect_ad(filled, np.array([0.3, -0.7]))
+    expect_ad_matvar(filled, np.array([0.3, -0.7]))
+
+
+def test_arrays_to_write_into_are_of_the_kind_of_their_model() -> None:
+    with vm.nested():
+        for x in (vm.var(MATRIX), vm.matvar(MATRIX), vm.Dual(MATRIX, np.stack([MATRIX, MATRIX])), vm.Dual(vm.var(MATRIX), MATRIX)):
+            for shape in (None, 2, (2, 3), ()):
+                made = np.zeros_like(x, shape=shape)
+                assert made.shape == np.zeros_like(MATRIX, shape=shape).shape
+                assert type(made) is type(x) or (type(x) is vm.VarMat and shape == ())
+                assert not np.any(vm.value(made))
+        scalar = np.zeros_like(vm.var(2.0))
+        assert type(scalar) is vm.Var
+        assert scalar.val == 0.0
+    with pytest.raises(vm.TapeError, match="stale"):
+        np.zeros_like(scalar)
 
 
 @pytest.mark.parametrize("settings", [{}, {"sparse": True}, {"indexing": "ij"}, {"indexing": "ij", "sparse": True}])

@@ -131,7 +131,8 @@ class ArrayMethods:
     def _refuse_number(self) -> Any:
         raise TypeError(
             f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: use NumPy's function instead of "
-            "math's (np.exp, not math.exp), varmat.var for an array to write into, varmat.value(x) for the plain number"
+            "math's (np.exp, not math.exp), np.zeros_like(variable) for an array to write into, varmat.value(x) for the plain "
+            "number"
         )
 
     __float__ = __int__ = __complex__ = __index__ = _refuse_number

@@ -113,5 +113,5 @@ def refuse_plain_out(function: Any, out: Any) -> None:
     if isinstance(out, np.ndarray) and out.dtype != object:
         raise TypeError(
             f"np.{function.__name__}: a variable cannot be written into a plain array (out=, or an in-place operator like +=), "
-            "its derivative would be lost; write a = a + b, or make the array a variable with varmat.var"
+            "its derivative would be lost; write a = a + b, or make the array with np.zeros_like(variable)"
         )

@@ -97,7 +97,10 @@ def setitem(self: Any, index: Any, source: Any) -> None:
         new_values = source._val
     elif kind is not float and kind is not int:
         if isinstance(source, ArrayMethods):
-            raise TypeError(f"a {kind.__name__} cannot be assigned into a VarMat; make both of one kind")
+            raise TypeError(
+                f"a {kind.__name__} cannot be assigned into a VarMat; make both of one kind, with np.zeros_like(variable) for an "
+                "array to write into"
+            )
         source = new_values = np.copy(data(source, "the assigned value"))
     overwritten = values[index]
     if type(index) is not int or type(overwritten) is not float64:

@@ -137,6 +137,8 @@ def written(tape: Tape, variables: list[Any], y: Any) -> tuple[Any, str]:
     try:
         for assignment in reversed(tape.assignments):
             assignment.swap()
+        for leaf in tape.leaves[len(variables) :]:
+            program.constant(leaf)
         for entry in tape:
             program.entry(*entry)
     finally:

@@ -17,7 +17,7 @@ from varmat.core.operation import is_differentiable
 
 __all__: list[str] = []
 
-SHAPES = "zeros_like ones_like empty_like diag_indices_from tril_indices_from triu_indices_from"
+SHAPES = "ones_like diag_indices_from tril_indices_from triu_indices_from"
 ORDERS = """
     argmax argmin nanargmax nanargmin argsort argpartition lexsort argwhere nonzero flatnonzero searchsorted digitize count_nonzero
 """
@@ -43,7 +43,7 @@ def named(names: str, module: Any = np) -> list[Any]:
     return [getattr(module, name) for name in names.split() if hasattr(module, name)]
 
 
-CONSTANT.update(named(" ".join((SHAPES, ORDERS, TESTS, TYPES, TEXTS, OTHERS, UFUNCS))))
+CONSTANT.update(named(" ".join((ORDERS, TESTS, TYPES, TEXTS, OTHERS, UFUNCS))))
 CONSTANT.update((np.linalg.matrix_rank, *named("_ones_like", umath)))
 
 
@@ -61,6 +61,19 @@ def _ndim(a: Any) -> int:
 @implements(np.size)
 def _size(a: Any, axis: Any = None) -> int:
     return a.size if axis is None else int(np.size(plain(a), axis))
+
+
+def _of_shape(function: Any) -> Any:
+    """A question about the shape alone: it does not look at the values, so it may stand in a recording."""
+
+    def answer(a: Any, *args: Any, **settings: Any) -> Any:
+        return function(np.broadcast_to(0.0, np.shape(a)), *args, **settings)
+
+    return answer
+
+
+for _function in named(SHAPES):
+    implements(_function)(_of_shape(_function))
 
 
 def _of_memory(function: Any) -> Any:

@@ -14,10 +14,12 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.lib.stride_tricks import sliding_window_view
 
 from varmat.core import dispatch
+from varmat.core.array_methods import FLOAT64
+from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError, nonnegative, not_nan
-from varmat.core.matvar import MatVar, object_array, to_varmat
+from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import is_differentiable, operation
-from varmat.core.variables import ARRAYS, Var
+from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
 from varmat.functions.checks import check_matrix, check_square
 
 __all__ = [
@@ -370,13 +372,37 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> 
     return np.where(inside, padded, np.pad(np.zeros(np.shape(array)), pad_width, constant_values=constant))
 
 
+def _to_be_filled(make: Any) -> Any:
+    def like(
+        a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Any:
+        if dtype is not None and np.dtype(dtype) != FLOAT64:
+            return make(np.shape(a) if shape is None else shape, dtype)
+        values = make(np.shape(a) if shape is None else shape)
+        if isinstance(a, Dual):
+            tangent = values.shape if a.directions is None else (a.directions, *values.shape)
+            return Dual(like(a.val, shape=values.shape), np.zeros_like(a.tan, shape=tangent))
+        if type(a) in VARIABLES:
+            return make_leaf(data(values), a._tape.top)
+        return matvar(values) if isinstance(a, MatVar) else values
+
+    like.__doc__ = f"`np.{make.__name__}_like`: of a variable it makes one, an array into which variables may be assigned."
+    return like
+
+
+# What people make in order to write into it, element by element: in a recording, data would refuse that. Ones, and what is filled
+# with a number, stay data.
+zeros_like = dispatch.implements(np.zeros_like)(_to_be_filled(np.zeros))
+empty_like = dispatch.implements(np.empty_like)(_to_be_filled(np.empty))
+
+
 @dispatch.implements(np.full_like)
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Any:
     """`np.full_like`, for data and for variables to fill with."""
     if not is_differentiable(fill_value):
-        return np.full_like(dispatch.plain(a), fill_value, dtype, order, subok, shape)
+        return np.full(np.shape(a) if shape is None else shape, fill_value, FLOAT64 if dtype is None else dtype)
     return broadcast_to(fill_value, shape=np.shape(a) if shape is None else shape)
 
 

@@ -192,6 +192,11 @@ class Program(Writer):
         self._alive.append(variable)
         return node
 
+    def constant(self, leaf: Any) -> None:
+        """A node for a variable that the function made of plain numbers, such as an array to write into."""
+        self._nodes[id(leaf)] = Node(self.bind(np.copy(leaf._val) if leaf.shape else leaf._val, "k"), leaf.shape)
+        self._alive.append(leaf)
+
     def find(self, variable: Any) -> Node:
         """The node of an operand that is a variable; views are written where they are first used."""
         node = self._nodes.get(id(variable))
