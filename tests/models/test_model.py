@@ -282,10 +282,29 @@ def test_points_are_refused(method):
         getattr(SCHOOLS, method)(np.zeros(10, complex))
 
 
+@pytest.mark.parametrize("tau", [1e-200, 1e-310, 1e200])
+def test_plain_numbers_overflow_as_variables_do(tau):
+    y = np.array([1.0, 2.0], dtype=np.float32) / 3
+    model = vm.Model(
+        lambda mu, tau, precision, x: -0.5 * np.sum((y - mu) ** 2) * precision + x,
+        mu=vm.real(),
+        tau=vm.positive(),
+        x=vm.lower(lambda tau: -1.0 / tau**2),
+        transformed_parameters=lambda tau: {"precision": 1.0 / tau**2},
+    )
+    q = np.array([1.0, np.log(tau), 0.0])
+    with np.errstate(all="ignore"):
+        np.testing.assert_equal(model.log_density(q), model.log_density_gradient(q)[0])
+        values = model.constrain(q, include_tp=True)
+    assert values["precision"] == (0.0 if tau > 1.0 else np.inf)
+    assert type(values["mu"]) is float
+    assert model.log_density([0.1, 0.2, 0.3]) == model.log_density_gradient([0.1, 0.2, 0.3])[0]
+
+
 @pytest.mark.parametrize("which", ["transformed_parameters", "generated_quantities"])
 def test_quantities_must_be_a_dict(which):
     model = vm.Model(lambda mu: mu, mu=vm.real(), **{which: lambda mu: mu})
-    with pytest.raises(TypeError, match=rf"Model: {which} returned a float, but must return a dict of named values!"):
+    with pytest.raises(TypeError, match=rf"Model: {which} returned a float64, but must return a dict of named values!"):
         model.param_names(include_tp=True, include_gq=True)
 
 

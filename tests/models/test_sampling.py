@@ -90,7 +90,7 @@ def test_error_at_a_draw_is_kept():
     values = calls.make_expand()(np.array([0.3]))
     assert {name: value.shape for name, value in values.items()} == calls.shapes
     assert np.all(np.isnan(values["replicate"]))
-    assert type(calls.failures[0]) is TypeError
+    assert type(calls.failures[0]) is IndexError
 
 
 @pytest.fixture

@@ -86,19 +86,21 @@ class Layout:
             x = q[where]
             if shape is not None:
                 x = x.reshape(shape)
-            elif type(x) is np.float64:
-                x = float(x)
             if transform is None:
                 values[name] = x
                 continue
             if type(transform) is Dependent:
                 transform = transform.at({**self._given, **values} if self._given else values)
+            if type(x) is np.float64:
+                x = float(x)
             if jacobian:
-                values[name], term = transform.constrain_with_log_jacobian(x)
+                y, term = transform.constrain_with_log_jacobian(x)
                 if type(term) is not float or term:
                     log_jacobians.append(term)
             else:
-                values[name] = transform.constrain(x)
+                y = transform.constrain(x)
+            # Python's own numbers would raise where arrays and variables become infinite, and take the precision of float32 data.
+            values[name] = np.float64(y) if type(y) is float else y
         return values, log_jacobians
 
     def pack(self, function: str, values: Mapping[str, Any]) -> np.ndarray:
