@@ -124,8 +124,9 @@ class ArrayMethods:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: use np.stack([...]) or "
-            "np.concatenate for an array of variables, varmat.value(x) for the plain numbers, s.to_numpy() of a pandas object, and "
-            "for functions outside NumPy the varmat function of the same name"
+            "np.concatenate for an array of variables, varmat.value(x) for the plain numbers, y.to_numpy() for data of pandas or "
+            "xarray that it meets, and for functions outside NumPy the varmat function of the same name (varmat.normal_lpdf for "
+            "scipy.stats.norm.logpdf)"
         )
 
     def _refuse_number(self) -> Any:

@@ -123,10 +123,11 @@ class Model:
         if self._transformed is not None:
             values.update(self._transformed.named_values(values))
         result = self._density(values, propto=propto)
-        if result is None:
-            raise TypeError("Model: the log density returned None (is a return statement missing?), but must return a scalar!")
         if isinstance(result, (tuple, list)):
             return sum_of_terms(*result, *log_jacobians)
+        if result is None or type(result) is dict:
+            missing = "None (is a return statement missing?)" if result is None else "a dict"
+            raise TypeError(f"Model: the log density returned {missing}, but must return a scalar!")
         # What is returned alone must be a scalar, which is looked at later; `sum_of_terms` would sum it.
         return result + (sum_of_terms(*log_jacobians) if len(log_jacobians) > 1 else log_jacobians[0]) if log_jacobians else result
 
@@ -310,7 +311,8 @@ class Model:
             except DomainError as error:
                 reason = error
         text = f"at {tries} random points the model refused the parameters, or its log density was not finite; give a start"
-        raise DomainError(f"Model: {text}" + (f" (the last refusal: {reason})" if reason else "")) from reason
+        outside = "none was refused, but perhaps data are outside the support of their density, as a category 0 is"
+        raise DomainError(f"Model: {text} ({f'the last refusal: {reason}' if reason else outside})") from reason
 
     def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
         """The name of every element of what `param_constrain` returns: ``theta.1``, counted from one."""
