@@ -114,11 +114,13 @@ def nutpie(monkeypatch):
 
 @pytest.mark.usefixtures("nutpie")
 def test_what_the_sampler_gets():
-    model = vm.Model(small, x=vm.real(), generated_quantities=quantities, coords={"k": ["a", "b"]}, dims={"replicate": ["k"]})
+    coords = {"k": range(2), "of": ["a", "b"]}
+    model = vm.Model(small, x=vm.real(), generated_quantities=quantities, coords=coords, dims={"replicate": ["k"]})
     values, dtypes, shapes, names, labels, settings = model.sample(10, 2, seed=3, init={"x": 0.25}, target_accept=0.9)
     assert values.keys() == {"x", "replicate"}
     assert (names, shapes, dtypes) == (["x", "replicate"], [(), (2,)], [np.dtype(float)] * 2)
-    assert labels == {"coords": {"k": ["a", "b"]}, "dims": {"replicate": ("k",)}}
+    assert type(labels["coords"].pop("k")) is np.ndarray  # a list of numbers is refused by nutpie
+    assert labels == {"coords": {"of": ["a", "b"]}, "dims": {"replicate": ("k",)}}
     np.testing.assert_array_equal(settings.pop("init_mean"), [0.25])
     expected = {"draws": 10, "chains": 2, "seed": 3, "tune": 1000, "cores": None, "progress_bar": True, "target_accept": 0.9}
     assert settings == expected

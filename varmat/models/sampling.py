@@ -80,6 +80,14 @@ class Callbacks:
         return expand
 
 
+def _labels(labels: list[Any]) -> Any:
+    """Labels as nutpie takes them: numbers and dates in an array, strings in a list."""
+    array = np.asarray(labels)
+    if array.dtype.kind in "iuf":
+        return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+    return array if array.dtype.kind in "bM" else list(map(str, labels))
+
+
 def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]) -> Any:
     """Sample a model with nutpie; its result, as ArviZ data."""
     nutpie = optional("nutpie", "Model.sample")
@@ -89,7 +97,7 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     calls = Callbacks(model, seed)
     compiled = from_pyfunc(
         model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),
-        list(calls.shapes.values()), list(calls.shapes), coords=model.coords,
+        list(calls.shapes.values()), list(calls.shapes), coords={name: _labels(each) for name, each in model.coords.items()},
         dims={name: tuple(dims) for name, dims in model.dims.items()},
     )  # fmt: skip
     try:
