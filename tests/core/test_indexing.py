@@ -426,6 +426,22 @@ def test_transposed_adjoints_meet_views() -> None:
             np.testing.assert_array_equal(x.adj, np.full((n, n), 5.0))
 
 
+def test_adjoints_that_lie_in_another_order_meet_reshapes() -> None:
+    rng = np.random.default_rng(2)
+    # Below a sum the adjoint is the same number everywhere, and what is made of it has the layout of the data.
+    for shape in ((3, 4), (30, 40), (200, 200)):
+        x, weights = rng.normal(size=shape), rng.normal(size=shape[::-1]).T
+        g = vm.gradient(lambda x, weights=weights: np.sum(np.tanh(np.ravel(x))) + np.sum(x * weights), x)
+        np.testing.assert_allclose(g, weights + 1.0 / np.cosh(x) ** 2, rtol=1e-12)
+
+    # A part of the adjoint of a large array is shared, read-only, where it lies.
+    x, beside = rng.normal(size=(200, 200)), np.ones((200, 1))
+    g = vm.gradient(lambda x: 5.0 * x.reshape(-1)[7] + np.sum(np.concatenate([x, beside], axis=1) ** 2), x)
+    expected = 2.0 * x
+    expected[0, 7] += 5.0
+    np.testing.assert_allclose(g, expected, rtol=1e-14)
+
+
 ERRORS: dict[str, tuple[Any, Any, type[Exception], str]] = {
     "shape": (
         np.s_[:2],

@@ -44,8 +44,8 @@ def getitem(self: VarMat, index: Any) -> Any:
 
 
 def _element_reverse(result: Any, x: Any, index: Any) -> None:
-    try:
-        x._adj[index] += result._adj
+    try:  # part of a read-only adjoint may be a copy
+        (x._adj if type(x) is VarMat else x._writable_adjoint())[index] += result._adj
     except (TypeError, ValueError):  # there is none, or a read-only one
         x._writable_adjoint()[index] += result._adj
 

@@ -97,10 +97,11 @@ def _array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
         if partial == "g":
             body.append(f"{x}_._add(g)")
         else:
-            # The first contribution, without broadcasting, is the common case.
+            # The first contribution, without broadcasting, is the common case. Where `g` is the same number everywhere, `c` has the
+            # layout of the operands, which for data is any.
             body += [
-                f"c = {partial}",
-                f"if type({x}_) is VarMat and {x}_._adj is None and c.shape == {x}.shape: {x}_._adj = c",
+                f"c = {partial}; first = type({x}_) is VarMat and {x}_._adj is None and c.shape == {x}.shape",
+                f"if first and (c.ndim == 1 or c.flags.c_contiguous): {x}_._adj = c",
                 f"else: {x}_._take(c)",
             ]
     return _rule_function(row, variable, body, {**row.namespace(), "VarMat": VarMat})
