@@ -357,6 +357,29 @@ def test_assignments_in_place_where_nobody_looks():
     assert few.count(".copy()") <= 3
 
 
+def test_assignments_through_a_reshape_of_what_lies_in_another_order():
+    weights = np.arange(6.0).reshape(3, 2)
+
+    def values(x):
+        y = x.T + 1.0
+        flat = y.reshape(-1)
+        flat[1], flat[3] = 5.0, x[0, 2]
+        return np.sum(y * weights)
+
+    def adjoints(x):
+        y = x * 1.5
+        y.reshape(-1)[1] = 5.0
+        return np.sum(y * x.T.T * x.T.T)
+
+    def added_to(x):
+        y = np.exp(x)
+        return np.sum(np.tanh(y.reshape(-1))) + np.sum(y * x.T.T * x.T.T)
+
+    rng = np.random.default_rng(4)
+    for f in (values, adjoints, added_to):
+        agree(f, *((order(rng.normal(size=(2, 3))),) for order in (np.ascontiguousarray, np.asfortranarray, np.asfortranarray)))
+
+
 def test_assignments_into_large_arrays_between_loops():
     def steps(x):
         a = x[:20_000] * 1.0

@@ -128,7 +128,8 @@ def _rounds(steps: list[Step], shapes: Mapping[str, Shape], views: set[str]) -> 
             unread[name] = max(unread.get(name, 0), read)
         for name in s.stored:
             in_loops[name], whole[name] = after
-            if len(arrays) == 1 and (name in views or isinstance(s.statement.value, ast.Name)):
+            value = s.statement.value
+            if len(arrays) == 1 and (name in views or isinstance(value, ast.Name) or called(value) == "contiguous"):
                 (memory[name],) = arrays
         rounds.append(r)
     return rounds

@@ -18,7 +18,7 @@ from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS
 from varmat.core.variables import ARRAYS, Outputs, View, unbroadcast
 from varmat.programs.blocks import Shape
-from varmat.programs.program import Gather, Node, Program, name_of, substituted, writes
+from varmat.programs.program import Gather, Node, Program, copy_for, name_of, substituted, writes
 
 # Values that the interpreter or NumPy's operators compute, as expressions; all others are calls.
 _INFIX = {
@@ -105,24 +105,25 @@ def _assign(program: Program, rule: Any, result: Any, target: Any, assignments: 
 def _assign_to_copy(program: Program, target: Any, assignments: Any) -> None:
     root, hows = target, []
     while isinstance(root, View):
-        hows.append(program.bind(root._how))
+        hows.append(root._how)
         root = root._parent
 
     def within(text: str) -> str:
         for how in reversed(hows):
-            text = f"{how}({text})"
+            text = f"{program.bind(how)}({text})"
         return text
 
     parts = [(program.bind(index, "i"), program.operand(source)) for index, source, _ in assignments]
     before = program.find(root)
     node = program.assigned(root)
-    program.write(f"{node.name} = {before.name}.copy()")
+    copy = copy_for(hows)
+    program.write(f"{node.name} = {before.name}{copy}")
     for name, (value, _) in parts:
         program.write(f"{within(node.name)}[{name}] = {program.code(value)[0]}")
 
     def back() -> None:
         rest = program.new_name("c", node.shape)
-        program.write(f"{rest} = {program.full(program.adjoint(node), node.shape)}.copy()")
+        program.write(f"{rest} = {program.full(program.adjoint(node), node.shape)}{copy}")
         for (name, (_, operand)), (index, _, overwritten) in zip(reversed(parts), reversed(assignments), strict=True):
             if operand is not None:
                 shape = np.shape(overwritten)

@@ -58,9 +58,10 @@ def without_needless_copies(statements: list[Statement], functions: Iterable[str
             kept_by_others |= read
     shortened = []
     for i, s in enumerate(statements):
-        old = s.text.partition(" = ")[2].removesuffix(".copy()") if called(s.value) == "copy" else ""
+        old, _, order = s.text.partition(" = ")[2].partition(".copy") if called(s.value) == "copy" else ("", "", "")
         needless = old in base and base[old] not in kept_by_others and last_read[base[old]] == i
-        shortened.append(Statement(f"{s.target} = {old}") if needless else s)
+        same = old if order == "()" else f"contiguous({old})"
+        shortened.append(Statement(f"{s.target} = {same}") if needless else s)
     return shortened
 
 

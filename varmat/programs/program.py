@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
@@ -344,7 +344,8 @@ class Program(Writer):
         once = rest is None and hits.max(initial=0) <= 1
         if rest is not None:
             text, is_array = self.code(rest)
-            self.write(f"{name} = {f'{text}.copy()' if is_array and isinstance(rest, ast.Name) else f'filled({text}, {shape})'}")
+            copy = copy_for(how for how, _ in node.parts)
+            self.write(f"{name} = {text}{copy}" if is_array and isinstance(rest, ast.Name) else f"{name} = filled({text}, {shape})")
         else:
             self.write(f"{name} = {'empty' if once and hits.min(initial=1) else 'zeros'}({shape})")
         for how, tree in node.parts:
@@ -437,6 +438,14 @@ def _add_one(hits: np.ndarray, how: Any) -> None:
         hits[how.__reduce__()[1][0]] += 1
     else:
         how(hits)[...] += 1
+
+
+def copy_for(hows: Iterable[Any]) -> str:
+    """The text after the name of an array that is to be written into by way of views, which `hows` take, directly or not.
+
+    A reshape is a view of a contiguous array only: where the copy is left out, it must be sure that the array is one.
+    """
+    return ".copy()" if all(isinstance(how, (itemgetter, Gather)) for how in hows) else ".copy('C')"
 
 
 def copied(x: Any) -> Any:
