@@ -142,6 +142,24 @@ def test_arguments_of_any_structure():
     agree(f, *points, argnums=(0, 1))
 
 
+def test_arguments_of_another_structure_are_recorded_anew():
+    def f(p):
+        if isinstance(p, dict):
+            return p["a"] ** 2 * p["b"]
+        return p[0] * (sum(p[1]) if isinstance(p[1], list) else p[1]) + 3.0 * sum(p[2:])
+
+    points = [{"a": 2.0, "b": 3.0}, {"b": 3.0, "a": 2.0}, [2.0, 3.0, 4.0], (2.0, 3.0, 4.0), [2.0, [3.0, 4.0]]]
+    agree(f, *((p,) for p in points * 2))
+    agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
+
+
+def test_an_argument_twice():
+    agree(lambda x, y: np.sum(x * x) * y, (np.ones(2), 3.0), (np.arange(2.0), 2.0), argnums=(0, 1, 0, -2))
+    _, (first, second) = vm.recorded(np.sum, (0, 0))(np.ones(2))
+    first += 1.0
+    np.testing.assert_array_equal(second, 1.0)
+
+
 def test_scalars_and_several_arguments():
     agree(lambda x, y, a: a @ a * x / y, (2.0, 3.0, np.ones(2)), (1.5, -0.5, np.arange(2.0)), argnums=(1, 0, 2))
 
@@ -172,6 +190,8 @@ def test_other_arguments_are_recorded_anew():
     assert g(x, y)[0] == 4.0
     assert g(x, 2)[0] == 1.0
     assert g(x, 2.0)[0] == 1.0
+    signed = vm.recorded(lambda x, zero: x * np.copysign(1.0, zero))
+    assert signed(2.0, 0.0)[0] == -signed(2.0, -0.0)[0]
 
 
 def test_gradients_are_the_callers_own():

@@ -10,8 +10,8 @@ import numpy as np
 from varmat.core.tape import Tape
 from varmat.functionals.recording import leaf_tree, recording, scalar_result
 from varmat.functionals.reverse import is_plain, positions_of, value_and_grad
-from varmat.functionals.structure import leaves_of, plain_tree, rebuilt
-from varmat.programs.program import ElsewhereError, Program, RecordingError
+from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
+from varmat.programs.program import ElsewhereError, Node, Program, RecordingError
 
 __all__ = ["recorded"]
 
@@ -25,8 +25,8 @@ class Recording(NamedTuple):
 
     Attributes
     ----------
-    shapes : tuple of tuple of int
-        Of the numbers and arrays that are differentiated with respect to.
+    structures : tuple
+        Of the arguments that are differentiated with respect to: a shape is that of a number or an array.
     others : dict
         All other arguments, by position or name.
     run : callable
@@ -35,19 +35,22 @@ class Recording(NamedTuple):
         The text of `run`.
     """
 
-    shapes: tuple[tuple[int, ...], ...]
+    structures: tuple[Any, ...]
     others: dict[Any, Any]
     run: Any
     source: str
 
-    def holds_for(self, shapes: Any, others: dict[Any, Any]) -> bool:
-        if self.shapes != shapes or len(self.others) != len(others):
+    def holds_for(self, structures: Any, others: dict[Any, Any]) -> bool:
+        if self.structures != structures or len(self.others) != len(others):
             return False
         return all(key in others and _is_same(x, others[key]) for key, x in self.others.items())
 
 
 def _is_same(x: Any, y: Any) -> bool:
-    return x is y or (type(x) is type(y) and type(x) in _SAME_IF_EQUAL and x == y)
+    if x is y:
+        return True
+    # Zeros are equal, and have signs.
+    return type(x) is type(y) and type(x) in _SAME_IF_EQUAL and x == y and bool(x or repr(x) == repr(y))
 
 
 class Recorded:
@@ -78,19 +81,21 @@ class Recorded:
         positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
         leaves: Any = [args[i] for i in positions if type(i) is int and 0 <= i < len(args) and is_plain(args[i])]
         direct = len(leaves) == len(positions)
-        if not direct:
+        if direct:
+            structures = tuple([() if type(x) is float else x.shape for x in leaves])
+        else:
             positions = positions_of("recorded", self.argnums, len(args))
             trees = [plain_tree("recorded", f"argument {i + 1}", args[i]) for i in positions]
             leaves = leaves_of(trees)
-        shapes = tuple([() if type(x) is float else x.shape for x in leaves])
+            structures = tuple(map(structure_of, trees))
         others: dict[Any, Any] = named
         if len(args) > len(positions):
             others = {**named, **{i: x for i, x in enumerate(args) if i not in positions}}
         for known in self._recordings:
-            if known.holds_for(shapes, others):
+            if known.holds_for(structures, others):
                 break
         else:
-            known = Recording(shapes, others, *record(self.function, positions, args, named))
+            known = Recording(structures, others, *record(self.function, positions, args, named))
             # The newest comes first.
             self._recordings = [known, *self._recordings[: MOST_RECORDINGS - 1]]
         try:
@@ -116,7 +121,7 @@ def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: 
     """The value and the gradients with respect to the arguments at some positions as a program, and its text."""
     with recording() as tape:
         given = list(args)
-        for i in positions:
+        for i in dict.fromkeys(positions):
             given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
         variables = leaves_of([given[i] for i in positions])
         tape.watch = _looked_at
@@ -127,8 +132,14 @@ def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: 
 def written(tape: Tape, variables: list[Any], y: Any) -> tuple[Any, str]:
     """The program of a tape as a function of its leaves, and its text."""
     program = Program()
-    leaves = [program.node(x) for x in variables]
-    parameters = [leaf.name for leaf in leaves]
+    nodes: dict[int, Node] = {}
+    parameters = []
+    for x in variables:
+        # What is differentiated with respect to twice arrives twice.
+        known = id(x) in nodes
+        nodes[id(x)] = nodes[id(x)] if known else program.node(x)
+        parameters.append(program.new_name("v") if known else nodes[id(x)].name)
+    leaves = [nodes[id(x)] for x in variables]
     if type(y) is float:
         gradients = [f"zeros({leaf.shape})" if leaf.shape else "0.0" for leaf in leaves]
         program.write(f"return {program.bind(y)}, ({', '.join(gradients)},)")

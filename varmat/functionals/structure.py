@@ -28,6 +28,15 @@ def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -
     return function(tree, path)
 
 
+def structure_of(tree: Any) -> Any:
+    """The types, keys and shapes of `tree`: equal for trees in which a leaf of one stands for that of the other."""
+    if isinstance(tree, dict):
+        return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
+    if isinstance(tree, (list, tuple)):
+        return (type(tree), *map(structure_of, tree))
+    return np.shape(tree)
+
+
 def leaves_of(tree: Any) -> list[Any]:
     """The scalars and arrays of `tree`, in order."""
     found: list[Any] = []
