@@ -6,8 +6,6 @@ import ast
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from varmat.densities.univariate import IS_VARIABLE, LONG, Univariate
 from varmat.programs.program import ElsewhereError, Program, binary, name_of, writes
 
@@ -15,15 +13,17 @@ from varmat.programs.program import ElsewhereError, Program, binary, name_of, wr
 @writes(Univariate)
 def _density(program: Program, rule: Any, result: Any, active: Any, saved: Any) -> None:
     density: Univariate = rule.op
-    partials, values, shape, use = saved
-    function, _, early, _ = density.compiled(use)
+    _, values, shape, use = saved
+    function, _, early, elementwise = density.compiled(use)
     bits = use[0] if isinstance(use, tuple) else use
     kinds = [bits >> 2 * i & 3 for i in reversed(range(density.arity))]
     variables = iter(active)
     operands = [program.operand(next(variables) if kind & IS_VARIABLE else v) for kind, v in zip(kinds, values, strict=True)]
     texts = [program.code(tree)[0] for tree, _ in operands]
     node = program.node(result)
-    names = [program.new_name("a", shape if type(p) is np.ndarray else None) for p in partials]
+    # Where it is recorded, outside the support, say, the partials may be other than they will be.
+    array_shape = shape if shape is None or 0 not in shape else None
+    names = [program.new_name("a", array_shape if is_array else None) for is_array in elementwise]
     if early is not None and (shape is None or (len(shape) == 1 and 0 < shape[0] < LONG)):
         for i in early:
             title, domain = density.checks[i]

@@ -48,9 +48,9 @@ IS_ARRAY, IS_VARIABLE = 1, 2
 KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(ARRAYS, IS_ARRAY | IS_VARIABLE)
 
 Keep = frozenset[str] | None
-# The function for one use, the same in IEEE arithmetic, the arguments to be checked before it is called (None for all), the
-# number of partials.
-Compiled = tuple[Any, Any, list[int] | None, int]
+# The function for one use, the same in IEEE arithmetic, the arguments to be checked before it is called (None for all), and
+# for each partial whether it is an array.
+Compiled = tuple[Any, Any, list[int] | None, list[bool]]
 
 
 def as_number(x: Any) -> tuple[Any, int] | None:
@@ -151,7 +151,7 @@ class Univariate(Density, Operation):
 
     def evaluate(self, values: list[Any], shape: Any, use: Any) -> tuple[float, list[Any]]:
         """The value, and for each variable its partial: a float, or an array of `shape`."""
-        function, exact, early, count = self.compiled(use)
+        function, exact, early, elementwise = self.compiled(use)
         if shape is not None and math.prod(shape) >= LONG:
             function, exact = self._long[use]()
         if early is None:
@@ -162,16 +162,16 @@ class Univariate(Density, Operation):
                 domain.check(self.name, title, values[i])
         if shape is not None and 0 in shape:
             self._check_domains(values)
-            return 0.0, [0.0] * count
+            return 0.0, [0.0] * len(elementwise)
         try:
             value, partials = self._compute(function, exact, values, shape)
         except OutsideError:
             self._check_domains(values)
-            return -math.inf, [0.0] * count
+            return -math.inf, [0.0] * len(elementwise)
         if -math.inf < value < math.inf:
             return value, partials
         self._check_domains(values)
-        return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * count)
+        return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * len(elementwise))
 
     def _compute(self, function: Any, exact: Any, values: list[Any], shape: Any) -> tuple[float, list[Any]]:
         try:
@@ -247,7 +247,7 @@ class Univariate(Density, Operation):
         # What is dropped does not show anything.
         early = [i for i, name in enumerate(self.operands) if name not in self.late] if keep is None else None
         self._long[key] = cache(lambda: blocked([*self.operands], writer, value, partials, Outside=OutsideError))
-        self._uses[key] = *function, early, len(active)
+        self._uses[key] = *function, early, [is_array for _, is_array in partials]
         return self._uses[key]
 
     def _partial(self, writer: Writer, expression: str, taken: set[str]) -> Code:
