@@ -221,9 +221,31 @@ def test_arguments_are_not_changed():
     np.testing.assert_array_equal(x, [1.0, 2.0])
 
 
+def value_in_a_nested_scope(x):
+    with vm.nested():
+        weight = np.sum(x**2).val
+    return np.sum(x) * weight
+
+
+def value_in_a_scope_within(x):
+    with vm.nested():
+        y = x * 2.0
+        with vm.nested():
+            weight = np.sum(y).val
+    return np.sum(x) * weight
+
+
+def own_reverse_pass(x):
+    np.sum(x**3).grad()
+    return x[0] * x.adj[1]
+
+
 @pytest.mark.parametrize(
     "f",
     [
+        value_in_a_nested_scope,
+        value_in_a_scope_within,
+        own_reverse_pass,
         lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2),
         lambda x: np.sum(np.where(x > 0, x, 0.0)),
         lambda x: np.sum(x) * float(x.val[0]),
@@ -239,13 +261,32 @@ def test_looking_at_values_is_refused(f):
     assert vm.value_and_grad(f)(np.array([1.0, 2.0, 3.0]))
 
 
+def test_nested_scopes_without_the_arguments_are_not_refused():
+    data = np.array([3.0, 1.0, 2.0])
+
+    def f(x):
+        with vm.nested():
+            weight = np.sort(vm.var(data)).val
+        slope = vm.gradient(lambda z: z**2 if z > 0 else z, data[0])
+        return np.sum(x * weight) * slope
+
+    agree(f, *vectors(3))
+
+
 def test_what_cannot_be_written_is_refused():
     def f(x):
         y = vm.make_callback_var(1.0, lambda y: None)
         return y + np.sum(x)
 
-    with pytest.raises(vm.TapeError, match="recorded: make_callback_var cannot be written as a program"):
-        vm.recorded(f)(np.ones(2))
+    def callback(x):
+        vm.reverse_pass_callback(lambda: None)
+        return np.sum(x)
+
+    # The traceback leads to the line of the function.
+    for function in (f, callback, lambda x: np.sum(vm.to_matvar(x))):
+        with pytest.raises(vm.TapeError, match=r"recorded: \w+ cannot be written as a program") as refusal:
+            vm.recorded(function)(np.ones(2))
+        assert function.__code__ in [entry.frame.code.raw for entry in refusal.traceback]
     with pytest.raises(TypeError, match="recorded: the argument is a float"):
         vm.recorded(1.0)
 
@@ -321,6 +362,11 @@ def test_densities_of_arguments_that_are_broadcast():
 
 def test_where_floats_raise():
     agree(lambda x: np.exp(x) + 1.0 / x, (1.0,), (1000.0,), (0.0,))
+
+
+def test_nothing_to_differentiate_with_respect_to():
+    agree(np.sum, (np.ones(2),), (np.zeros(2),), argnums=())
+    agree(lambda p: 2.0, ({},), ([],))
 
 
 def test_a_constant():

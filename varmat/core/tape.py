@@ -49,7 +49,8 @@ class Tape(list[Any]):
     swept : bool
         Whether adjoints may be there from an earlier reverse pass.
     watch : callable, optional
-        Called with a variable whose plain value is looked at, for recordings that are to be made only once.
+        Called with a variable whose plain value or derivative is looked at, here or in a nested scope, for recordings that are to
+        be made only once.
     """
 
     __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "swept", "top", "watch")
@@ -64,7 +65,7 @@ class Tape(list[Any]):
         self.assignments: list[Any] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = False
-        self.watch: Callable[[Any], None] | None = None
+        self.watch: Callable[[Any], None] | None = None if parent is None else parent.watch
 
     def chain(self) -> list[Tape]:
         """This tape and those of the scopes around it, innermost first."""

@@ -21,7 +21,7 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.errors import ShapeError
-from varmat.core.tape import RECOVERED, Rule, Tape, current_tape, join, start_sweep, sweep
+from varmat.core.tape import Rule, Tape, current_tape, join, start_sweep, sweep
 
 __all__ = ["Var", "VarMat", "make_callback_var", "value", "var"]
 
@@ -94,8 +94,7 @@ class Variable(ArrayMethods):
 def backward(result: Any, adjoint: Any) -> None:
     """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
-    if tape.top is RECOVERED:
-        _ = tape.top.append
+    _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
     start_sweep(tape)
     result._adj = adjoint
     sweep(tape)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.tape import Tape
-from varmat.functionals.recording import leaf_tree, recording, scalar_result
+from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar_result
 from varmat.functionals.reverse import is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
-from varmat.programs.program import ElsewhereError, Node, Program, RecordingError
+from varmat.programs.program import ElsewhereError, Node, Program, RecordingError, tuple_of, writer_of
 
 __all__ = ["recorded"]
 
@@ -110,10 +111,25 @@ class Recorded:
         return value, gradients if type(self.argnums) is tuple else gradients[0]
 
 
+class WatchedTape(Tape):
+    """A tape that refuses entries which cannot be written as a program, where they are made."""
+
+    __slots__ = ()
+
+    def append(self, entry: Any) -> None:
+        writer_of(entry[0])
+        super().append(entry)
+
+
 def _looked_at(variable: Any) -> None:
+    """Refuse to go on, but for what a nested scope computes without the variables of the recording."""
+    scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, variable._tape.chain()))
+    if scopes and not any(type(x._tape) is WatchedTape for tape in scopes for x in outsiders(tape)):
+        return
     raise RecordingError(
-        "recorded: the function looks at the value of a variable here (it compares, branches, sorts, or takes the plain value), "
-        "and a recording would always go the same way; use varmat.value_and_grad, which evaluates the function anew each time"
+        "recorded: the function looks at the value of a variable here (it compares, branches, sorts, or takes the plain value or a "
+        "derivative), and a recording would always go the same way; use varmat.value_and_grad, which evaluates the function anew "
+        "each time"
     )
 
 
@@ -124,7 +140,8 @@ def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: 
         for i in dict.fromkeys(positions):
             given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
         variables = leaves_of([given[i] for i in positions])
-        tape.watch = _looked_at
+        # The scope is open already, and all its variables know this tape.
+        tape.__class__, tape.watch = WatchedTape, _looked_at
         y = scalar_result("recorded", function(*given, **named), tape)
         return written(tape, variables, y)
 
@@ -142,7 +159,7 @@ def written(tape: Tape, variables: list[Any], y: Any) -> tuple[Any, str]:
     leaves = [nodes[id(x)] for x in variables]
     if type(y) is float:
         gradients = [f"zeros({leaf.shape})" if leaf.shape else "0.0" for leaf in leaves]
-        program.write(f"return {program.bind(y)}, ({', '.join(gradients)},)")
+        program.write(f"return {program.bind(y)}, {tuple_of(gradients)}")
         return program.compiled(parameters)
     # Assignments are undone, so that each has its own values beside what it overwrote.
     try:

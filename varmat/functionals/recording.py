@@ -78,18 +78,23 @@ def output(function: str, y: Any) -> Any:
 def check_closed(function: str, tape: Tape) -> None:
     """Refuse what was recorded with variables of an outer scope: their derivatives would be lost in silence."""
     outer: Any = tape.parent
-    if not (outer or outer.leaves or outer.parent is not None):
-        return
+    if outer or outer.leaves or outer.parent is not None:
+        for operand in outsiders(tape):
+            raise lost(function, operand)
+
+
+def outsiders(tape: Tape) -> Iterator[Any]:
+    """The variables of other tapes that entries of this one use."""
     for _, _, x, y in tape:
         for operand in (x, y):
             kind = type(operand)
             if kind in VARIABLES:
                 if operand._tape is not tape:
-                    raise lost(function, operand)
+                    yield operand
             elif kind is tuple or kind is list or kind is Assignment:
                 for item in (source for _, source, _ in operand) if kind is Assignment else operand:
                     if type(item) in VARIABLES and item._tape is not tape:
-                        raise lost(function, item)
+                        yield item
 
 
 def lost(function: str, outsider: Any) -> TapeError:

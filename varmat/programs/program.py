@@ -18,6 +18,7 @@ import numpy as np
 from varmat.core.elementwise import for_arrays, for_scalars
 from varmat.core.errors import TapeError
 from varmat.core.rules import IN_PLACE, function_of
+from varmat.core.tape import Rule
 from varmat.core.variables import VARIABLES, View
 from varmat.programs.blocks import Shape, blocks, by_blocks
 from varmat.programs.expressions import OPERATORS, Code, Writer, factors, total
@@ -76,6 +77,18 @@ class Node:
         self.tree: ast.expr | None = None
         self.contributions: list[ast.expr] = []
         self.parts: list[tuple[Any, ast.expr]] = []
+
+
+def writer_of(rule: Rule) -> Callable[[Program, Any, Any, Any, Any], None]:
+    """The function that writes the entries of a rule; refuses a rule that has none."""
+    writer = WRITERS.get(rule) or WRITERS.get(type(rule.op))
+    if writer is None:
+        raise RecordingError(f"recorded: {rule.name} cannot be written as a program; varmat.value_and_grad can do it")
+    return writer
+
+
+def tuple_of(texts: list[str]) -> str:
+    return f"({', '.join(texts)},)" if texts else "()"
 
 
 def name_of(text: str) -> ast.expr:
@@ -384,10 +397,7 @@ class Program(Writer):
 
     def entry(self, rule: Any, result: Any, x: Any, y: Any) -> None:
         """Write the forward part of an entry, and note what writes its reverse part."""
-        writer = WRITERS.get(rule) or WRITERS.get(type(rule.op))
-        if writer is None:
-            raise RecordingError(f"recorded: {rule.name} cannot be written as a program; varmat.value_and_grad can do it")
-        writer(self, rule, result, x, y)
+        writer_of(rule)(self, rule, result, x, y)
 
     def finish(self, output: Node, leaves: list[Node]) -> None:
         """Write the reverse pass from a scalar, and what the program returns: the value and the gradients."""
@@ -407,7 +417,7 @@ class Program(Writer):
             given.add(text)
             whole = text if own else f"filled({text}, {leaf.shape})"
             gradients.append(f"contiguous({whole})" if own and len(leaf.shape) > 1 else whole)
-        self.write(f"return {output.name}, ({', '.join(gradients)},)")
+        self.write(f"return {output.name}, {tuple_of(gradients)}")
 
     def compiled(self, parameters: list[str]) -> tuple[Any, str]:
         """The function, and its text."""
