@@ -193,22 +193,23 @@ def recorded(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Recor
     Returns
     -------
     callable
-        Takes the arguments of `f` and returns ``(value, gradient)``, as in `value_and_grad`. For other shapes, and other objects as
-        the other arguments, `f` is recorded anew; the last 16 recordings are kept. The attribute ``source`` is the text of the
-        program.
+        Takes the arguments of `f` and returns ``(value, gradient)``, as in `value_and_grad`. For other shapes or structures, and
+        other objects as the other arguments, `f` is recorded anew; the last 16 recordings are kept. The attribute ``source`` is
+        the text of the program.
 
     Raises
     ------
     TapeError
-        If `f` looks at the value of a variable: with a comparison, ``if``, ``.val`` or a function that does so, as `numpy.sort`;
-        and for `reverse_pass_callback` and `MatVar`, which cannot be written as a program.
+        If `f` looks at the value of a variable: with a comparison, ``if``, ``.val``, ``.grad()`` or a function that does so, as
+        `numpy.sort`; and for `reverse_pass_callback` and `MatVar`, which cannot be written as a program.
     DomainError and others
         What `f` raises.
 
     Notes
     -----
     What `f` does apart from operations on its arguments happens at the recording only. Other arrays that it reads are held by
-    reference: a new array in their place, another global value, or a random number, is not seen. Where the program
+    reference: a new array in their place, another global value, or a random number, is not seen, and new values in the same array
+    not everywhere. Where the program
     comes to an argument that is refused, or to a density of zero, `f` itself is evaluated. NumPy's warnings appear at the recording
     only.
 
