@@ -147,6 +147,8 @@ def test_all_routes_agree(name):
 
 
 EMPTY = np.empty(0)
+# Two knots in one place, at the ends too.
+JUMPS, SIZES = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0]), np.array([1.0, 3.0, -1.0, 2.0, 0.5, 4.0])
 # What happens at the edges: infinities, nan, ties, nothing. Values are compared with NumPy's.
 EDGES = {
     "clip nan": (lambda x: np.clip(x, 0.0, 1.0), np.array([np.nan, np.inf, -np.inf])),
@@ -160,6 +162,9 @@ EDGES = {
     "trapezoid of one": (np.trapezoid, np.array([1.0])),
     "interp nan": (lambda x: np.interp(x, KNOTS, HEIGHTS), np.array([np.nan, np.inf, -np.inf])),
     "interp empty": (lambda x: np.interp(x, KNOTS, HEIGHTS), EMPTY),
+    "interp jumps": (lambda x: np.interp(x, JUMPS, SIZES), np.array([-0.5, 0.0, 0.3, 1.0, 1.7, 2.0, 2.5])),
+    "interp jump heights": (lambda y: np.interp([-0.5, 0.3, 1.0, 1.7, 2.0, 2.5], JUMPS, y), SIZES),
+    "interp jump places": (lambda x: np.interp([-0.5, 0.3, 1.7, 2.5], x, SIZES), JUMPS),
     "polyval nothing": (lambda x: np.polyval(EMPTY, x), VECTOR),
     "polyval at nothing": (lambda p: np.polyval(p, EMPTY), VECTOR),
     "polyder of a constant": (np.polyder, np.array([1.0])),

@@ -260,7 +260,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inside = fp[0] + 0.0 * x
     else:
         i = np.clip(np.searchsorted(knots, points, side="right") - 1, 0, np.size(knots) - 2)
-        inside = fp[i] + (np.diff(fp) / np.diff(xp))[i] * (x - xp[i])
+        width = xp[i + 1] - xp[i]
+        # Two knots in one place are a jump, met only at the last knot and outside: no slope, and the value behind it.
+        jump = plain(width) == 0
+        slope = np.where(jump, 0.0, (fp[i + 1] - fp[i]) / np.where(jump, 1.0, width))
+        inside = fp[i + jump] + slope * (x - xp[i])
     return np.where(points < knots[0], left, np.where(points > knots[-1], right, inside))
 
 
