@@ -128,7 +128,10 @@ CASES = {
     "nanquantile": (lambda x: np.nanquantile(x, 0.6, axis=1), MATRIX),
     "nanpercentile": (lambda x: np.nanpercentile(x, [10.0, 95.0]), MATRIX),
 }
-METHODS = ("interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased")
+METHODS = (
+    *("interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased"),
+    *("lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf"),
+)
 CASES |= {f"quantile {m}": (lambda x, m=m: np.quantile(x, [0.0, 0.05, 0.4, 0.97, 1.0], axis=1, method=m), MATRIX) for m in METHODS}
 
 
@@ -253,7 +256,7 @@ def test_conventions(f, x, expected):
         (lambda x: np.average(x, weights=x - x), ZeroDivisionError, r"average: the weights sum to zero"),
         (lambda x: np.cov(x[None, None]), vm.ShapeError, r"cov: the observations have shape \(1, 1, 5\)"),
         (lambda x: np.cov(x, aweights=-(x**2)), vm.ShapeError, r"cov: aweights has shape \(5,\), but must be a vector of 5"),
-        (lambda x: np.quantile(x, 0.5, method="lower"), TypeError, r"quantile: method is 'lower', but must be one of .*linear"),
+        (lambda x: np.quantile(x, 0.5, method="none"), TypeError, r"quantile: method is 'none', but must be one of .*linear"),
         (lambda x: np.quantile(x, 1.5), ValueError, r"Quantiles must be in the range \[0, 1\]"),
         (lambda x: np.zeros(3, like=x) + np.full(3, x[0], like=x), TypeError, r"np.full makes plain data"),
         (lambda x: np.asarray(x, dtype=int, like=x), TypeError, r"astype: variables are float64 only"),

@@ -96,6 +96,17 @@ _METHODS = {
     "linear": (1.0, 1.0),
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
+    # These round the index, see _ROUNDED.
+    **dict.fromkeys(("lower", "higher", "nearest", "midpoint"), (1.0, 1.0)),
+    **dict.fromkeys(("inverted_cdf", "averaged_inverted_cdf"), (0.0, 1.0)),
+}
+_ROUNDED: dict[str, Any] = {
+    "lower": np.floor,
+    "higher": np.ceil,
+    "nearest": np.rint,
+    "midpoint": lambda i: 0.5 * (np.floor(i) + np.ceil(i)),
+    "inverted_cdf": np.ceil,
+    "averaged_inverted_cdf": lambda i: 0.5 * (np.ceil(i) + np.floor(i + 1)),
 }
 
 
@@ -140,7 +151,9 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, weights: Any, keepdims: bo
     n = _counts(lanes, skip_nan)
     alpha, beta = _METHODS[method]
     flat = np.ravel(q)
-    position = (n - 1) * flat if method == "linear" else n * flat + (alpha + flat * (1 - alpha - beta)) - 1
+    position = (n - 1) * flat if (alpha, beta) == (1, 1) else n * flat + (alpha + flat * (1 - alpha - beta)) - 1
+    if method in _ROUNDED:
+        position = _ROUNDED[method](plain(position))
     floor = np.floor(plain(position))
     lower, upper = (np.clip(i, 0, np.maximum(n - 1, 0)).astype(int) for i in (floor, floor + 1))
     below, above = _pick(lanes, lower), _pick(lanes, upper)
