@@ -46,7 +46,7 @@ def shape_and_index(draw: Any) -> tuple[tuple[int, ...], Any]:
         hnp.arrays(bool, shape),
         hnp.arrays(bool, size),
         places,
-        places.map(list).filter(len),
+        places.map(list),
     ]
     return shape, draw(st.one_of(*kinds, mixed) if len(shape) > 1 else st.one_of(*kinds))
 
@@ -71,6 +71,8 @@ READS: dict[str, Any] = {
     "empty tuple": (),
     "numpy integer": np.int64(2),
     "list": [2, 0, 0],
+    "empty list": [],
+    "empty list beside a slice": (slice(1, None), []),
     "duplicates": np.array([[1, 1], [2, 1]]),
     "negative duplicates": (np.array([-1, -1, 2]), slice(None)),
     "mask": MATRIX > 5,
@@ -449,7 +451,7 @@ ERRORS: dict[str, tuple[Any, Any, type[Exception], str]] = {
         vm.ShapeError,
         r"^setitem: the assigned value has shape \(3,\), but the part .* has shape \(2,\)",
     ),
-    "axes": (np.s_[:2], np.ones((1, 2)), vm.ShapeError, r"^setitem: the assigned value has shape \(1, 2\), but the part"),
+    "axes": (np.s_[:2], np.ones((2, 2)), vm.ShapeError, r"^setitem: the assigned value has shape \(2, 2\), but the part"),
     "into an element": (
         0,
         np.ones(1),
@@ -472,6 +474,19 @@ def test_refused_assignments_change_nothing(index: Any, source: Any, error: type
         np.testing.assert_array_equal(x.val, VECTOR)
         assert len(tape) == 0
         assert len(tape.assignments) == 0
+
+
+@pytest.mark.parametrize("index", [0, np.s_[1:2], np.s_[..., 1], [0, 2], np.s_[...]], ids=str)
+def test_leading_axes_of_length_one_are_dropped_by_assignment(index: Any) -> None:
+    def program(x: Any) -> Any:
+        z = np.copy(x)
+        z[index] = (x * x)[index][None, None]
+        y = np.copy(z)
+        y[index] = z[index][None, ..., :1]
+        y[:2] = np.array([[[7.0], [8.0]]])
+        return y * z
+
+    expect_ad(program, MATRIX)
 
 
 def test_a_matvar_is_not_converted_by_assignment() -> None:

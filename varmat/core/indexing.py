@@ -39,7 +39,7 @@ def getitem(self: VarMat, index: Any) -> Any:
         tape.append((ELEMENT, result, self, index))
     else:
         result = make_result(val, tape)
-        tape.append((GATHER, result, self, _frozen(index)))
+        tape.append((GATHER, result, self, frozen(index)))
     return result
 
 
@@ -105,13 +105,11 @@ def setitem(self: Any, index: Any, source: Any) -> None:
     overwritten = values[index]
     if type(index) is not int or type(overwritten) is not float64:
         if not is_basic(index):
-            index = _frozen(index)
+            index = frozen(index)
         elif isinstance(source, View) and source._parent is self and _index_of(source) == index:
             return  # x[index] += ... ends so, and the values are there already
         overwritten = overwritten.copy()
     try:
-        if kind is not Var and type(new_values) is np.ndarray and new_values.ndim > overwritten.ndim:
-            raise ValueError
         values[index] = new_values
     except ValueError:
         if values.flags.writeable:
@@ -133,10 +131,12 @@ def _index_of(view: View) -> Any:
     return view._how.__reduce__()[1][0] if type(view._how) is itemgetter else NotImplemented
 
 
-def _frozen(index: Any) -> Any:
+def frozen(index: Any) -> Any:
     """A copy of an index with arrays or lists in it, which the caller may change later."""
-    copied = np.array(index) if isinstance(index, (list, np.ndarray)) else index
-    return tuple(map(_frozen, index)) if isinstance(index, tuple) else copied
+    # An empty list is one of places, of which NumPy would make an array of floats.
+    dtype = np.intp if isinstance(index, list) and not np.size(index) else None
+    copied = np.array(index, dtype) if isinstance(index, (list, np.ndarray)) else index
+    return tuple(map(frozen, index)) if isinstance(index, tuple) else copied
 
 
 def _assign_reverse(_: Any, target: Any, assignment: Assignment) -> None:
