@@ -123,10 +123,16 @@ def test_ufunc_reduce(ufunc):
     both(lambda x: ufunc.reduce(x, None, initial=0.5), M)
 
 
-@pytest.mark.parametrize("ufunc", [np.add, np.multiply], ids=NAME)
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=NAME)
 def test_ufunc_accumulate(ufunc):
     both(lambda x: ufunc.accumulate(x), M)
     both(lambda x: ufunc.accumulate(x, axis=1), M)
+
+
+def test_running_extremes_at_nan_and_at_ties():
+    x = np.array([1.0, 3.0, 3.0, 2.0, np.nan, 5.0])
+    np.testing.assert_array_equal(vm.value(np.maximum.accumulate(vm.var(x))), np.maximum.accumulate(x))
+    assert vm.gradient(lambda x: np.sum(np.maximum.accumulate(x)[:4]), x).tolist() == [1.0, 1.0, 2.0, 0.0, 0.0, 0.0]
 
 
 COMPOSITE = {

@@ -173,3 +173,20 @@ for _name, _op, _ufunc, _identity in (("sum", cumsum, np.add, 0.0), ("prod", cum
         if hasattr(np, _function):  # the last since NumPy 2.1
             dispatch.SUPPORTED[getattr(np, _function)] = _form
     _answer_accumulate(_ufunc, _forms[0])
+
+
+def _running(ufunc: Any) -> Any:
+    """The extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the derivative belongs to the latest."""
+
+    def accumulate(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        check_arguments(ufunc, dtype, None)
+        values = dispatch.plain(a)
+        places = np.indices(values.shape, sparse=True)[axis]
+        attained = (values == ufunc.accumulate(values, axis=axis)) | np.isnan(values)
+        return np.take_along_axis(a, np.maximum.accumulate(np.where(attained, places, 0), axis=axis), axis=axis)
+
+    return accumulate
+
+
+for _extreme in (np.maximum, np.minimum):
+    dispatch.UFUNC_METHODS[_extreme, "accumulate"] = _running(_extreme)
