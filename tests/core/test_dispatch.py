@@ -186,7 +186,11 @@ def test_ufunc_arguments(kind):
     x = KINDS[kind](PLAIN)
     with pytest.raises(TypeError, match=r"exp: the arguments \['where'\] are not supported; use np.where on the result"):
         np.exp(x, where=True)
-    with pytest.raises(TypeError, match=r"np.add.at is not differentiable here: write it with the function itself"):
+    with pytest.raises(TypeError, match=r"np.add.reduceat is not differentiable here: write it with the function, or"):
+        np.add.reduceat(x, [0])
+    with pytest.raises(TypeError, match=r"np.multiply.at is not .* or x\[index\] = value"):
+        np.multiply.at(x, [0], 2.0)
+    with pytest.raises(TypeError, match=r"np.add: a variable cannot be written into a plain array"):
         np.add.at(np.zeros(3), [0], x)
 
 

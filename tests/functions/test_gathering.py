@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,19 @@ def test_meshgrid_and_broadcast_arrays_take_scalars() -> None:
     expect_ad(lambda *x: np.broadcast_arrays(*x), 2.0, VECTOR, CUBE)
     expect_ad_matvar(lambda *x: np.broadcast_arrays(*x), 2.0, VECTOR, CUBE)
     expect_ad_matvar(lambda *x: np.meshgrid(*x), 2.0, VECTOR)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract])
+@pytest.mark.parametrize("index", [[0, 0, 2], ([1, 1, 1], [0, 0, 2]), np.s_[1:, ::2], 1, (0, 1), (slice(None), [1, 1])], ids=str)
+def test_added_as_often_as_the_index_says(ufunc: Any, index: Any) -> None:
+    def program(x: Any, part: Any) -> Any:
+        z = x * x
+        ufunc.at(z, index, part(x))
+        return z * z
+
+    x = np.arange(1.0, 10.0).reshape(3, 3)
+    for part in (lambda x: 0.5 * x[index], lambda x: x[0, 1], lambda x: 1.5):
+        expect_ad(partial(program, part=part), x)
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,9 @@ def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any)
         return implementation(*args, **kwargs)
     if function in CONSTANT:
         return function(*plain(args), **plain(kwargs))
-    name = f"{function.__module__}.{function.__name__}"
     unknown = "it is not known to varmat; see varmat.operation for adding it"
     sentence = REFUSED.get(function) or REFUSED.get(function.__module__, unknown)
-    raise TypeError(f"{name} is not differentiable here: {sentence}")
+    raise TypeError(f"{function.__module__}.{function.__name__} is not differentiable here: {sentence}")
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -80,9 +79,8 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
         sentence = REFUSED.get(ufunc, "it is not known to varmat; see varmat.elementwise for adding it")
         raise TypeError(f"{ufunc.__name__} is not differentiable here: {sentence}")
     if kwargs:
-        with_settings = UFUNC_METHODS.get((ufunc, "__call__"))
-        if with_settings is not None:
-            return with_settings(*inputs, **kwargs)
+        if (ufunc, method) in UFUNC_METHODS:
+            return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
         raise TypeError(f"{ufunc.__name__}: the arguments {sorted(kwargs)} are not supported; use np.where on the result")
     return implementation(*inputs)
 
@@ -97,15 +95,14 @@ def _special(ufunc: Any) -> Function | None:
 
 
 def _ufunc_method(ufunc: Any, method: str, implementation: Function | None, inputs: Any, kwargs: Any) -> Any:
-    known = UFUNC_METHODS.get((ufunc, method))
-    if known is not None:
-        return known(*inputs, **kwargs)
+    if (ufunc, method) in UFUNC_METHODS:
+        return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
     if method == "outer" and implementation is not None and not kwargs:
         a, b = inputs
         return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
     if ufunc in CONSTANT and method != "at":
         return getattr(ufunc, method)(*plain(inputs), **kwargs)
-    raise TypeError(f"np.{ufunc.__name__}.{method} is not differentiable here: write it with the function itself")
+    raise TypeError(f"np.{ufunc.__name__}.{method} is not differentiable here: write it with the function, or x[index] = value")
 
 
 def refuse_plain_out(function: Any, out: Any) -> None:

@@ -17,8 +17,9 @@ from varmat.core import dispatch
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError, nonnegative, not_nan
+from varmat.core.indexing import frozen, scatter_add
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
-from varmat.core.operation import is_differentiable, operation
+from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
 from varmat.functions.checks import check_matrix, check_square
 
@@ -422,6 +423,39 @@ def alike(arrays: Iterable[Any]) -> list[Any]:
     if kinds & ARRAYS:
         return [to_varmat(x) for x in arrays]
     return [object_array([x], ()) if type(x) is Var else x for x in arrays]
+
+
+@operation(operands="x")
+def scattered(x: Any, shape: tuple[int, ...], index: Any) -> Any:
+    """Zeros of a shape with `x` added at an index, as often as the index names an element."""
+    total = np.zeros(shape)
+    scatter_add(total, index, x)
+    return total
+
+
+@scattered.reverse
+def scattered_reverse(g: Any, r: Any, x: Any, shape: Any, index: Any) -> Any:
+    return g[index]
+
+
+@scattered.tangent
+def scattered_tangent(r: Any, x: Any, shape: Any, index: Any) -> Any:
+    return lambda t: scattered(t, shape=shape, index=index)
+
+
+def _at(ufunc: Any) -> Any:
+    def at(a: Any, indices: Any, b: Any) -> None:
+        dispatch.refuse_plain_out(ufunc, a)
+        index = frozen(indices)
+        part = np.broadcast_to(0.0, np.shape(a))[index].shape
+        b = np.broadcast_to(as_operand(b, f"{ufunc.__name__}.at: b"), part)
+        a[...] = ufunc(a, scattered(b, shape=np.shape(a), index=index))
+
+    return at
+
+
+for _ufunc in (np.add, np.subtract):
+    dispatch.UFUNC_METHODS[_ufunc, "at"] = _at(_ufunc)
 
 
 @dispatch.implements(np.meshgrid)
