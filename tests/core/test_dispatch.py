@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from numpy.testing.overrides import get_overridable_numpy_array_functions, get_o
 
 import varmat as vm
 from varmat.core import dispatch
+from varmat.testing import expect_ad
 
 # What came with 2.1 is not there in the oldest NumPy that we support.
 NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
@@ -209,6 +211,20 @@ def test_out_into_a_variable_is_an_assignment():
     np.sum(y * y).grad()
     assert vm.value(y).tolist() == [3.0, 6.0]
     assert x.adj.tolist() == [18.0, 36.0]
+
+
+def test_only_what_is_selected_is_computed():
+    def quotient(x, mask):
+        r = x * 0.5
+        assert np.divide(x + 1.0, x[:1], out=r, where=mask) is r
+        return r
+
+    x = np.array([[2.0, 4.0, 0.0], [3.0, 4.0, 5.0]])
+    expect_ad(partial(quotient, mask=x[0] != 0), x)
+    expect_ad(partial(quotient, mask=[[True, False, False], [False, True, False]]), x)
+    result = np.zeros((2, 3))
+    np.greater(vm.var(x), 2.0, out=result, where=x[0] != 0)
+    assert result.tolist() == [[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
 
 
 def test_special_functions_come_through_the_same_door():

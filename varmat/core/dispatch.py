@@ -68,7 +68,12 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     if out is not None:
         if ufunc not in CONSTANT:
             refuse_plain_out(ufunc, out)
-        out[...] = getattr(ufunc, method)(*inputs, **kwargs)
+        part: Any = ...
+        if "where" in kwargs and method == "__call__" and ufunc.signature is None:
+            # Only what is selected is computed: a derivative that is not finite elsewhere does not matter.
+            part = np.broadcast_to(plain(kwargs.pop("where")), out.shape)
+            inputs = tuple(np.broadcast_to(x, out.shape)[part] for x in inputs)
+        out[part] = getattr(ufunc, method)(*inputs, **kwargs)
         return out
     implementation = SUPPORTED.get(ufunc) or _special(ufunc)
     if method != "__call__":
