@@ -247,7 +247,7 @@ def test_in_place_on_plain_data_is_refused():
 
 PLAIN_ARRAY = (
     r"cannot become a plain array, its derivative would be lost: use np.stack\(\[...\]\) or .* varmat.value\(x\) "
-    r"for the plain numbers, s.to_numpy\(\) of a pandas object"
+    r"for the plain numbers, y.to_numpy\(\) for data of pandas or xarray"
 )
 PLAIN_NUMBER = r"cannot become a plain number, its derivative would be lost: use NumPy's function instead of math's"
 REFUSALS = [
