@@ -190,6 +190,19 @@ def test_other_arguments_are_recorded_anew():
     assert g(x, y)[0] == 4.0
     assert g(x, 2)[0] == 1.0
     assert g(x, 2.0)[0] == 1.0
+    count = []
+
+    def selected(x, bounds, size):
+        count.append(size)
+        return np.sum(x[bounds[0] : bounds[1]]) * size
+
+    h = vm.recorded(selected)
+    for scale in (1.0, 2.0):
+        # Made anew for each call, and equal.
+        assert h(scale * np.ones(4), (1, 3), np.float64(2.5))[0] == 5.0 * scale
+    assert h(np.ones(4), (1, 4), np.float64(2.5))[0] == 7.5
+    assert h(np.ones(4), (1, 4), np.float64(3.0))[0] == 9.0
+    assert count == [2.5, 2.5, 3.0]
     signed = vm.recorded(lambda x, zero: x * np.copysign(1.0, zero))
     assert signed(2.0, 0.0)[0] == -signed(2.0, -0.0)[0]
 

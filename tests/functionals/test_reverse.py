@@ -178,6 +178,7 @@ def test_results_that_are_arrays(result, message):
     (lambda x: "text", "^gradient: the result is a str, but must be real numbers!"),
     (lambda x: {"a": x[0]}, "^gradient: the result is a dict, but must be real numbers!"),
     (lambda x: np.sum, "^gradient: the result is a function|_ArrayFunctionDispatcher"),
+    (lambda x: (x[0], x[1]), "^gradient: the result is a tuple, but must be real numbers!"),
 ])
 def test_results_that_are_no_numbers(result, message):
     with pytest.raises(TypeError, match=message):
@@ -189,12 +190,19 @@ def test_results_that_are_no_numbers(result, message):
     (np.array([1j]), "^gradient: argument 1 has dtype complex128"),
     ("a", "^gradient: argument 1 has dtype <U1"),
     (None, "^gradient: argument 1 has dtype object"),
+    (quadratic, "^gradient: argument 1 is a function, but must be plain numbers!"),
     ({"a": [1.0, None]}, r"^gradient: argument 1\['a'\]\[1\] has dtype object"),
     (np.array(["2020-01-01"], "datetime64[D]"), r"^gradient: argument 1 has dtype datetime64\[D\]"),
 ])
 def test_arguments_that_are_no_numbers(x, message):
     with pytest.raises(TypeError, match=message):
         vm.gradient(lambda x: 1.0, x)
+
+
+@pytest.mark.parametrize("functional", [vm.value_and_grad, vm.grad])
+def test_what_is_no_function_is_refused_at_once(functional):
+    with pytest.raises(TypeError, match=rf"^{functional.__name__}: the argument is a ndarray, but must be a function"):
+        functional(np.ones(3))
 
 
 def test_variables_as_arguments_are_refused():

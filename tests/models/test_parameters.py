@@ -29,6 +29,7 @@ FACTORIES = [
     (vm.cholesky_corr(3), transforms.CholeskyFactorCorr, (3, 3), 3),
     (vm.cholesky_cov(3), transforms.CholeskyFactorCov, (3, 3), 6),
     (vm.cholesky_cov(3, 2), transforms.CholeskyFactorCov, (3, 2), 5),
+    (vm.cholesky_cov(3, 2, 4, 5), transforms.CholeskyFactorCov, (4, 5, 3, 2), 100),
 ]
 
 

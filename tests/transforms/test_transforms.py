@@ -183,3 +183,9 @@ def test_a_transform_of_ones_own() -> None:
     slope = vm.gradient(angle.constrain, 0.7)
     assert angle.constrain_with_log_jacobian(0.7)[1] == pytest.approx(np.log(slope), rel=1e-14)
     assert repr(angle) == "Angle()"
+
+
+def test_texts_show_bounds_and_shapes() -> None:
+    assert [repr(t) for t in (tr.Positive(), tr.LowerUpper(0.0, 1.0, 4), tr.Lower(-1.0), tr.Simplex(3))] == [
+        "Positive()", "LowerUpper(0.0, 1.0, shape=(4,))", "Lower(-1.0)", "Simplex(3,)",
+    ]  # fmt: skip

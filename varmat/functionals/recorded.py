@@ -50,8 +50,12 @@ class Recording(NamedTuple):
 def _is_same(x: Any, y: Any) -> bool:
     if x is y:
         return True
+    if type(x) is not type(y):
+        return False
+    if type(x) is tuple:
+        return len(x) == len(y) and all(map(_is_same, x, y))
     # Zeros are equal, and have signs.
-    return type(x) is type(y) and type(x) in _SAME_IF_EQUAL and x == y and bool(x or repr(x) == repr(y))
+    return (type(x) in _SAME_IF_EQUAL or isinstance(x, np.generic)) and bool(x == y) and bool(x or repr(x) == repr(y))
 
 
 class Recorded:

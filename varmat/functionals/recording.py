@@ -13,6 +13,7 @@ from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.indexing import Assignment
 from varmat.core.matvar import MatVar, to_varmat
+from varmat.core.operation import is_differentiable
 from varmat.core.tape import Tape, nested
 from varmat.core.variables import VARIABLES, borrow_leaf, data
 from varmat.functionals.structure import map_leaves, plain_tree
@@ -69,7 +70,7 @@ def output(function: str, y: Any) -> Any:
         return to_varmat(y)
     if isinstance(y, Dual):
         raise lost(function, y)
-    if y is None or isinstance(y, (dict, str)) or callable(y):
+    if y is None or isinstance(y, (dict, str)) or callable(y) or (isinstance(y, (list, tuple)) and is_differentiable(y)):
         kind = "None (is a return statement missing?)" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"{function}: the result is {kind}, but must be real numbers!")
     return data(y, f"{function}: the result")

@@ -67,6 +67,8 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
 
 
 def _named(function: Any, f: Any, prefix: str) -> Any:
+    if not callable(f):
+        raise TypeError(f"{prefix}: the argument is a {type(f).__name__}, but must be a function!")
     update_wrapper(function, f)
     function.__name__ = f"{prefix}({getattr(f, '__name__', 'function')})"
     return function

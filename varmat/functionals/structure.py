@@ -60,6 +60,8 @@ def plain_tree(function: str, title: str, tree: Any) -> Any:
                 "numbers and a derivative through it would be lost. varmat.value(x) gives plain numbers; for second derivatives "
                 "there are varmat.hessian and varmat.hessian_times_vector"
             )
+        if callable(leaf):
+            raise TypeError(f"{function}: {title}{path} is a function, but must be plain numbers!")
         return data(leaf, f"{function}: {title}{path}")
 
     return map_leaves(plain, tree)

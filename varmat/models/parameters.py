@@ -421,7 +421,7 @@ def cholesky_corr(size: int, *shape: int) -> Transform:
     return CholeskyFactorCorr(size, _checked("cholesky_corr", shape))
 
 
-def cholesky_cov(rows: int, columns: int | None = None, shape: tuple[int, ...] = ()) -> Transform:
+def cholesky_cov(rows: int, columns: int | None = None, *shape: int) -> Transform:
     """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by `cholesky_factor_constrain`.
 
     Parameters
@@ -429,7 +429,7 @@ def cholesky_cov(rows: int, columns: int | None = None, shape: tuple[int, ...] =
     rows : int
     columns : int, optional
         At most `rows`; by default as many.
-    shape : tuple of int
+    *shape : int
         Of an array of such matrices.
 
     Returns

@@ -207,6 +207,10 @@ class Elementwise(FromFunctions):
         if check_values(are_finite, *bounds) and self._finite is not None:
             self._functions = self._finite, self._functions[1]
 
+    def __repr__(self) -> str:
+        shape = [f"shape={self.shape}"] if self.shape else []
+        return f"{type(self).__name__}({', '.join([*map(repr, self._bounds), *shape])})"
+
 
 # --- each element alone ---
 
