@@ -103,7 +103,8 @@ class Posterior(Workload):
         """A ready-made value and gradients in a library; None where `expression` is what is to be differentiated."""
         model = self.model
         if library == "plain":
-            return lambda q: (model.log_density(q), ())
+            # Model.log_density works on variables, so that it drops the same terms as the gradient.
+            return lambda q: (float(model._target(q.copy(), True, True)), ())
         if library == "varmat":
             gradient = model.log_density_gradient
         elif library == "recorded" and hasattr(vm, "recorded"):
