@@ -170,15 +170,17 @@ for _name in [
     setattr(ArrayMethods, _name, _forward_to_numpy(_name))
 
 
-def _comparison(compare: Any) -> Any:
+def _comparison(compare: Any, ufunc: Any) -> Any:
     def method(self: Any, other: Any) -> Any:
+        if hasattr(self, "_tape") and self._tape.watch is not None:
+            return dispatch.constant(ufunc, (self, other), {})
         return compare(self._plain, dispatch.plain(other))
 
     return method
 
 
-for _compare in (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt):
-    setattr(ArrayMethods, f"__{_compare.__name__}__", _comparison(_compare))
+for _name, _ufunc in zip(("lt", "le", "eq", "ne", "ge", "gt"), dispatch.COMPARISONS, strict=True):
+    setattr(ArrayMethods, f"__{_name}__", _comparison(getattr(operator, _name), _ufunc))
 
 
 class Container:

@@ -24,6 +24,8 @@ UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
 # Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc arrives, for importing
 # scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
+# Of the operators <, <=, ==, !=, >=, >.
+COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
 
 
 def implements(*functions: Any) -> Callable[[Function], Function]:
@@ -44,6 +46,13 @@ def plain(thing: Any) -> Any:
     if isinstance(thing, dict):
         return {key: plain(item) for key, item in thing.items()}
     return getattr(thing, "_plain", thing)
+
+
+def constant(ufunc: Any, inputs: Any, kwargs: Any) -> Any:
+    """A ufunc without a derivative, of plain values; a recording may have its own for it."""
+    watched = [x for x in inputs if hasattr(x, "_tape") and x._tape.watch is not None]
+    outcome = watched[0]._tape.watch(watched[0], ufunc, inputs) if watched and not kwargs else None
+    return ufunc(*plain(inputs), **kwargs) if outcome is None else outcome
 
 
 def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -80,7 +89,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
         return _ufunc_method(ufunc, method, implementation, inputs, kwargs)
     if implementation is None:
         if ufunc in CONSTANT:
-            return ufunc(*plain(inputs), **kwargs)
+            return constant(ufunc, inputs, kwargs)
         sentence = REFUSED.get(ufunc, "it is not known to varmat; see varmat.elementwise for adding it")
         raise TypeError(f"{ufunc.__name__} is not differentiable here: {sentence}")
     if kwargs:

@@ -50,7 +50,7 @@ class Tape(list[Any]):
         Whether adjoints may be there from an earlier reverse pass.
     watch : callable, optional
         Called with a variable whose plain value or derivative is looked at, here or in a nested scope, for recordings that are to
-        be made only once.
+        be made only once; for a comparison also with the ufunc and its operands, and then it may return the outcome.
     """
 
     __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "swept", "top", "watch")

@@ -12,7 +12,8 @@ from varmat.core.tape import Tape
 from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar_result
 from varmat.functionals.reverse import is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
-from varmat.programs.program import ElsewhereError, Node, Program, RecordingError, tuple_of, writer_of
+from varmat.programs.conditions import compared, refuse_look
+from varmat.programs.program import ElsewhereError, Node, Program, tuple_of, writer_of
 
 __all__ = ["recorded"]
 
@@ -125,16 +126,14 @@ class WatchedTape(Tape):
         super().append(entry)
 
 
-def _looked_at(variable: Any) -> None:
-    """Refuse to go on, but for what a nested scope computes without the variables of the recording."""
+def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:
+    """The outcome of a comparison; other looks are refused, but at what a nested scope computes without the variables here."""
     scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, variable._tape.chain()))
     if scopes and not any(type(x._tape) is WatchedTape for tape in scopes for x in outsiders(tape)):
-        return
-    raise RecordingError(
-        "recorded: the function looks at the value of a variable here (it compares, branches, sorts, or takes the plain value or a "
-        "derivative), and a recording would always go the same way; use varmat.value_and_grad, which evaluates the function anew "
-        "each time"
-    )
+        return None
+    if scopes:
+        refuse_look()
+    return compared(ufunc, operands)
 
 
 def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]) -> tuple[Any, str]:

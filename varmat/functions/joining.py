@@ -14,6 +14,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.gathering import align, alike, refuse_out
+from varmat.programs.conditions import Condition
 
 __all__ = ["append_array", "append_col", "append_row"]
 
@@ -335,6 +336,8 @@ def where_tangent(r: Any, x: Any, y: Any, condition: Any) -> Any:
 
 @dispatch.implements(np.where)
 def _where(condition: Any, *choices: Any) -> Any:
+    if type(condition) is Condition:
+        return condition.select(*choices)
     if type(condition) is not np.ndarray:
         condition = dispatch.plain(condition)
     if not choices:
@@ -353,8 +356,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         )
     result = default
     for i in reversed(range(len(condlist))):
-        condition = np.asarray(dispatch.plain(condlist[i]))
-        if condition.dtype != bool:
+        condition: Any = condlist[i] if type(condlist[i]) is Condition else np.asarray(dispatch.plain(condlist[i]))
+        if type(condition) is not Condition and condition.dtype != bool:
             raise TypeError(f"select: condlist[{i}] has dtype {condition.dtype}, but must be boolean!")
         result = np.where(condition, as_operand(choicelist[i], f"select: choicelist[{i}]"), result)
     return result

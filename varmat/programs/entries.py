@@ -18,6 +18,7 @@ from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS
 from varmat.core.variables import ARRAYS, Outputs, View, unbroadcast
 from varmat.programs.blocks import Shape
+from varmat.programs.conditions import OPERATORS, ZERO
 from varmat.programs.program import Gather, Node, Program, copy_for, name_of, substituted, writes
 
 # Values that the interpreter or NumPy's operators compute, as expressions; all others are calls.
@@ -25,6 +26,8 @@ _INFIX = {
     "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y", "negative": "-x", "square": "x * x",
     "fma": "x * y + z",
 } | {f"power_{n}": " * ".join(["x"] * n) for n in range(3, 9)}  # fmt: skip
+# As numbers: truth values would be combined in other ways.
+_INFIX |= {name: f"where(x {text} y, 1.0, 0.0)" for name, text in OPERATORS.items()} | {"selection": "where(x, y, z)"}
 
 
 @writes(Elementwise)
@@ -45,7 +48,7 @@ def _elementwise(program: Program, rule: Any, result: Any, x: Any, y: Any) -> No
             # Broadcast: now every expression with `g` in it is of the whole shape.
             g = program.whole(g, shape)
         for (_, operand), expression in zip(operands, row.partials, strict=True):
-            if operand is not None:
+            if operand is not None and expression != ZERO:
                 tree = substituted(expression, {**letters, "g": g, "r": name_of(node.name)})
                 _contribute(program, operand, tree, shape)
 

@@ -1,0 +1,93 @@
+"""Comparisons in recordings: what they select at other points than that of the recording, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+abscissas = np.arange(6.0)
+MASK = np.array([True, False] * 3)
+
+SELECTIONS = {
+    "np.where": lambda x: np.sum(np.where(x > 0, x**2, -x)),
+    "data on the left": lambda x: np.sum(np.where(abscissas < x[0], x[1], x[2]) + np.where(np.less(abscissas, x[3]), x, 1.0)),
+    "and": lambda x: np.sum(np.where((x > 0) & (x < 1), x**3, 0.1 * x)),
+    "or, with data": lambda x: np.sum(np.where((x > 0.5) | (x < -0.5) | MASK, x**3, 0.1 * x) + np.where(MASK & (x > 0), x, 0)),
+    "exclusive or": lambda x: np.sum(np.where((x > 0) ^ (x > 0.5) ^ MASK, x, x**2)),
+    "not": lambda x: np.sum(np.where(~(x > 0), x**3, 0.1 * x)),
+    "as numbers": lambda x: np.sum((x > 0) * x + 2.0 * (x <= 0.3) * np.exp(x) + (1.0 - (x >= 0)) - (x < 0.1) / 2),
+    "their sums": lambda x: np.sum(x * ((x > 0) * 1.0 + 1.0 * (x > 0.5))) + np.sum((x != 0).astype(float) * x**2),
+    "truth values remain truth values": lambda x: np.sum(x * ((x > 0) * (x < 1) * MASK * 1.0 + MASK * (x > -1) * 1.0)),
+    "scalars": lambda x: np.where(x[0] > x[1], x[0] * x[2], x[1] ** 2) + np.where(x[2] < 1.0, x[0], x[1]),
+    "np.select": lambda x: np.sum(np.select([x > 0.5, x > 0], [x**2, x], np.exp(x))),
+    "broadcasting": lambda x: np.sum(np.where(x.reshape(2, 3) > x[:3], x.reshape(2, 3) * 2, x[:3] ** 2)),
+    "elements": lambda x: np.where((x > 0)[2], x[0], x[1] ** 2) + np.sum(np.where((x > 0)[::2], x[1::2], 0.0)),
+    "ufuncs": lambda x: np.sum(np.where(np.greater(x, 0.2), x, x**2) + np.where(np.equal(abscissas - 3, x), 1.0, x)),
+    "where the other choice is undefined": lambda x: np.sum(np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)),
+    "a removable singularity": lambda x: np.sum(np.where(x == 0.0, 1.0, np.sin(x) / np.where(x == 0.0, 1.0, x))),
+    "one in another": lambda x: np.sum(np.where(x > 0, np.where(x > 1, x**2, x), 0.0)),
+    "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("f", SELECTIONS.values(), ids=SELECTIONS)
+@pytest.mark.parametrize("times", [1, 20_000])
+def test_selections(f: Any, times: int) -> None:
+    """Also of arrays that are gone through block by block."""
+
+    def many(x: Any) -> Any:
+        return f(x) if times == 1 else np.sum(np.where(x > 0.25, np.exp(x), x**2)) + f(x[:6])
+
+    rng = np.random.default_rng(1)
+    recorded, eager = vm.recorded(many), vm.value_and_grad(many)
+    for _ in range(4):
+        x = rng.normal(size=6 * times)
+        x[1], x[2] = 0.0, 1.0
+        (value, gradient), (expected, other) = recorded(x), eager(x)
+        assert value == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_allclose(gradient, other, rtol=1e-13)
+    assert len(recorded._recordings) == 1
+
+
+def test_special_values_are_compared_as_numpy_compares_them() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
+    for compare in (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater):
+        f = vm.recorded(lambda x, y, compare=compare: np.sum(np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0)), (0, 1))
+        f(np.ones(6), np.zeros(6))
+        for y in (x, x[::-1].copy(), np.zeros(6)):
+            assert f(x, y)[0] == np.sum(np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(x) if x[0] > 0 else 0.0,
+        lambda x: np.sum(x[x > 0]),
+        lambda x: np.sum(x) * np.any(x > 0),
+        lambda x: np.sum(x) * (x > 0).sum(),
+        lambda x: np.sum(x) * np.count_nonzero(x > 0),
+        lambda x: x[np.where(x > 0)[0][0]],
+        lambda x: x[0] if (x > 0).all() else x[1],
+        lambda x: x[0] * np.asarray(x > 0)[0],
+        lambda x: x[0] * len(x > 0),
+        lambda x: x[0] if (x > 0)[0] == True else x[1],  # noqa: E712 - what people write
+        lambda x: np.sum((x > 0).astype(int) * x),
+        lambda x: next(x[int(c)] for c in x > 0),
+        max,
+    ],
+)  # fmt: skip
+def test_everything_else_is_a_look_at_the_values(f: Any) -> None:
+    with pytest.raises(vm.TapeError, match=r"^recorded: the function looks at the value of a variable here .* use np.where"):
+        vm.recorded(f)(np.array([1.0, -2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: (x > 0) + (x < 1), lambda x: -(x > 0), lambda x: (x > 0) & x, lambda x: np.logical_and(x > 0, x < 1)]
+)
+def test_what_numpy_would_do_with_truth_values_alone_is_refused(f: Any) -> None:
+    with pytest.raises(TypeError):
+        vm.recorded(lambda x: np.sum(f(x) * x))(np.ones(3))

@@ -1,0 +1,144 @@
+"""Comparisons in recordings: variables of zeros and ones, which may be combined and select, and nothing else.
+
+A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and refuses everything of which the
+outcome could not be written as a program: branches, masks as indices, counts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.elementwise import Elementwise
+from varmat.programs.program import RecordingError
+
+ZERO = "where(True, 0.0, g)"
+
+
+def refuse_look(*_: Any) -> NoReturn:
+    """Raise where a function that is being recorded depends on the value of a variable."""
+    raise RecordingError(
+        "recorded: the function looks at the value of a variable here (it branches, sorts, or takes the plain value or a "
+        "derivative), and a recording would always go the same way; use np.where to select, or varmat.value_and_grad, which "
+        "evaluates the function anew each time"
+    )
+
+
+def _row(name: str, function: Any, partials: tuple[str, ...], scalar: str) -> Elementwise:
+    """A row that is in no table: outside of recordings nothing answers for it."""
+
+    def ufunc(*values: Any, out: Any = None) -> Any:
+        out = np.empty(np.broadcast_shapes(*map(np.shape, values))) if out is None else out
+        out[...] = function(*values)
+        return out
+
+    return Elementwise(name, ufunc, partials, scalar, None, None)
+
+
+# The name of a row -> the operator.
+OPERATORS = {ufunc.__name__: text for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)}
+_COMPARISONS = {
+    ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {OPERATORS[ufunc.__name__]} y)") for ufunc in dispatch.COMPARISONS
+}
+_SELECTION = _row("selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z")
+
+
+class Condition:
+    """The outcome of a comparison while a function is recorded; made by the comparison operators.
+
+    It goes into `numpy.where` and `numpy.select`, combines with others and with truth values by ``&``, ``|``, ``^`` and ``~``, and
+    in arithmetic with numbers counts as 0 or 1.
+    """
+
+    __slots__ = ("_variable",)
+    # NumPy's arrays leave operators to this class.
+    __array_ufunc__ = None
+    __array_function__ = dispatch.array_function
+    __hash__ = object.__hash__
+
+    def __init__(self, variable: Any) -> None:
+        self._variable = variable
+
+    @property
+    def shape(self) -> Any:
+        return self._variable.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(self._variable.size)
+
+    def select(self, *choices: Any) -> Any:
+        """``np.where`` of this condition."""
+        if not choices:
+            refuse_look()
+        return _SELECTION(self._variable, *choices)
+
+    def astype(self, dtype: Any) -> Any:
+        """Zeros and ones."""
+        if np.dtype(dtype) != np.float64:
+            refuse_look()
+        return np.copy(self._variable)
+
+    def __getitem__(self, index: Any) -> Any:
+        return Condition(self._variable[index])
+
+    def __invert__(self) -> Any:
+        return Condition(1.0 - self._variable)
+
+    def __and__(self, other: Any) -> Any:
+        return Condition(self._variable * _truth(other))
+
+    def __or__(self, other: Any) -> Any:
+        return Condition(np.maximum(self._variable, _truth(other)))
+
+    def __xor__(self, other: Any) -> Any:
+        return Condition(np.absolute(self._variable - _truth(other)))
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    __bool__ = __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
+    __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = refuse_look
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse_look()
+
+
+def compared(ufunc: Any, operands: Any) -> Condition:
+    """The outcome of a comparison of variables."""
+    if ufunc not in _COMPARISONS:
+        refuse_look()
+    return Condition(_COMPARISONS[ufunc](*operands))
+
+
+def _is_truth(x: Any) -> bool:
+    return type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool)
+
+
+def _truth(x: Any) -> Any:
+    """Numbers for truth values."""
+    if not _is_truth(x):
+        raise TypeError(f"a condition can be combined with truth values, but not with a {type(x).__name__}")
+    return x._variable if type(x) is Condition else np.asarray(x, dtype=np.float64)[()]
+
+
+def _arithmetic(function: Callable[[Any, Any], Any], reflected: bool) -> Any:
+    def method(self: Condition, other: Any) -> Any:
+        if _is_truth(other):  # of truth values alone NumPy makes truth values
+            return self & other if function is operator.mul else NotImplemented
+        return function(other, self._variable) if reflected else function(self._variable, other)
+
+    return method
+
+
+for _function in (operator.add, operator.sub, operator.mul, operator.truediv):
+    setattr(Condition, f"__{_function.__name__}__", _arithmetic(_function, False))
+    setattr(Condition, f"__r{_function.__name__}__", _arithmetic(_function, True))
