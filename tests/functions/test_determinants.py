@@ -105,6 +105,36 @@ def test_the_gradient_is_the_cofactors_also_where_singular(a: Any) -> None:
         np.testing.assert_allclose(adjoint.reshape(3, 3), minors(a), rtol=0, atol=4e-15 * np.linalg.norm(a) ** 2)
 
 
+HALVES = np.repeat([1e-2, 1e2], 200)
+BEYOND: list[tuple[Any, float]] = [
+    (np.diag(HALVES), 1.0),
+    (np.diag(HALVES[::-1]), 1.0),
+    (np.diag(np.repeat([1e-2, 1e2], [161, 200])), 1e78),
+    (1e-160 * np.eye(2), 1e-320),
+    (1e-200 * np.eye(2), 0.0),
+    (1e160 * np.eye(2), np.inf),
+    (1e160 * np.eye(2)[None], np.inf),
+]
+
+
+@pytest.mark.parametrize(("a", "expected"), BEYOND)
+def test_products_that_leave_the_range_of_a_float(a: Any, expected: float) -> None:
+    with np.errstate(over="ignore"):
+        (value,), (adjoint,) = gradients(det, [a], [np.ones(a.shape[:-2]) if a.ndim > 2 else 1.0])
+    first = a if a.ndim == 2 else a[0]
+    np.testing.assert_allclose(np.ravel(value)[0], expected, rtol=1e-12)
+    others = [np.exp(np.sum(np.log(np.delete(np.diag(first), i)))) for i in (0, -1)]
+    np.testing.assert_allclose(adjoint.reshape(-1, *first.shape)[0][[0, -1], [0, -1]], others, rtol=1e-12)
+
+
+def test_nan_beside_a_singular_matrix() -> None:
+    a = np.stack([np.full((3, 3), np.nan), SINGULAR])
+    with np.errstate(invalid="ignore"):
+        _, (adjoint,) = gradients(det, [a], [np.ones(2)])
+    assert np.isnan(adjoint[0]).all()
+    np.testing.assert_allclose(adjoint[1], minors(SINGULAR), rtol=0, atol=1e-13)
+
+
 def test_second_derivative_at_a_singular_matrix() -> None:
     # Of det([[a, b], [c, d]]) = a d - b c it is constant.
     _, (adjoint,) = gradients(cofactor, [np.zeros((2, 2))], [np.array([[1.0, 2.0], [3.0, 4.0]])])

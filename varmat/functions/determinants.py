@@ -23,6 +23,7 @@ from varmat.functions.lapack import (
     lu_sign,
     transposed,
 )
+from varmat.functions.reductions import is_safe_divisor
 from varmat.functions.solves import inner, inverse_of, inverse_spd_of, symmetric
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
@@ -142,17 +143,28 @@ def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
     """The cofactors of `a` with determinant `d`, times g.
 
     Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`, whose cofactors are close to
-    those of `a` however ill-conditioned it is; only an exact zero needs the singular values.
+    those of `a` however ill-conditioned it is; only an exact zero needs the singular values. A determinant that a float does not
+    hold, or not with all digits, is multiplied with in two halves.
     """
-    if not (d.all() if isinstance(d, np.ndarray) else d):
-        sign, u, s, vt = _signed_svd(a)
-        return scaled(g, u @ ((sign * np.multiply(*_products(s)))[..., None] * vt))
-    return transposed(lu_inverse(factor) if factor else np.linalg.inv(a), g * d)
+    if is_safe_divisor(d):
+        return transposed(_inverse(a, factor), g * d)
+    sign, logarithm = (lu_sign(factor), lu_logabsdet(factor)) if factor else np.linalg.slogdet(a)
+    if np.all(sign):
+        half = np.exp(0.5 * logarithm)
+        return transposed(scaled(half, _inverse(a, factor)), g * sign * half)
+    sign, u, s, vt = _signed_svd(a)
+    return scaled(g, u @ ((sign * np.multiply(*_products(s)))[..., None] * vt))
+
+
+def _inverse(a: Any, factor: LU | None) -> Any:
+    return lu_inverse(factor) if factor else np.linalg.inv(a)
 
 
 def _signed_svd(a: Any) -> Any:
-    u, s, vt = np.linalg.svd(a)
-    return np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], u, s, vt
+    # A matrix with nan would be refused, and those beside it in a stack.
+    finite = np.isfinite(a).all((-2, -1), keepdims=True)
+    u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
+    return np.where(finite[..., 0], np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], np.nan), u, s, vt
 
 
 def _products(s: Any) -> tuple[Any, Any]:

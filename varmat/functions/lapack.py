@@ -18,6 +18,7 @@ import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
+from varmat.functions.reductions import is_safe_divisor
 
 __all__: list[str] = []
 
@@ -345,9 +346,13 @@ def _permutation_sign(factor: LU) -> Any:
     return 1.0 - 2.0 * (swaps % 2)
 
 
+@np.errstate(over="ignore")
 def lu_det(factor: LU) -> Any:
-    """The determinants."""
-    return _permutation_sign(factor) * np.multiply.reduce(factor.diagonal, axis=-1)
+    """The determinants, by way of logarithms where the product leaves the range of a float, maybe only on the way."""
+    running = np.multiply.accumulate(factor.diagonal, axis=-1)
+    if is_safe_divisor(running):
+        return _permutation_sign(factor) * running[..., -1]
+    return lu_sign(factor) * np.exp(lu_logabsdet(factor))
 
 
 def lu_sign(factor: LU) -> Any:
