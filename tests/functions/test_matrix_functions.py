@@ -60,6 +60,15 @@ def test_expm_by_all_routes(a: Any) -> None:
     expect_ad_matvar(vm.expm, a)
 
 
+@pytest.mark.parametrize("x", [np.nan, np.inf, 10.0])
+def test_what_is_not_finite_has_no_derivative(x: float) -> None:
+    a = np.stack([[[x, 1.0], [0.0, 1.0]], np.eye(2)])
+    with np.errstate(over="ignore"):
+        adjoint = vm.gradient(lambda a: np.sum(np.exp(vm.expm(a))), a)
+    assert np.isnan(adjoint[0]).all()
+    np.testing.assert_allclose(adjoint[1], vm.gradient(lambda a: np.sum(np.exp(vm.expm(a))), np.eye(2)), rtol=1e-14)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 7, -1, -3, np.int64(4)])
 @pytest.mark.parametrize("a", [GENERAL, GENERALS, np.empty((0, 0))])
 def test_powers_by_all_routes(a: Any, n: int) -> None:

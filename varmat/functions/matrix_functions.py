@@ -57,9 +57,10 @@ def expm(a: Any) -> Any:
 def expm_reverse(g: Any, r: Any, a: Any) -> Any:
     from scipy.linalg import expm_frechet
 
-    c = np.empty(a.shape)
+    c = np.full(a.shape, np.nan)
     for index in np.ndindex(a.shape[:-2]):
-        c[index] = expm_frechet(a[index].T, g[index], compute_expm=False, check_finite=False) if a.size else 0.0
+        if a.size and np.isfinite(a[index]).all() and np.isfinite(g[index]).all():  # others SciPy refuses
+            c[index] = expm_frechet(a[index].T, g[index], compute_expm=False, check_finite=False)
     return c
 
 
