@@ -108,6 +108,7 @@ CASES = {
     "cross, axes": (lambda a, b: np.cross(a, b, axisa=0, axisb=1, axisc=0), (3, 2), (2, 3)),
     "cross, axis": (lambda a, b: np.linalg.cross(a, b, axis=0), (3, 2), (3, 2)),
     "vecdot, axis": (lambda a, b: np.linalg.vecdot(a, b, axis=0), (3, 2), (3, 2)),
+    "vecdot, ufunc": (lambda a, b: np.vecdot(a, b, axis=0, keepdims=True), (3, 2), (3, 2)),
     "multi_dot": (lambda *a: np.linalg.multi_dot(a), (2, 3), (3, 4), (4, 2)),
     "multi_dot of vectors": (lambda *a: np.linalg.multi_dot(a), (3,), (3, 4), (4,)),
     "multi_dot of two": (lambda *a: np.linalg.multi_dot(a), (3, 4), (4,)),

@@ -353,11 +353,12 @@ def _kron(a: Any, b: Any) -> Any:
     return np.reshape(apart, [m * n for m, n in zip(p, q, strict=True)])
 
 
-def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> Any:
     x1, x2 = as_operand(x1, "vecdot: x1"), as_operand(x2, "vecdot: x2")
     if axis != -1:
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
-    return _einsum("...i,...i->...", x1, x2)
+    r = _einsum("...i,...i->...", x1, x2)
+    return np.expand_dims(r, axis) if keepdims else r
 
 
 def _matvec(x1: Any, x2: Any) -> Any:
@@ -374,6 +375,7 @@ _answer_ufunc("vecdot", _vecdot)
 _answer_ufunc("matvec", _matvec)
 _answer_ufunc("vecmat", _vecmat)
 dispatch.SUPPORTED[np.linalg.vecdot] = _vecdot
+dispatch.UFUNC_METHODS.update(dict.fromkeys(((f, "__call__") for f in named("vecdot")), _vecdot))
 
 
 @dispatch.implements(np.linalg.multi_dot)
