@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import mpmath as mp
@@ -59,6 +60,9 @@ def test_matrix_norms_by_all_routes(ord: Any, x: Any, axis: Any, keepdims: bool)
         (lambda x: norm(x, keepdims=True), TALLS),
         (norm, np.empty(0)),
         (lambda x: norm(x, 1, axis=1), np.empty((2, 0))),
+        *((partial(norm, ord=ord), np.empty(shape)) for ord in (1, 2, np.inf) for shape in ((0, 3), (3, 0))),
+        (lambda x: norm(x, 2, axis=(1, 2), keepdims=True), np.empty((2, 0, 3))),
+        (np.linalg.cond, np.empty((0, 3))),
         (lambda x: np.linalg.vector_norm(x, axis=(0, 2), ord=3), TALLS),
         (lambda x: np.linalg.vector_norm(x, keepdims=True), TALLS),
         (lambda x: np.linalg.vector_norm(x, ord=np.inf, axis=-1), TALL),

@@ -90,6 +90,8 @@ def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: bool) -> 
         ord = 2
     if isinstance(ord, str):
         raise DomainError(f"{function}: ord is {ord!r}, but must be a number for a vector!")
+    if not np.size(x):  # NumPy knows which norms of nothing are zero
+        return np.linalg.vector_norm(plain(x), axis=axis, keepdims=keepdims, ord=ord)
     if ord in _INFINITE:
         return (np.max if ord > 0 else np.min)(np.abs(x), axis=axis, keepdims=keepdims)
     if ord == 0:
@@ -99,6 +101,8 @@ def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: bool) -> 
 
 def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     row, col = axes
+    if not np.size(x):
+        return np.linalg.norm(plain(x), ord, axes, keepdims)
     if ord in (None, "fro", "f"):
         return p_norm(x, axis=axes, keepdims=keepdims)
     if ord in (1, -1, *_INFINITE):
@@ -186,6 +190,8 @@ def cond(x: Any, p: Any = None) -> Any:
     """
     x = as_operand(x, "cond: x")
     check_matrix("cond", "x", x)
+    if not np.size(x):
+        return np.linalg.cond(plain(x), p)
     if p in (None, 2, -2):
         s = singular_values(x)
         return _extreme(s, -2) / _extreme(s, 2) if p == -2 else _extreme(s, 2) / _extreme(s, -2)
