@@ -343,6 +343,7 @@ CONVENTIONS = {
     "prod of nothing": (np.prod, [], 1.0, []),
     "sum of nothing": (np.sum, [], 0.0, []),
     "std of equals": (np.std, [2.0, 2.0], 0.0, [0.0, 0.0]),
+    "std of equals whose mean is rounded": (np.std, [0.1, 0.1, 0.1], 0.0, [0.0, 0.0, 0.0]),
     "sd of one": (vm.sd, [2.0], 0.0, [0.0]),
     "variance of one": (vm.variance, [2.0], 0.0, [0.0]),
     "norm1 at zero": (vm.norm1, [0.0, -2.0], 2.0, [0.0, -1.0]),

@@ -344,8 +344,14 @@ def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
     >>> vm.gradient(lambda x: np.std(x), np.array([1.0, 3.0]))
     array([-0.5,  0.5])
     """
-    d = _deviations(a, axis, mean.function)
-    return Saved(np.sqrt(np.true_divide(_squares(d, axis, keepdims), _freedom(a, axis, ddof))), d=d)
+    m = mean.function(a, axis=axis, keepdims=axis is not None)
+    d, n = a - m, _freedom(a, axis, ddof)
+    r = np.sqrt(np.true_divide(_squares(d, axis, keepdims), n))
+    # Deviations of elements that are all equal are the rounding error of their mean, and its root would have a derivative.
+    if np.count_nonzero(restored(r, np.shape(a), axis, keepdims) < 1e-8 * np.abs(m)):
+        d = d - mean.function(d, axis=axis, keepdims=axis is not None)
+        r = np.sqrt(np.true_divide(_squares(d, axis, keepdims), n))
+    return Saved(r, d=d)
 
 
 @std.reverse
