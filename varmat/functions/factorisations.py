@@ -191,7 +191,9 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
     -----
     :math:`d\\lambda = \\mathrm{diag}(V^T dA\\, V)` and :math:`dV = V (F \\circ V^T dA\\, V)` with :math:`F_{ij} = 1 /
     (\\lambda_j - \\lambda_i)`, zero where the eigenvalues are equal. The derivatives of eigenvalues alone are right at repeated
-    ones too if they are used symmetrically (sums of functions of the eigenvalues).
+    ones too if they are used symmetrically (sums of functions of the eigenvalues). Those of a function of the matrix,
+    :math:`V f(\\Lambda) V^T`, are not: between equal eigenvalues the part :math:`f'(\\lambda)` is missing, which does not follow
+    from the adjoints of `V` and :math:`\\lambda`. For the exponential use `varmat.expm`.
 
     Examples
     --------
