@@ -265,6 +265,18 @@ def test_overflow_is_no_error():
     assert g == -2.0
 
 
+@pytest.mark.parametrize("sigma", [1e-200, 1e-120, 1e120, 1e200])
+def test_scales_whose_squares_overflow(sigma):
+    """The density of the residuals in units of the scale is what it ever is."""
+    y = np.array([0.7, -1.3, 2.2])
+    value, (in_beta, in_sigma) = vm.value_and_grad(normal_id_glm_lpdf, (3, 4))(y, X, 0.25, BETA, 2.0)
+    args = (y * (sigma / 2.0), X, 0.125 * sigma, BETA * (sigma / 2.0), sigma)
+    scaled, (in_scaled, in_its_sigma) = vm.value_and_grad(normal_id_glm_lpdf, (3, 4))(*args)
+    assert scaled == pytest.approx(value - len(y) * math.log(sigma / 2.0), rel=1e-13)
+    np.testing.assert_allclose(in_scaled * (sigma / 2.0), in_beta, rtol=1e-12)
+    assert in_its_sigma * (sigma / 2.0) == pytest.approx(in_sigma, rel=1e-12)
+
+
 @pytest.mark.parametrize("f", [bernoulli_logit_glm_lpmf, poisson_log_glm_lpmf])
 def test_a_discrete_observation_is_no_variable(f):
     for y in (vm.var(BITS), [vm.var(1.0), 0, 1]):

@@ -361,27 +361,29 @@ def normal_id_glm_lpdf(one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: fro
     array([5., 7.])
     """
     several, squares = type(sigma) is not float, 0.0
+    # One scale is left for the end, unless squares of it, or of residuals like it, overflow or underflow.
+    each = several or not 1e-100 < sigma < 1e100
 
     def weigh(t: Any, here: slice) -> None:
         nonlocal squares
         np.subtract(part(y, here), t, t)
         if alpha.__class__ is not float or alpha != 0.0:
             t -= part(alpha, here)
-        if several:
-            t /= sigma[here]
+        if each:
+            t /= part(sigma, here)
         squares += float(t.dot(t))
-        if several:
-            t /= sigma[here]
+        if each:
+            t /= part(sigma, here)
 
     one_pass.run(weigh)
-    n, scale = one_pass.size, 1.0 if several else 1.0 / sigma**2
+    n, scale = one_pass.size, 1.0 if each else 1.0 / sigma**2
     squares *= scale
     value = -0.5 * squares
     if "sigma" in keep:
         value -= float(total(np.log(sigma))) if several else n * math.log(sigma)
     if "constants" in keep:
         value -= n * HALF_LOG_TWO_PI
-    in_sigma = (lambda w: w * w * sigma - 1.0 / sigma) if several else (lambda w: (squares - n) * sigma)
+    in_sigma = (lambda w: w * w * sigma - 1.0 / sigma) if several else (lambda w: (squares - n) / (scale * sigma))
     return Sums(value, one_pass.weights, one_pass.product, scale, {"y": np.negative, "sigma": in_sigma})
 
 
