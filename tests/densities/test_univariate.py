@@ -247,3 +247,12 @@ def test_discrete_arguments_are_no_variables(row):
                 with pytest.raises(TypeError, match=rf"^{row.name}: {row.arguments[name][0]} is a variable, but has no derivative"):
                     row(*args)
                 assert not tape
+
+
+@pytest.mark.parametrize("make", [float, lambda x: np.array([x])])
+def test_tiny_shapes(make):
+    """The pole of the digamma function at zero is all that counts, and nothing overflows beside it."""
+    in_phi = vm.value_and_grad(vm.neg_binomial_2_lpmf, 2)(make(0.0), 0.1, 1e-100)[1]
+    assert in_phi == pytest.approx(1.0 - math.log1p(1e99), rel=1e-14)
+    in_alpha, in_beta = vm.value_and_grad(vm.beta_lpdf, (1, 2))(make(0.5), 1e-100, 1e-140)[1]
+    assert (in_alpha, in_beta) == (pytest.approx(1e60, rel=1e-12), pytest.approx(1e140, rel=1e-14))

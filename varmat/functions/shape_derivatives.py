@@ -54,7 +54,9 @@ def zeta_difference(special: Any, x: Any, y: Any, z: Any) -> Any:
     if np.any(far):
         result = np.where(far, _zeta_difference_far(x, np.where(far, y, 15.0), np.where(far, z, 1.0)), result)
     if np.any(close):
-        result = np.where(close, _zeta_difference_close(special, x, y + 0.5 * z, 0.5 * z), result)
+        near = np.where(close, _zeta_difference_close(special, x, y + 0.5 * z, 0.5 * z), result)
+        # Where the pole at zero is all that counts, the zeta functions of the series overflow.
+        result = np.where(close & (y < 1e-20), -np.power(y, -x) * np.expm1(-x * np.log1p(z / y)), near)
     return result
 
 
