@@ -249,6 +249,12 @@ def test_discrete_arguments_are_no_variables(row):
                 assert not tape
 
 
+def test_second_derivatives_where_the_terms_of_the_first_cancel():
+    """Of no counts at all, with a small mean: -phi log(1 + mu / phi)."""
+    hessian = vm.hessian(lambda mu: vm.neg_binomial_2_lpmf(0, mu, 0.038), 2.4306141564956047e-09)
+    assert hessian == pytest.approx(0.038 / (0.038 + 2.4306141564956047e-09) ** 2, rel=1e-13)
+
+
 @pytest.mark.parametrize("make", [float, lambda x: np.array([x])])
 def test_tiny_shapes(make):
     """The pole of the digamma function at zero is all that counts, and nothing overflows beside it."""

@@ -50,7 +50,8 @@ poisson_log_lpmf = univariate(
 """,
 )  # fmt: skip
 
-# The derivative in mu is written without the cancellation of n / mu - (n + phi) / (mu + phi).
+# The derivative in mu is written without the cancellation of n / mu - (n + phi) / (mu + phi), and with a first quotient of which
+# the derivative is exactly zero for n = 0.
 neg_binomial_2_lpmf = univariate(
     "neg_binomial_2_lpmf", "negative binomial distribution of mean and precision",
     n=("n", not_nan), mu=("Location parameter", positive_finite), phi=("Precision parameter", positive_finite),
@@ -58,7 +59,7 @@ neg_binomial_2_lpmf = univariate(
     let={"ratio": "mu / phi"},
     terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * log(mu)", "-n * log(mu + phi)", "-phi * log1p(ratio)"),
     partials={
-        "mu": "(n - mu) / (mu * (1.0 + ratio))",
+        "mu": "(n - mu) / mu / (1.0 + ratio)",
         "phi": "zeta_difference(1.0, phi, n) - log1p(ratio) + (mu - n) / (mu + phi)",
     },
     reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) + n * log(mu / (mu + phi)) - phi * log1p(mu / phi)",
@@ -80,11 +81,13 @@ neg_binomial_2_log_lpmf = univariate(
     n=("n", not_nan), eta=("Log location parameter", finite), phi=("Precision parameter", positive_finite),
     support=COUNT,
     let={"log_phi": "log(phi)", "t": "eta - log_phi", "l": "log1p_exp(t)", "p": "expit(t)", "q": "expit(-t)"},
-    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * eta", "-n * (log_phi + l)", "-phi * l"),
+    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "-n * log1p_exp(-t)", "-phi * l"),
+    # What Stan drops stands in two terms, which cancel when the mean is large.
+    dropping=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * eta", "-n * (log_phi + l)", "-phi * l"),
     partials={"eta": "n * q - phi * p", "phi": "zeta_difference(1.0, phi, n) - l + p - n * q / phi"},
     reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - phi * log1p(exp(eta) / phi)",
     points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
-    tails=[(3, 0.9, 1e6), (1000, 6.93, 35.0), (2, 12.0, 1e-3), (2, 300.0, 1.5)],
+    tails=[(3, 0.9, 1e6), (1000, 6.93, 35.0), (2, 12.0, 1e-3), (2, 300.0, 1.5), (80000, 1e8, 1e-10)],
     outside=OUTSIDE,
     notes="""The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`: `neg_binomial_2_lpmf` with
     ``mu = exp(eta)``, without overflow.""",

@@ -15,17 +15,18 @@ student_t_lpdf = univariate(
     "student_t_lpdf", "Student t distribution",
     y=("Random variable", not_nan), nu=("Degrees of freedom parameter", positive_finite), mu=LOCATION, sigma=SCALE,
     shown=("y", "mu"),
-    let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "r": "z * z / nu", "l": "log1p(r)", "w": "(nu + 1.0) / (nu + z * z)",
-         "s": "w * z * inv"},
+    let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "q": "z * z", "r": "q / nu", "l": "log1p(r)",
+         "w": "(nu + 1.0) / (nu + q)", "s": "w * z * inv"},
     terms=("log_rising_factorial(0.5 * nu, 0.5) - 0.5 * log(nu)", "-log(sigma)", "-0.5 * (nu + 1.0) * l", "-0.5723649429247001"),
     partials={
-        "y": "-s", "mu": "s", "sigma": "s * z - inv",
+        # That in sigma is s z - inv, which cancels where nu is small.
+        "y": "-s", "mu": "s", "sigma": "(q - 1.0) / (1.0 + r) * inv",
         "nu": "0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (w * r - l)",
     },
     reference="loggamma((nu + 1) / 2) - loggamma(nu / 2) - log(nu * pi) / 2 - log(sigma)"
     " - (nu + 1) / 2 * log1p(((y - mu) / sigma)**2 / nu)",
     points=[(0.3, 2.5, 0.1, 1.5), (-4.0, 1.0, 0.7, 0.3), (1e-9, 30.0, -1e-9, 1e3), (7.0, 4.0, 6.5, 1e-3)],
-    tails=[(1e8, 3.0, 0.0, 1.0), (0.3, 1e6, 0.1, 1.5), (-40.0, 1e4, 3.0, 1.5), (0.3, 1e-6, 0.1, 1.5)],
+    tails=[(1e8, 3.0, 0.0, 1.0), (0.3, 1e6, 0.1, 1.5), (-40.0, 1e4, 3.0, 1.5), (0.3, 1e-6, 0.1, 1.5), (40.0, 1e-11, 0.1, 1.5)],
     notes="""With :math:`z = (y - \\mu) / \\sigma` the log density is
     :math:`\\log\\Gamma(\\frac{\\nu + 1}2) - \\log\\Gamma(\\frac\\nu2) - \\frac12 \\log \\nu\\pi - \\log\\sigma
     - \\frac{\\nu + 1}2 \\log(1 + z^2 / \\nu)`. In SciPy ``scipy.stats.t(nu, mu, sigma)``.""",
