@@ -153,3 +153,9 @@ REFUSALS: list[tuple[Any, Any, Any, str]] = [
 @pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS, ids=[f"{f.name}: {m}" for f, _, _, m in REFUSALS])
 def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
     expect_refusal(f, args, error, message)
+
+
+@pytest.mark.parametrize("f", [lkj_corr_lpdf, lkj_corr_cholesky_lpdf])
+def test_a_shape_near_zero(f: Any) -> None:
+    """Of two rows the density is that of a beta distribution with two shapes eta, which falls as log(eta)."""
+    assert f(np.eye(2), 1e-20) == pytest.approx(math.log(1e-20), rel=1e-14)

@@ -41,7 +41,7 @@ def half_log_determinant(factor: Any) -> float:
 # log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi) / 2, each gamma quotient without cancellation.
 def _lkj_constant(eta: float, k: int) -> float:
     half = 0.5 * np.arange(1.0, k)
-    return float(total(log_rising_factorial(eta + half[::-1] - 0.5, half))) - k * (k - 1) * QUARTER_LOG_PI
+    return float(total(log_rising_factorial(eta + (half[::-1] - 0.5), half))) - k * (k - 1) * QUARTER_LOG_PI
 
 
 def _lkj_constant_slope(eta: Any, k: int) -> Any:
