@@ -196,3 +196,10 @@ REFUSALS: list[tuple[Any, Any, Any, str]] = [
 @pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS, ids=[m for *_, m in REFUSALS])
 def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
     expect_refusal(f, args, error, message)
+
+
+def test_cutpoints_that_are_far_apart():
+    """The category between them has a mass of almost one, or the logistic tail of its own."""
+    for eta, expected in ((-800.0, np.zeros((3, 3))), (0.0, [[-0.25, 0.25, 0.0], [0.25, -0.25, 0.0], [0.0, 0.0, 0.0]])):
+        hessian = vm.hessian(lambda x: vm.ordered_logistic_lpmf(2, x[0], x[1:]), np.array([eta, 0.0, 1000.0]))
+        np.testing.assert_allclose(hessian, expected, atol=1e-300)

@@ -151,7 +151,9 @@ def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any
     cells = Cells(which, shape, _check_shapes(n, eta, cutpoints))
     low, high = cells.bounds(cutpoints)
     below, above = expit(low - eta), expit(eta - high)
-    odds = cells.counts / np.expm1(np.diff(cutpoints))
+    # Written so that neither it nor its derivative is inf / inf where the cutpoints are far apart.
+    widths = np.diff(cutpoints)
+    odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
 
     def along(t: Any) -> Any:
         first, second = cells.bounds(t, infinity=0.0)
