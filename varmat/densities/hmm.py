@@ -163,6 +163,8 @@ def hmm_marginal_reverse(g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, 
 
 @hmm_marginal.tangent
 def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
+    if plain(r) == -math.inf:
+        return (lambda t: 0.0,) * 3
     parts = _posterior_of_anything(log_omegas, gamma, rho)
     return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)
 
