@@ -92,6 +92,8 @@ def test_two_components_are_the_case_of_two_columns():
 @pytest.mark.parametrize(("args", "value", "gradients"), [
     ((0.0, 1.0, 2.0), 2.0, (np.exp(-1.0) - 1.0, 0.0, 1.0)),
     ((1.0, 1.0, 2.0), 1.0, (1.0 - np.exp(1.0), 1.0, 0.0)),
+    ((0.0, 1000.0, 2.0), 2.0, (np.inf, 0.0, 1.0)),
+    ((np.array([0.0, 1.0]), np.array([1000.0, 2.0])), 2.0, ([np.inf, 1.0], [0.0, 1.0])),
     ((0.5, -np.inf, 1.0), 1.0 - np.log(2.0), (-2.0, 0.0, 1.0)),
     ((0.5, -np.inf, -np.inf), -np.inf, (0.0, 0.0, 0.0)),
     ((0.0, 3.0, -np.inf), -np.inf, (0.0, 0.0, 0.0)),

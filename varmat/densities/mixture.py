@@ -14,6 +14,8 @@ from varmat.functions.exponentials import logsumexp
 
 __all__ = ["log_mix"]
 
+LARGEST = float(np.finfo(float).max)
+
 
 
 def log_mix(theta: Any, *log_densities: Any) -> Any:
@@ -85,6 +87,11 @@ def _ratio(x: Any, total: Any) -> Any:
     return np.exp(np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total)))
 
 
+def _share(theta: Any, ratio: Any) -> Any:
+    """``theta * ratio``, zero where theta is zero, also if the ratio overflows."""
+    return theta * np.minimum(ratio, LARGEST)
+
+
 # l = log(theta exp(a) + (1 - theta) exp(b)):  dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
 @operation()
 def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
@@ -110,7 +117,7 @@ def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
 
 def _two_rates(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
     first, second = _ratio(lp1, r), _ratio(lp2, r)
-    return first - second, theta * first, (1.0 - theta) * second
+    return first - second, _share(theta, first), _share(1.0 - theta, second)
 
 
 @log_mix_of_two.reverse
@@ -145,7 +152,7 @@ def log_mix_of_many(theta: Any, lps: Any) -> Any:
 @log_mix_of_many.reverse
 def log_mix_of_many_reverse(g: Any, r: Any, theta: Any, lps: Any) -> Any:
     ratios = _ratio(lps, r)
-    return (lambda: g * ratios), (lambda: g * (theta * ratios))
+    return (lambda: g * ratios), (lambda: g * _share(theta, ratios))
 
 
 @log_mix_of_many.tangent
@@ -153,5 +160,5 @@ def log_mix_of_many_tangent(r: Any, theta: Any, lps: Any) -> Any:
     ratios = _ratio(lps, r)
     return (
         (lambda t: np.sum(ratios * t, axis=-1, keepdims=True)),
-        (lambda t: np.sum(theta * ratios * t, axis=-1, keepdims=True)),
+        (lambda t: np.sum(_share(theta, ratios) * t, axis=-1, keepdims=True)),
     )
