@@ -357,3 +357,13 @@ def test_array_likes() -> None:
 def test_names() -> None:
     assert v.stochastic_row_constrain is v.simplex_constrain
     assert v.stochastic_row_free is v.simplex_free
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_unit_vectors_of_lengths_whose_squares_are_no_numbers(scale: float) -> None:
+    x = np.array([3.0, 4.0])
+    np.testing.assert_allclose(v.unit_vector_constrain(x * scale), [0.6, 0.8], rtol=1e-15)
+    gradient = vm.gradient(lambda x: v.unit_vector_constrain(x)[0], x * scale)
+    np.testing.assert_allclose(gradient * scale, vm.gradient(lambda x: v.unit_vector_constrain(x)[0], x), rtol=1e-13)
+    tangent = vm.jvp(v.unit_vector_constrain, (x * scale,), (np.array([scale, 0.0]),))[1]
+    np.testing.assert_allclose(tangent, vm.jvp(v.unit_vector_constrain, (x,), (np.array([1.0, 0.0]),))[1], rtol=1e-13)

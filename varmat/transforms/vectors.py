@@ -558,9 +558,14 @@ def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
     (array([0.6, 0.8]), -12.5)
     """
     check_vector("unit_vector_constrain", "x", np.shape(x), least=1)
-    squared = np.add.reduce(x * x, axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        squared = np.add.reduce(x * x, axis=-1, keepdims=True)
     length = np.sqrt(squared)
-    not_zero.check("unit_vector_constrain", "norm(x)", length[..., 0])
+    if not np.all((squared > 1e-280) & (squared < np.inf)):
+        # In units of the largest element, squares neither overflow nor underflow.
+        unit = np.maximum.reduce(np.abs(x), axis=-1, keepdims=True)
+        not_zero.check("unit_vector_constrain", "norm(x)", unit[..., 0])
+        length = unit * np.sqrt(np.add.reduce(np.square(x / unit), axis=-1, keepdims=True))
     y = x / length
     return Saved((y, -0.5 * plain_sum(squared)) if jacobian else y, length=length)
 
@@ -575,7 +580,8 @@ def unit_vector_reverse(g: Any, r: Any, x: Any, jacobian: bool, length: Any) -> 
 @unit_vector_constrain.tangent
 def unit_vector_tangent(r: Any, x: Any, jacobian: bool) -> Any:
     y = r[0] if jacobian else r
-    length = np.sqrt(np.sum(np.square(x), axis=-1, keepdims=True))
+    unit = np.max(np.abs(plain(x)), axis=-1, keepdims=True)
+    length = unit * np.sqrt(np.sum(np.square(x / unit), axis=-1, keepdims=True))
     return joined(lambda t: ((t - y * np.sum(y * t, axis=-1, keepdims=True)) / length, -total(x * t, x)), jacobian)
 
 
