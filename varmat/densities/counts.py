@@ -8,8 +8,8 @@ from varmat.densities.univariate import univariate
 
 __all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "poisson_log_lpmf", "poisson_lpmf"]
 
-COUNT = "(n >= 0.0) & (floor(n) == n)"
-OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5)]
+COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
+OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
 poisson_lpmf = univariate(
     "poisson_lpmf", "Poisson distribution",
