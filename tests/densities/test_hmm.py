@@ -306,6 +306,7 @@ def test_impossible_observations(times):
     assert not any(np.any(g) for g in gradients)
     assert not np.any(hmm_hidden_state_prob(log_omegas, gamma, rho))
     assert not np.any(vm.hessian(lambda gamma: hmm_marginal(log_omegas, gamma, rho), gamma))
+    assert not np.any(vm.gradient(lambda gamma: hmm_hidden_state_prob(log_omegas, gamma, rho)[0, 0], gamma))
     # The only state at the start cannot have given the first observation; then: the state cannot be left.
     starts = np.array([1.0, 0.0])
     assert hmm_marginal(np.array([[-np.inf] * times, [0.0] * times]), gamma, starts) == -np.inf

@@ -207,7 +207,10 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
            [0.393, 0.634, 0.774]])
     """
     operands = [as_operand(x, f"hmm_hidden_state_prob: {name}") for name, x in zip(_NAMES, (log_omegas, Gamma, rho), strict=True)]
-    _check("hmm_hidden_state_prob", *map(plain, operands))
+    values = [*map(plain, operands)]
+    _check("hmm_hidden_state_prob", *values)
+    if any(map(is_differentiable, operands)) and _marginal(*values)[0] == -math.inf:
+        return np.zeros(np.shape(values[0]))
     return _posterior_of_anything(*operands)[0]
 
 
