@@ -67,6 +67,8 @@ COPIES: dict[str, tuple[Any, list[Any]]] = {
     "reshape transposed": (lambda x: np.reshape(x.T, -1), [MATRIX]),
     "reshape F": (lambda x: np.reshape(x, (3, -1), order="F"), [MATRIX, CUBE]),
     "ravel F": (lambda x: np.ravel(x, order="F"), [MATRIX]),
+    "ravel reversed": (lambda x: np.ravel(x[::-1]), [VECTOR]),
+    "ravel strided F": (lambda x: np.ravel(x[::2], order="F"), [VECTOR]),
     **({"reshape copy": (lambda x: np.reshape(x, -1, copy=True), [VECTOR])} if NEW_NUMPY else {}),
     "reshape to scalar": (lambda x: np.reshape(x, ()), [VECTOR[:1], MATRIX[:1, :1]]),
     "squeeze to scalar": (np.squeeze, [VECTOR[:1], MATRIX[:1, :1]]),

@@ -117,8 +117,10 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
 
 @dispatch.implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
-    """`np.ravel`: a view where NumPy's is one."""
-    return reshape(a, -1, order)
+    """`np.ravel`: a view where NumPy's is one, which is of what lies in one piece."""
+    if order not in ("C", "F"):
+        return reshape(a, -1, order)
+    return view(a if order == "C" else np.transpose(a), methodcaller("ravel"))
 
 
 @dispatch.implements(np.transpose)
