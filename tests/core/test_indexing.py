@@ -700,3 +700,46 @@ def test_views_assigned_to_where_they_are(steps: Any) -> None:
         return y + 0.0
 
     expect_moves(program, VECTOR)
+
+
+OVERLAPS: dict[str, Any] = {
+    "other steps": (slice(None, None, 2), lambda x: x[:4]),
+    "ahead": (slice(1, None), lambda x: x[:-1]),
+    "mask": (np.full(8, True), lambda x: x[::-1]),
+    "mask of another view": (np.arange(8) % 2 == 0, lambda x: np.reshape(x, (2, 4))[1]),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_a_part_assigned_to_a_part_is_read_before_it_is_written(name: str) -> None:
+    """NumPy itself reads, with masks and unequal steps, some of what it has just written."""
+    index, part = OVERLAPS[name]
+    point, weights = np.array([3.0, -1.0, 2.0, 5.0, 0.5, -2.0, 4.0, 1.0]), np.arange(1.0, 9.0)
+
+    def f(x: Any) -> Any:
+        y = np.copy(x)
+        y[index] = np.copy(part(y))
+        return y
+
+    def overlapping(x: Any) -> Any:
+        y = np.copy(x)
+        y[index] = part(y)
+        return y
+
+    expected = f(point)
+    jacobian = np.stack([f(unit) for unit in np.eye(8)], axis=1)
+    np.testing.assert_array_equal(vm.jvp(overlapping, (point,), (point,)), (expected, expected))
+    hessian = vm.hessian(lambda x: np.sum(weights * overlapping(x) ** 2), point)
+    np.testing.assert_array_equal(hessian, 2 * jacobian.T * weights @ jacobian)
+    with vm.nested():
+        x = vm.var(point)
+        y = overlapping(x)
+        for _ in range(2):
+            np.sum(weights * y).grad()
+            np.testing.assert_array_equal(y.val, expected)
+            np.testing.assert_array_equal(x.adj, weights @ jacobian)
+    recorded = vm.recorded(lambda x: np.sum(weights * overlapping(x)))
+    for q in (point, np.exp(point)):
+        value, gradient = recorded(q)
+        assert value == pytest.approx(weights @ f(q), rel=1e-14)
+        np.testing.assert_array_equal(gradient, weights @ jacobian)

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
 from varmat.core.errors import ShapeError
-from varmat.core.indexing import is_basic
+from varmat.core.indexing import apart, is_basic
 from varmat.core.variables import VARIABLES, data, make_leaf
 
 __all__ = ["Dual"]
@@ -77,15 +77,17 @@ class Dual(Container, ArrayMethods):
 
     def __setitem__(self, index: Any, source: Any) -> None:
         k = self.directions
-        val, tan = (source.val, source.tan) if isinstance(source, Dual) else (source, 0.0)
-        if isinstance(source, Dual) and source.directions != k:
-            raise ShapeError(f"setitem: a dual with {source.directions} directions cannot be assigned into one with {k}")
+        val, tan = source, None
+        if isinstance(source, Dual):
+            if source.directions != k:
+                raise ShapeError(f"setitem: a dual with {source.directions} directions cannot be assigned into one with {k}")
+            val, tan = apart(source.val, self.val), apart(source.tan, self.tan)
         self.val[index] = val
         if k is None:
-            self.tan[index] = tan
+            self.tan[index] = 0.0 if tan is None else tan
         else:
             for i in range(k):
-                self.tan[i][index] = source.tan[i] if isinstance(source, Dual) else 0.0
+                self.tan[i][index] = 0.0 if tan is None else tan[i]
 
     def __repr__(self) -> str:
         return f"Dual({self.val!r}, {self.tan!r})"

@@ -15,7 +15,7 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
-from varmat.core.variables import VARIABLES, Var, VarMat, View, data, make_result, make_view, new
+from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, data, make_result, make_view, new
 
 float64 = np.float64
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
@@ -76,13 +76,19 @@ class Assignment(list[Any]):
         """Put back what was overwritten, or make the assignments again."""
         values, undone = self.target._val, self.undone
         for index, source, overwritten in self if undone else reversed(self):
-            values[index] = overwritten if not undone else source._val if type(source) in VARIABLES else source
+            new_values = overwritten if not undone else source._val if type(source) in VARIABLES else source
+            values[index] = apart(new_values, values) if undone and type(source) in ARRAYS else new_values
         self.undone = not undone
 
     def redo(self) -> None:
         """Make the assignments again if the reverse pass undid them, so that the variable has the values the user gave it."""
         if self.undone:
             self.swap()
+
+
+def apart(source: Any, target: np.ndarray) -> Any:
+    """What is assigned into `target`, a copy if it is part of it: NumPy would read some of what it has just written."""
+    return source.copy() if type(source) is np.ndarray and np.may_share_memory(source, target) else source
 
 
 def setitem(self: Any, index: Any, source: Any) -> None:
@@ -109,6 +115,8 @@ def setitem(self: Any, index: Any, source: Any) -> None:
         elif isinstance(source, View) and source._parent is self and _index_of(source) == index:
             return  # x[index] += ... ends so, and the values are there already
         overwritten = overwritten.copy()
+        if isinstance(source, View) or isinstance(self, View):
+            new_values = apart(new_values, values)
     try:
         values[index] = new_values
     except ValueError:
