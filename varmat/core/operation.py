@@ -23,18 +23,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from typing import Any
 
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.core.array_methods import ArrayMethods
+from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dual import Dual, dual_call
 from varmat.core.errors import Domain
 from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
-from varmat.core.variables import VARIABLES, Outputs, data, make_result
+from varmat.core.variables import VARIABLES, Outputs, Var, data, make_result
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -97,6 +97,17 @@ def as_operand(x: Any, name: str) -> Any:
 def like(pattern: Any, items: Any) -> Any:
     """A tuple of the type of `pattern`, a tuple or a named one."""
     return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
+
+
+def outputs_like(pattern: Any) -> type[Outputs]:
+    """The class of several results that are given to the reverse rule as a tuple of the type of `pattern`."""
+    kind: Any = type(pattern)
+    return _named_outputs(kind) if hasattr(pattern, "_fields") else Outputs
+
+
+@cache
+def _named_outputs(kind: Any) -> type[Outputs]:
+    return type("Outputs", (Outputs,), {"__slots__": (), "kind": kind._make})
 
 
 class Operation:
@@ -174,7 +185,7 @@ class Operation:
         result: Any
         if isinstance(val, tuple):
             items = [make_result(item, top) for item in val]
-            top.append((self.rule, Outputs(items), args, settings))
+            top.append((self.rule, outputs_like(val)(items), args, settings))
             return like(val, items)
         result = make_result(val, top)
         top.append((self.rule, result, args, settings))
@@ -241,16 +252,32 @@ class Operation:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
-        parts = self.reverse_rule(g, result._val, *values, **settings)
-        if type(parts) is not tuple:
-            parts = (parts,)
-        for x, part in zip(operands, parts, strict=True):
-            if type(x) in VARIABLES:
-                c = part() if callable(part) else part
-                if c is g or getattr(c, "base", None) is not None:
-                    x._add(c)
-                else:
-                    x._take(c)
+        try:
+            for i, (x, part) in enumerate(zip(operands, self.parts(g, result._val, values, settings), strict=True)):
+                if type(x) in VARIABLES:
+                    c = part() if callable(part) else part
+                    if type(c) is not np.ndarray or c.dtype is not FLOAT64:
+                        c = c if type(c) is float and type(x) is Var else self.contribution(i, c)
+                    if c is g or getattr(c, "base", None) is not None:
+                        x._add(c)
+                    else:
+                        x._take(c)
+        except Exception as error:
+            error.add_note(f"in the reverse rule of {self.name}")  # what called the operation has returned long ago
+            raise
+
+    def parts(self, g: Any, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
+        """What the reverse rule returns: contributions, or functions of nothing that compute them, one per operand."""
+        parts = self.reverse_rule(g, r, *values, **settings)
+        parts = parts if type(parts) is tuple else (parts,)
+        if len(parts) != len(values):
+            raise TypeError(f"{self.name}: the reverse rule returns {len(parts)} contributions for {len(values)} operands")
+        return parts
+
+    def contribution(self, i: int, c: Any) -> np.ndarray:
+        """A contribution that is anything but a float64 array as one."""
+        title = f"operand {i + 1}" if self.variadic else self.operands[i]
+        return np.asarray(data(c, f"{self.name}: the contribution to {title}"))
 
     def push(self, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
         """The linear maps of the tangent rule, one per operand."""

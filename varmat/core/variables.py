@@ -474,14 +474,16 @@ class Outputs(tuple[Any, ...]):
     """The results of one entry with several, as the reverse pass sees them."""
 
     __slots__ = ()
+    # What makes a tuple of values, or adjoints, for the reverse rule.
+    kind: Any = tuple
 
     @property
     def _val(self) -> tuple[Any, ...]:
-        return tuple(item._val for item in self)
+        return self.kind(item._val for item in self)  # type: ignore[no-any-return]
 
     @property
     def _adj(self) -> tuple[Any, ...] | None:
-        adjoints = tuple(item._adj for item in self)
+        adjoints = self.kind(item._adj for item in self)
         return adjoints if any(a is not None for a in adjoints) else None
 
     @_adj.setter

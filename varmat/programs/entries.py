@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.arena import LARGE
+from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
 from varmat.core.indexing import ASSIGN, ELEMENT, GATHER, is_basic, last_writers, scatter_add
 from varmat.core.operation import Operation, Saved
@@ -163,7 +164,8 @@ def structured(program: Program, rule: Any, result: Any, args: Any, settings: An
         g = ", ".join("None" if a is None else program.full(a, node.shape) for a, node in zip(adjoints, nodes, strict=True))
         names = [program.new_name("c", operand.shape) for _, operand in wanted]
         places = tuple((i, operand.shape) for i, operand in wanted)
-        reverse = program.bind(partial(_contributions, op, settings, places))
+        kind = type(result).kind if several else None
+        reverse = program.bind(partial(_contributions, op, settings, places, kind))
         program.write(f"{', '.join(names)}, = {reverse}({f'({g},)' if several else g}, {value}, {values}, {saved})")
         for (_, operand), name in zip(wanted, names, strict=True):
             operand.contributions.append(name_of(name))
@@ -202,18 +204,21 @@ def _value(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, An
 
 
 def _number_or_array(x: Any) -> Any:
-    return x if type(x) is np.ndarray and x.ndim else float(x)
+    if type(x) is not np.ndarray or not x.ndim:
+        return float(x)
+    return x if x.dtype is FLOAT64 else x.astype(FLOAT64)
 
 
-def _contributions(op: Operation, settings: Any, places: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
-    """The contributions to the operands at given places, in their shapes."""
-    parts = op.reverse_rule(g, r, *values, **{**settings, **saved})
-    if type(parts) is not tuple:
-        parts = (parts,)
+def _contributions(op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
+    """The contributions to the operands at given places, in their shapes; `kind` makes the tuples of several results."""
+    if kind is not None:
+        g, r = kind(g), kind(r)
+    parts = op.parts(g, r, values, {**settings, **saved})
     found = []
     for i, shape in places:
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:
+            c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)
             found.append(c if c.shape == shape else unbroadcast(c, shape))
         else:
             found.append(c if type(c) is float else float(np.sum(c)))

@@ -1,0 +1,103 @@
+"""Operations that users make: what their rules may return, and what is said of those that return something else."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.core.operation import OPERATIONS
+
+X = np.array([1.0, -2.0, 3.0])
+
+
+@pytest.fixture(autouse=True)
+def _forget_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("f", "pair"):
+        monkeypatch.delitem(OPERATIONS, name, raising=False)
+
+
+def made(value: Any, reverse: Any) -> Any:
+    """An operation of one operand."""
+
+    def f(x: Any) -> Any:
+        return value(x)
+
+    op = vm.operation()(f)
+    op.reverse(reverse)
+    return op
+
+
+def gradients(f: Any) -> list[tuple[float, np.ndarray]]:
+    """Value and gradient, recorded anew and from a recording made elsewhere."""
+    recorded = vm.recorded(f)
+    recorded(X + 0.5)
+    return [vm.value_and_grad(f)(X), recorded(X)]
+
+
+def test_contributions_may_be_numbers() -> None:
+    total = made(np.sum, lambda g, r, x: 1.0 * g)
+    for value, gradient in gradients(lambda x: total(x) + total(x) * total(2.0 * x)):
+        assert value == 10.0
+        np.testing.assert_array_equal(gradient, np.full(3, 9.0))
+    double = made(lambda x: 2.0 * x, lambda g, r, x: 2 * int(g))
+    assert vm.gradient(double, 3.0) == 2.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_contributions_of_other_types_become_float64(dtype: Any) -> None:
+    double = made(lambda x: 2.0 * x, lambda g, r, x: (2 * g).astype(dtype))
+    for _, gradient in gradients(lambda x: np.sum(0.1 * x) + np.sum(double(x))):
+        assert gradient.dtype == np.float64
+        np.testing.assert_array_equal(gradient, np.full(3, 2.1))
+
+
+def test_values_of_other_types_become_float64() -> None:
+    """A recording too assigns into them what is not whole."""
+    step = made(lambda x: x > 0, lambda g, r, x: 0.0 * g)
+
+    def f(x: Any) -> Any:
+        s = step(x)
+        s[0] = 0.5 * x[1]
+        return np.sum(s * x)
+
+    for value, gradient in gradients(f):
+        assert value == 2.0
+        np.testing.assert_array_equal(gradient, [-1.0, 0.5, 1.0])
+
+
+class Pair(NamedTuple):
+    total: Any
+    doubled: Any
+
+
+def test_reverse_rules_get_named_tuples() -> None:
+    @vm.operation()
+    def pair(x: Any) -> Any:
+        return Pair(np.sum(x), 2.0 * x)
+
+    @pair.reverse
+    def pair_reverse(g: Any, r: Any, x: Any) -> Any:
+        assert r.total == np.sum(x)
+        return (0.0 if g.total is None else g.total) + (0.0 if g.doubled is None else 2.0 * g.doubled)
+
+    for f, slope in ((lambda y: y.total, 1.0), (lambda y: np.sum(y.doubled), 2.0), (lambda y: y.total + np.sum(y.doubled), 3.0)):
+        for _, gradient in gradients(lambda x, f=f: f(pair(x))):
+            np.testing.assert_array_equal(gradient, np.full(3, slope))
+
+
+@pytest.mark.parametrize(
+    ("returned", "refusal"),
+    [
+        (lambda g, r, x: None, "f: the contribution to x has dtype object"),
+        (lambda g, r, x: (g, g), "f: the reverse rule returns 2 contributions for 1 operands"),
+        (lambda g, r, x: np.ones(5), "could not be broadcast"),
+    ],
+)
+def test_what_is_no_contribution(returned: Any, refusal: str) -> None:
+    double = made(lambda x: 2.0 * x, returned)
+    with pytest.raises((TypeError, ValueError), match=refusal) as caught:
+        vm.gradient(lambda x: np.sum(double(x)), X)
+    assert caught.value.__notes__ == ["in the reverse rule of f"]
