@@ -269,3 +269,31 @@ def test_refusals(call: Any, error: type[Exception], text: str, make: Any) -> No
         with pytest.raises(error, match=text):
             call(x)
         assert len(tape) == 0
+
+
+MADE: dict[str, Any] = {
+    "transposed": lambda x: x.T + x.T,
+    "cumulated": lambda x: np.cumsum(x, axis=0),
+    "gathered": lambda x: x[:, [1, 0, 0]],
+    "joined": lambda x: np.concatenate([x.T, x.T]),
+    "broadcast": lambda x: np.broadcast_to(x, (2, 2, 3)) * 1.0,
+    "squeezed": lambda x: np.squeeze(x[:1, :1]),
+    "strided": lambda x: x[0, ::-1],
+}
+
+
+@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("variable", [False, True])
+@pytest.mark.parametrize("name", MADE)
+def test_value_and_tangent_of_a_dual_are_views_or_copies_together(name: str, variable: bool, k: int | None) -> None:
+    def f(x: Any) -> Any:
+        y = MADE[name](x)
+        flat = np.ravel(y)
+        flat *= 2.0  # of the value and of the tangent, or of copies of both
+        return np.sum(y * y) if np.ndim(y) else y * y
+
+    tangent = MATRIX - 1.0 if k is None else np.stack([MATRIX - 1.0, MATRIX**2])
+    expected = [np.sum(vm.gradient(f, MATRIX) * t) for t in (tangent if k else [tangent])]
+    with vm.nested():
+        found = f(vm.Dual(vm.var(MATRIX) if variable else MATRIX.T.copy().T, tangent))
+        np.testing.assert_allclose(vm.value(found.tan), expected if k else expected[0], rtol=1e-14)

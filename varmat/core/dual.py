@@ -66,14 +66,16 @@ class Dual(Container, ArrayMethods):
 
     def map(self, function: Any) -> Dual:
         """Apply a linear function (a view, a gather) to the value and to each tangent."""
-        return _dual(function(self.val), _each(function, self.tan, self.directions))
+        return paired(function(self.val), _each(function, self.tan, self.directions))
 
     def __getitem__(self, index: Any) -> Any:
-        if self.directions is None or not is_basic(index):
+        if not is_basic(index):
+            return self.map(lambda x: in_order(x[index]))
+        if self.directions is None:
             return self.map(lambda x: x[index])
         # As a view, so that an assignment to the part is one to the whole.
         val, tan = self.val[index], self.tan[(slice(None), *(index if type(index) is tuple else (index,)))]
-        return _dual(val, tan if np.ndim(val) else np.copy(tan))
+        return paired(val, tan if np.ndim(val) else np.copy(tan))
 
     def __setitem__(self, index: Any, source: Any) -> None:
         k = self.directions
@@ -95,11 +97,22 @@ class Dual(Container, ArrayMethods):
 
 def _operand(x: Any, name: str) -> Any:
     x = x if isinstance(x, ArrayMethods) else data(x, name)
-    return np.array(x) if isinstance(x, np.ndarray) else x
+    return np.array(x, order="C") if isinstance(x, np.ndarray) else x
 
 
-def _dual(val: Any, tan: Any) -> Dual:
-    """A dual of results: nobody else holds them, so they are not copied, only brought to one shape."""
+def in_order(x: Any) -> Any:
+    """An array of any kind in row-major order, copied if need be; a number as it is."""
+    plain = dispatch.plain(x)
+    return np.copy(x, order="C") if type(plain) is np.ndarray and not plain.flags.c_contiguous else x
+
+
+def result_dual(val: Any, tan: Any) -> Dual:
+    """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a view of both or of neither."""
+    return paired(in_order(val), in_order(tan))
+
+
+def paired(val: Any, tan: Any) -> Dual:
+    """A dual of parts that fit, which are not copied."""
     dual: Dual = object.__new__(Dual)
     dual.val = _scalar(val)
     dual.tan = _scalar(tan)
@@ -154,4 +167,4 @@ def _fitted(result: Any, tangent: Any, k: int | None, operands: list[Dual]) -> D
     plain = dispatch.plain(tangent)
     if type(plain) is np.ndarray and any(np.may_share_memory(plain, dispatch.plain(x.tan)) for x in operands):
         tangent = np.copy(tangent)
-    return _dual(result, tangent)
+    return result_dual(result, tangent)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.dual import Dual, _dual
+from varmat.core.dual import Dual, result_dual
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
@@ -118,7 +118,7 @@ def _join_duals(op: Any, arrays: Any, axis: int, new: int) -> Dual:
     front = () if k is None else (k,)
     values = [x.val if type(x) is Dual else x for x in arrays]
     tangents = [x.tan if type(x) is Dual else np.zeros((*front, *np.shape(x))) for x in arrays]
-    return _dual(_join(op, values, axis, new), _join(op, tangents, axis + len(front), new))
+    return result_dual(_join(op, values, axis, new), _join(op, tangents, axis + len(front), new))
 
 
 def _check_settings(function: str, out: Any, dtype: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from varmat.core import dispatch
-from varmat.core.dual import Dual, _dual
+from varmat.core.dual import Dual, paired
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import operation
@@ -76,7 +76,7 @@ def view(x: Any, how: Function) -> Any:
         shape = np.shape(how(np.float64(x._val)))
         return reshaped(x, shape=shape) if shape else x
     if kind is Dual:
-        return _dual(view(x.val, how), view(x.tan, how if x.directions is None else _each_direction(how)))
+        return paired(view(x.val, how), view(x.tan, how if x.directions is None else _each_direction(how)))
     if isinstance(x, MatVar):
         result = how(x.view(np.ndarray))
         return result.view(MatVar) if result.ndim else result.item()
@@ -97,7 +97,7 @@ def _each_direction(how: Function) -> Function:
         shape = (len(t), *first.shape)
         if first.ndim and _is_view(first, t):
             return as_strided(first, shape, (t.strides[0], *first.strides))
-        return t.reshape(shape)
+        return np.array(t, order="C").reshape(shape)  # a copy, as the value is
 
     return stacked
 
