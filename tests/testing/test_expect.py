@@ -527,3 +527,13 @@ def test_expect_value_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpmath", None)
     with pytest.raises(ImportError, match=r"pip install varmat\[test\]"):
         expect_value(np.exp, "exp(x)", [1.0])
+
+
+@pytest.mark.parametrize("expect", [expect_ad, expect_ad_matvar])
+def test_mistakes_in_the_function_are_no_refusals(expect):
+    with pytest.raises(AttributeError, match="sinn"):
+        expect(lambda x: np.sinn(x), np.ones(2))
+    with pytest.raises(NameError, match="undefined"):
+        expect(lambda x: undefined(x), np.ones(2))  # noqa: F821
+    with pytest.raises(TypeError, match="not callable"):
+        expect(3.0, np.ones(2))

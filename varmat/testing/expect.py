@@ -55,6 +55,8 @@ def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Repor
     ------
     AssertionError
         If two routes disagree. It says which two, for which mixture of arguments, where, and by how much.
+    AttributeError, NameError
+        If plain NumPy raises them: that is a mistake in `f`, not a refusal.
 
     Examples
     --------
