@@ -311,3 +311,12 @@ def test_a_long_tape():
     y.grad()
     expected = 1.000001 ** (n // 2) + ((1.000001 ** (n // 2)) - 1) / 0.000001
     assert x.adj == pytest.approx(expected, rel=1e-9)
+
+
+def test_grad_of_one_variable_is_its_adjoint():
+    with vm.nested():
+        x, c = vm.var([1.0, 2.0]), vm.var(3.0)
+        y = np.sum(x * x) * c
+        np.testing.assert_array_equal(y.grad(x), [6.0, 12.0])
+        np.testing.assert_array_equal(y.grad(x[1:]), [12.0])
+        assert y.grad(c) == 5.0

@@ -75,12 +75,12 @@ class Variable(ArrayMethods):
 
         Parameters
         ----------
-        variables : sequence of variables, optional
-            Return copies of their adjoints, in the same order.
+        variables : variable or sequence of variables, optional
+            Return copies of their adjoints, in the same order, or that of the only one.
 
         Returns
         -------
-        None or list of float and ndarray
+        None, list of float and ndarray, or one of these
         """
         if self.shape:
             raise ShapeError(
@@ -88,7 +88,11 @@ class Variable(ArrayMethods):
                 "sum it, or use varmat.jacobian or varmat.vjp"
             )
         backward(self, 1.0)
-        return None if variables is None else [np.copy(x.adj) if x.shape else x.adj for x in variables]
+        if variables is None:
+            return None
+        only = isinstance(variables, Variable)  # taken apart, it would be elements that nothing depends on
+        adjoints = [np.copy(x.adj) if x.shape else x.adj for x in ((variables,) if only else variables)]
+        return adjoints[0] if only else adjoints
 
 
 def backward(result: Any, adjoint: Any) -> None:
