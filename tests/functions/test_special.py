@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,22 @@ STAN = {
 }
 CASES = json.loads((Path(__file__).parents[1] / "data" / "elementwise.json").read_text())["cases"]
 SCIPY = sorted(name for name, row in ROWS.items() if getattr(scipy.special, str(row._special), None) is row.ufunc)
+
+
+def test_beta_functions_of_large_numbers() -> None:
+    # SciPy's differences of log gamma functions lose up to nine digits from 100 to 1e8.
+    for exponent in (0.5, 1.9, 2.5, 4.2, 5.7, 6.3, 9.0):
+        for x, y in ((10.0**exponent, 0.3), (7.5, 10.0**exponent), (10.0**exponent, 0.7 * 10.0**exponent)):
+            for name in ("betaln", "beta"):
+                if vm.beta(x, y) > 1e-290 or name == "betaln":
+                    expect_value(ROWS[name], ROWS[name].reference or "", [(x, y), (y, x)])
+        x = math.floor(10.0**exponent) + 3.0
+        expect_value(vm.lchoose, vm.lchoose.reference, [(x, 3.0), (x, x - 2.5)])
+        expect_value(vm.binom, vm.binom.reference, [(x, 3.0), (x, 2.5), (x, x - 3.0)])
+    for function in (scipy.special.betaln, scipy.special.beta, scipy.special.binom):
+        row = ROWS[function.__name__]
+        x = np.array([2e5, 5.5])
+        np.testing.assert_array_equal(function(vm.var(x), 2.5).val, row(x, 2.5))
 
 
 @pytest.mark.parametrize("name", SCIPY)
