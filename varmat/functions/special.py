@@ -336,17 +336,18 @@ inv_boxcox = row("inv_boxcox", ("g * r / (1.0 + x * y)", "-0.5 * g * r * square(
     "Inverse of `boxcox` in its first argument", None, "(1 + x * y)**(1 / y) if y else exp(x)",
     ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5)), 0.435275, domain="1 + x y > 0")
 inv_boxcox1p = row("inv_boxcox1p",
-    ("g * (r + 1.0) / (1.0 + x * y)", "-0.5 * g * (r + 1.0) * square(x) * hyp2f1(2.0, 2.0, 3.0, -x * y)"),
+    ("g * inv_boxcox(x, y) / (1.0 + x * y)", "-0.5 * g * inv_boxcox(x, y) * square(x) * hyp2f1(2.0, 2.0, 3.0, -x * y)"),
     "Inverse of `boxcox1p` in its first argument", None, "(1 + x * y)**(1 / y) - 1 if y else expm1(x)",
-    ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5)), 0.435275, domain="1 + x y > 0")
+    ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5), (-40.0, 1e-3)), 0.435275, domain="1 + x y > 0")
 huber = row("huber", ("g * maximum(absolute(y) - x, 0.0)", "g * minimum(maximum(y, -x), x)"),
     "Huber's loss: ``y**2 / 2`` up to ``abs(y) = x``, linear from there", None,
     "y * y / 2 if abs(y) <= x else x * (abs(y) - x / 2)", ((1.2, 2.5), (1.2, 0.5), (0.7, -3.0)), 1.3, domain="x > 0")
 pseudo_huber = row("pseudo_huber",
-    ("g * x * square(square(divide(y, x))) / (hypot(1.0, divide(y, x)) * square(1.0 + hypot(1.0, divide(y, x))))",
+    ("g * absolute(y) * (absolute(divide(y, x)) / hypot(1.0, divide(y, x))) "
+     "* square(divide(y, x) / (1.0 + hypot(1.0, divide(y, x))))",
      "g * y / hypot(1.0, divide(y, x))"),
     "Smooth version of Huber's loss, ``x**2 (sqrt(1 + (y / x)**2) - 1)``", None, "x * x * (sqrt(1 + (y / x)**2) - 1)",
-    ((1.2, 2.5), (1.2, 0.5), (0.7, -1e3), (3.0, 1e-3)), 0.892362, domain="x > 0")
+    ((1.2, 2.5), (1.2, 0.5), (0.7, -1e3), (3.0, 1e-3), (1e-80, 2.0)), 0.892362, domain="x > 0")
 fma = row("fma", ("g * y", "g * x", "g"), "``x * y + z``", lambda x, y, z: x * y + z,
     "x * y + z", ((1.2, 2.3, 0.4), (-3.0, 1e5, 7.0)), 2.3, ufunc=formula(lambda x, y, z: x * y + z))
 fdim = row("fdim", ("where(x > y, g, 0.0)", "where(x > y, -g, 0.0)"), "Positive difference ``max(x - y, 0)``", None,
