@@ -32,7 +32,7 @@ LIMITS = {"hyp1f1": 1e5}
 
 DIGITS = 50
 # More where a value is so close to a constant in the tail that 50 digits do not show the derivative; fewer where mpmath is slow.
-DIGITS_OF = {"erf": 250, "tanh": 150, "log_ndtr": 150, "arctan": 250, "owens_t": 25, "y1": 30}
+DIGITS_OF = {"erf": 250, "tanh": 150, "log_ndtr": 150, "arctan": 250, "owens_t": 25, "pseudo_huber": 250, "y1": 30}
 # Largest relative error of values and first derivatives, and of second derivatives.
 FIRST, SECOND = 1e-12, 1e-11
 
@@ -258,6 +258,10 @@ CONVENTIONS: list[tuple[Any, tuple[float, ...], tuple[float, ...]]] = [
     (vm.i0e, (0.0,), (0.0,)),
     (vm.log1m_exp, (0.0,), (-INF,)),
     (vm.log_diff_exp, (1.0, 1.0), (INF, -INF)),
+    (vm.boxcox, (0.0, 2.0), (0.0, 0.25)),
+    (vm.boxcox, (0.0, 0.5), (INF, 4.0)),
+    (vm.boxcox1p, (-1.0, 2.0), (0.0, 0.25)),
+    (vm.huber, (2.0, -2.0), (0.0, -2.0)),
     (vm.expit, (-INF,), (0.0,)),
     (vm.log1p_exp, (INF,), (1.0,)),
 ]
@@ -331,6 +335,11 @@ def test_derivative_of_a_power_comes_from_the_power_where_that_is_safe(y: float,
             np.testing.assert_allclose((vm.Dual(x, np.ones(count)) ** y).tan, expected, rtol=1e-13)
     second = vm.hessp(lambda x: np.sum(x**y))(safe, np.ones(count)) if y != INF else 0.0
     np.testing.assert_allclose(second, y * (y - 1.0) * safe ** (y - 2.0) if y != INF else 0.0, rtol=1e-13)
+
+
+def test_second_derivatives_of_huber_at_the_corner() -> None:
+    for y in (2.0, -2.0):
+        np.testing.assert_array_equal(hessian(vm.huber, 2.0, y), [[0.0, 0.0], [0.0, 1.0]])
 
 
 def test_second_derivatives_of_power_where_the_exponent_is_zero() -> None:

@@ -325,11 +325,13 @@ inv_square = row("inv_square", "-2.0 * g * r / x", "``1 / x**2``", lambda x: 1.0
     "1 / x**2", (-0.5, 1e-100, 1e8), 16.0, domain="x is not 0", ufunc=formula(lambda x: 1.0 / np.square(x)))
 powm1 = row("powm1", ("g * (y * power(x, y - 1))", "g * power(x, y) * log(x)"), "``x**y - 1`` without cancellation", None,
     "x**y - 1", ((1.2, 2.5), (3.0, 1e-10), (0.5, -3.0)), 3.28634, domain="x > 0")
-boxcox = row("boxcox", ("g * power(x, y - 1)", "0.5 * g * square(log(x)) * hyp1f1(2.0, 3.0, minimum(y * log(x), 1000.0))"),
+# At the lower end the transform is -1 / y; the logarithm there is never used.
+_IN_EXPONENT = "g * where({0}, square(r), 0.5 * square({1}) * hyp1f1(2.0, 3.0, minimum(y * {1}, 1000.0)))".format
+boxcox = row("boxcox", ("g * power(x, y - 1)", _IN_EXPONENT("x == 0", "log(where(x == 0, 1.0, x))")),
     "Box-Cox transform ``(x**y - 1) / y``", None, "(x**y - 1) / y if y else log(x)",
     ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5)), 1.31453, domain="x > 0")
 boxcox1p = row("boxcox1p",
-    ("g * power(1.0 + x, y - 1)", "0.5 * g * square(log1p(x)) * hyp1f1(2.0, 3.0, minimum(y * log1p(x), 1000.0))"),
+    ("g * power(1.0 + x, y - 1)", _IN_EXPONENT("x == -1", "log1p(where(x == -1, 0.0, x))")),
     "Box-Cox transform of 1 + x", None, "((1 + x)**y - 1) / y if y else log1p(x)",
     ((1.2, 2.5), (3.0, 1e-8), (-0.5, -1.5), (1e-10, 0.5)), 3.26313, domain="x > -1")
 inv_boxcox = row("inv_boxcox", ("g * r / (1.0 + x * y)", "-0.5 * g * r * square(x) * hyp2f1(2.0, 2.0, 3.0, -x * y)"),
@@ -339,15 +341,13 @@ inv_boxcox1p = row("inv_boxcox1p",
     ("g * inv_boxcox(x, y) / (1.0 + x * y)", "-0.5 * g * inv_boxcox(x, y) * square(x) * hyp2f1(2.0, 2.0, 3.0, -x * y)"),
     "Inverse of `boxcox1p` in its first argument", None, "(1 + x * y)**(1 / y) - 1 if y else expm1(x)",
     ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5), (-40.0, 1e-3)), 0.435275, domain="1 + x y > 0")
-huber = row("huber", ("g * maximum(absolute(y) - x, 0.0)", "g * minimum(maximum(y, -x), x)"),
+huber = row("huber", ("g * maximum(0.0, absolute(y) - x)", "g * minimum(maximum(y, -x), x)"),
     "Huber's loss: ``y**2 / 2`` up to ``abs(y) = x``, linear from there", None,
     "y * y / 2 if abs(y) <= x else x * (abs(y) - x / 2)", ((1.2, 2.5), (1.2, 0.5), (0.7, -3.0)), 1.3, domain="x > 0")
 pseudo_huber = row("pseudo_huber",
-    ("g * absolute(y) * (absolute(divide(y, x)) / hypot(1.0, divide(y, x))) "
-     "* square(divide(y, x) / (1.0 + hypot(1.0, divide(y, x))))",
-     "g * y / hypot(1.0, divide(y, x))"),
+    ("g * absolute(y) * (absolute(y) / hypot(x, y)) * square(y / (hypot(x, y) + x))", "g * x * (y / hypot(x, y))"),
     "Smooth version of Huber's loss, ``x**2 (sqrt(1 + (y / x)**2) - 1)``", None, "x * x * (sqrt(1 + (y / x)**2) - 1)",
-    ((1.2, 2.5), (1.2, 0.5), (0.7, -1e3), (3.0, 1e-3), (1e-80, 2.0)), 0.892362, domain="x > 0")
+    ((1.2, 2.5), (1.2, 0.5), (0.7, -1e3), (3.0, 1e-3), (1e-10, 5.0), (1e-80, 2.0)), 0.892362, domain="x > 0")
 fma = row("fma", ("g * y", "g * x", "g"), "``x * y + z``", lambda x, y, z: x * y + z,
     "x * y + z", ((1.2, 2.3, 0.4), (-3.0, 1e5, 7.0)), 2.3, ufunc=formula(lambda x, y, z: x * y + z))
 fdim = row("fdim", ("where(x > y, g, 0.0)", "where(x > y, -g, 0.0)"), "Positive difference ``max(x - y, 0)``", None,
