@@ -59,6 +59,23 @@ CASES = json.loads((Path(__file__).parents[1] / "data" / "elementwise.json").rea
 SCIPY = sorted(name for name, row in ROWS.items() if getattr(scipy.special, str(row._special), None) is row.ufunc)
 
 
+def test_differences_of_zeta_functions_at_the_ends_of_the_range() -> None:
+    # The product of the two arguments underflows or overflows; one does not change 1e16; at -1e8 SciPy would sum 1e8 terms.
+    for y, z, expected in ((1e-300, 1e-17, 1e300), (1.0, 1.7e308, 710.30405255812976), (1e16, 4.0 - 1e16, -35.5852438194729)):
+        for args in ((vm.var(y), z), (vm.var([y]), z)):
+            np.testing.assert_allclose(vm.value(vm.zeta_difference(1.0, *args)), expected, rtol=1e-14)
+    y = np.array([-1e8 + 0.5, 5.0])
+    np.testing.assert_allclose(vm.zeta_difference(1.0, y, 0.01)[1], 0.002210793636214133, rtol=1e-14)
+    assert vm.log_rising_factorial(vm.var(1e16), 4.0 - 1e16).val < 0.0
+
+
+@pytest.mark.parametrize("name", ["log_expit", "log1p_exp", "log1m_inv_logit", "sign"])
+def test_zeros_of_scalars_have_the_sign_of_those_of_arrays(name: str) -> None:
+    for x in (-1e4, 1e4, 0.0, -0.0):
+        scalar, array = ROWS[name](vm.var(x)).val, ROWS[name](vm.var([x])).val[0]
+        assert math.copysign(1.0, scalar) == math.copysign(1.0, array)
+
+
 def test_beta_functions_of_large_numbers() -> None:
     # SciPy's differences of log gamma functions lose up to nine digits from 100 to 1e8.
     for exponent in (0.5, 1.9, 2.5, 4.2, 5.7, 6.3, 9.0):

@@ -163,7 +163,7 @@ def _logaddexp(x: float, y: float) -> float:
 
 
 def _sign(x: float) -> float:
-    return 1.0 if x > 0 else -1.0 if x < 0 else 0.0 * x
+    return 1.0 if x > 0 else -1.0 if x < 0 else abs(0.0 * x)
 
 
 @formula

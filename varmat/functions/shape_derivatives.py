@@ -32,6 +32,8 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 # Where these series have all digits.
 _ASYMPTOTIC = 12.0
+# Up to here a number grows when one is added.
+_COUNTED = 1e15
 # From where on to where on the beta function is computed by them. Below, gamma functions do; above, they overflow.
 _FAR, _HUGE = 100.0, 1e100
 _FAR_TERMS = _STIRLING[:4]
@@ -53,11 +55,13 @@ def zeta_difference(special: Any, x: Any, y: Any, z: Any) -> Any:
     """``zeta(x, y) - zeta(x, y + z)``, for x = 1 ``psi(y + z) - psi(y)``, without cancellation."""
     result = _zeta_difference_direct(special, x, y, z)
     far = np.minimum(y, y + z) >= 15.0
-    close = (np.abs(z) < 0.02 * y) & ~far
+    close = (np.abs(z) < 0.02 * y) & ~far & (z != 0)
     if np.any(far):
         result = np.where(far, _zeta_difference_far(x, np.where(far, y, 15.0), np.where(far, z, 1.0)), result)
     if np.any(close):
-        near = np.where(close, _zeta_difference_close(special, x, y + 0.5 * z, 0.5 * z), result)
+        # Elsewhere SciPy may sum for seconds: at -1e8 it begins with 1e8 terms.
+        half = 0.5 * np.where(close, z, 0.0)
+        near = np.where(close, _zeta_difference_close(special, x, np.where(close, y, 1.0) + half, half), result)
         # Where the pole at zero is all that counts, the zeta functions of the series overflow.
         result = np.where(close & (y < 1e-20), -np.power(y, -x) * np.expm1(-x * np.log1p(z / y)), near)
     return result
@@ -97,11 +101,11 @@ def _zeta_difference_close(special: Any, x: Any, middle: Any, half: Any) -> Any:
 
 def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
     """`zeta_difference` of Python floats, quickly where x = 1; anything else is left to the arrays."""
-    if not (x == 1.0 and 0.0 < y < inf and 0.0 < y + z < inf):
+    if not (x == 1.0 and 0.0 < y < inf and 0.0 < y + z < inf) or y + z < _ASYMPTOTIC < _COUNTED < y:
         raise ArithmeticError
     total = 0.0
     while min(y, y + z) < _ASYMPTOTIC:
-        total += z / (y * (y + z))
+        total += z / (y + z) / y  # the product of the two may overflow or underflow
         y += 1.0
     u, v, powers, tail, rest = (y + z) ** -2, y**-2, 0.0, 0.0, 1.0
     for c in _DIGAMMA:  # u**k - v**k is u - v times the sum of all products of k - 1 of them
@@ -125,7 +129,7 @@ def log_rising(special: Any, x: Any, y: Any) -> Any:
 
 def log_rising_of_numbers(x: float, y: float) -> float:
     """`log_rising` of Python floats; anything unusual is left to the arrays."""
-    if not (0.0 < x < inf and 0.0 < x + y < inf):
+    if not (0.0 < x < inf and 0.0 < x + y < inf) or x + y < _ASYMPTOTIC < _COUNTED < x:
         raise ArithmeticError
     total = 0.0
     while min(x, x + y) < _ASYMPTOTIC:

@@ -63,8 +63,8 @@ def _logistic(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
 
 
-def _log_logistic(x: float) -> float:
-    return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
+def _softplus(x: float) -> float:
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 # Gamma functions.
@@ -264,12 +264,12 @@ expit = row("expit", "g * r * expit(-x)", "Logistic function ``1 / (1 + exp(-x))
 inv_logit = expit
 logit = row("logit", "g / (x * (1.0 - x))", "Log odds ``log(x / (1 - x))``", None,
     "log(x / (1 - x))", (0.25, 1e-100, 0.999999), 5.33333, domain="0 < x < 1")
-log_expit = row("log_expit", "g * expit(-x)", "Logarithm of the logistic function", _log_logistic,
+log_expit = row("log_expit", "g * expit(-x)", "Logarithm of the logistic function", lambda x: -_softplus(-x),
     "-log1p(exp(-x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.377541)
 log_inv_logit = log_expit
-log1p_exp = row("log1p_exp", "g * expit(x)", "``log(1 + exp(x))`` without overflow (softplus)", lambda x: -_log_logistic(-x),
+log1p_exp = row("log1p_exp", "g * expit(x)", "``log(1 + exp(x))`` without overflow (softplus)", _softplus,
     "log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.622459, ufunc=formula(lambda x: np.logaddexp(0.0, x)))
-log1m_inv_logit = row("log1m_inv_logit", "-g * expit(x)", "``log(1 - inv_logit(x))``", lambda x: _log_logistic(-x),
+log1m_inv_logit = row("log1m_inv_logit", "-g * expit(x)", "``log(1 - inv_logit(x))``", lambda x: -_softplus(x),
     "-log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), -0.622459, ufunc=formula(lambda x: -np.logaddexp(0.0, x)))
 log1m = row("log1m", "-g / (1.0 - x)", "``log(1 - x)``, exact near 0", lambda x: math.log1p(-x),
     "log1p(-x)", (0.5, -1e100, 1e-10, 0.999), -2.0, domain="x < 1", ufunc=formula(lambda x: np.log1p(-x)))
