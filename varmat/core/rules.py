@@ -18,6 +18,8 @@ from varmat.core.tape import Rule
 from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
 
 OPERANDS = ("x", "y", "z", "w")
+# The contribution to an operand of which the result is piecewise constant, also where `g` is infinite or nan.
+ZERO = "where(True, 0.0, g)"
 # Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in the L2 cache, were not faster.
 BLOCK = 1 << 18
 IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}

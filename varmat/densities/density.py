@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from varmat.core.errors import Domain, ShapeError
-from varmat.core.operation import is_differentiable, operation
+from varmat.core.operation import Operation, is_differentiable, operation
 from varmat.functions.checks import check_values
 
 # In Stan's words; on floats and arrays alike.
@@ -46,6 +46,11 @@ Arguments = dict[str, tuple[str, Domain]]
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
     """The parameters of a function that takes these arguments."""
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
+
+
+def ieee(values: Iterable[Any]) -> list[Any]:
+    """Floats as NumPy's: where Python's raise, these are infinite."""
+    return [np.float64(v) if type(v) is float else v for v in values]
 
 
 class Density:
@@ -87,6 +92,16 @@ class Density:
     def refuse_variable(self, name: str) -> NoReturn:
         """Raise for a discrete argument that is a variable."""
         raise TypeError(f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is discrete!")
+
+    def made_of(self, function: Any, domains: Arguments | None = None, **settings: Any) -> Operation:
+        """The operation behind the density, of a function of the arguments and of settings with these defaults."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        others = [inspect.Parameter(name, kind, default=default) for name, default in settings.items()]
+        function.__signature__ = inspect.Signature([*self.parameters, *others])
+        made = operation(domains=domains)(function)
+        # In messages: what is kept is no affair of the caller.
+        made.__signature__ = inspect.Signature(self.parameters)
+        return made
 
     def shape_of(self, args: Any) -> tuple[int, ...]:
         """The shape to which arguments broadcast, after the checks of their domains."""
@@ -155,10 +170,7 @@ class StructuredDensity(Density):
             return 0.0 if keep is not None and not keep else result
 
         update_wrapper(value, function)
-        keep = inspect.Parameter("keep", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
-        value.__signature__ = inspect.Signature([*self.parameters, keep])  # type: ignore[attr-defined]
-        self.operation = operation(domains=arguments)(value)
-        self.operation.__signature__ = inspect.Signature(self.parameters)  # in messages: what is kept is no affair of the caller
+        self.operation = self.made_of(value, arguments, keep=None)
 
     def reverse(self, rule: Any) -> Any:
         """Decorator: the reverse rule."""

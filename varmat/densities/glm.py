@@ -8,7 +8,6 @@ second product out.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
@@ -18,7 +17,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError, finite, positive_finite
-from varmat.core.operation import Saved, operation
+from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan
@@ -117,16 +116,10 @@ class Glm(Density):
             return self._value(values, keep, workspace)
 
         update_wrapper(value, family)
-        settings = [
-            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-            for name, default in (("keep", None), ("workspace", np.empty))
-        ]
-        value.__signature__ = inspect.Signature([*self.parameters, *settings])  # type: ignore[attr-defined]
         # What makes the value infinite or nan if it is outside its domain is checked only if the value is that.
         early = {name: arguments[name] for name in self.names[4:]}
         self.early = tuple(early.values())
-        self.operation = operation(domains=early)(value)
-        self.operation.__signature__ = inspect.Signature(self.parameters)
+        self.operation = self.made_of(value, early, keep=None, workspace=np.empty)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
         self.operation.rule = Rule(self.name, self._chain, self.operation)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from varmat.core.operation import Saved, operation
-from varmat.densities.density import Density
+from varmat.core.operation import Saved
+from varmat.densities.density import Density, ieee
 from varmat.programs.expressions import arguments_in
 
 
@@ -25,15 +24,12 @@ class Pointwise(Density):
         # Compiled for the terms that are kept, and for the abbreviations that these have computed already.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
-        keep = inspect.Parameter("keep", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
         def function(*values: Any, keep: Any = None) -> Any:
             return self._evaluate(values, keep)
 
         function.__name__ = self.name
-        function.__signature__ = inspect.Signature([*self.parameters, keep])  # type: ignore[attr-defined]
-        self.operation = operation()(function)
-        self.operation.__signature__ = inspect.Signature(self.parameters)
+        self.operation = self.made_of(function, keep=None)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
 
@@ -43,8 +39,7 @@ class Pointwise(Density):
     def _terms_of(self, keep: frozenset[str] | None) -> tuple[Any, tuple[str, ...]]:
         """A function to the value and to the abbreviations in it, and their names."""
         row = self.summed
-        terms = row.terms if keep is None else [t for t in row.dropping if keep & arguments_in(t, row.let)]
-        text = " + ".join(f"({term})" for term in terms) or "0.0"
+        text = " + ".join(f"({term})" for term in row.kept(keep)) or "0.0"
         names = tuple(sorted(arguments_in(text, row.let) & row.let.keys()))
         return row.elementwise([text, *names]), names
 
@@ -60,7 +55,7 @@ class Pointwise(Density):
     def _evaluate(self, values: Any, keep: frozenset[str] | None) -> Any:
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
-        exact = _ieee(values)
+        exact = ieee(values)
         function, _ = self._terms(keep)
         try:
             shape = np.broadcast(*exact).shape
@@ -84,7 +79,7 @@ class Pointwise(Density):
         return Saved(value, outside=outside, abbreviations=abbreviations)
 
     def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any) -> Any:
-        exact = [*_ieee(values), *abbreviations]
+        exact = [*ieee(values), *abbreviations]
         partials = self._partials(self._terms(keep)[1])
 
         def contribution(name: str) -> Any:
@@ -100,11 +95,6 @@ class Pointwise(Density):
             return rate if outside is None else np.where(outside, 0.0, rate)
 
         return tuple(partial(push, name) for name in self.arguments)
-
-
-def _ieee(values: Any) -> list[Any]:
-    """Where Python's floats raise, there are infinite values."""
-    return [np.float64(v) if type(v) is float else v for v in values]
 
 
 _DOC = """``{name}`` at each element to which the arguments broadcast, instead of the sum.

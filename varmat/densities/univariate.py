@@ -34,7 +34,7 @@ from varmat.core.errors import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
-from varmat.densities.density import Arguments, Density, not_nan, positional
+from varmat.densities.density import Arguments, Density, ieee, not_nan, positional
 from varmat.densities.pointwise import Pointwise
 from varmat.programs.expressions import Code, Writer, arguments_in, compiled, tree_of
 from varmat.programs.loops import blocked
@@ -182,7 +182,7 @@ class Univariate(Density, Operation):
                     return function(*values, shape[0])  # type: ignore[no-any-return]
             return _of_arrays(function, values, shape)
         except (ArithmeticError, ValueError):  # where Python's floats raise, IEEE arithmetic answers
-            values = [np.float64(v) if type(v) is float else v for v in values]
+            values = ieee(values)
             return _of_arrays(exact, values, () if shape is None else shape)
 
     def _check_domains(self, values: list[Any]) -> None:
@@ -212,6 +212,10 @@ class Univariate(Density, Operation):
         results = [writer.code(tree_of(e))[0] for e in expressions]
         return compiled([*self.operands, *given], [*writer.statements, f"return {', '.join(results)},"], writer.functions)[0]
 
+    def kept(self, keep: Keep) -> Sequence[str]:
+        """The terms that depend on an argument in `keep`; None keeps all."""
+        return self.terms if keep is None else [t for t in self.dropping if keep & arguments_in(t, self.let)]
+
     @cached_property
     def pointwise(self) -> Pointwise:
         """The density at each element, instead of their sum."""
@@ -229,7 +233,6 @@ class Univariate(Density, Operation):
         active = [name for name, bit in zip(self.operands, bits, strict=True) if bit & IS_VARIABLE]
         for name in self.discrete.intersection(active):
             self.refuse_variable(name)
-        terms = self.terms if keep is None else [t for t in self.dropping if keep & arguments_in(t, self.let)]
         writer = Writer(arrays, self.let)
         if self.support is not None and not self.support_is_shown:
             writer.statements.append(f"if not {writer.all(tree_of(self.support))}: raise Outside")
@@ -240,7 +243,7 @@ class Univariate(Density, Operation):
                 taken = {*self.operands, *(text for text, _ in results.values())}
                 results[name] = self._partial(writer, self.partials[name], taken)
         results |= {name: (f"float({writer.sum(tree_of(self.partials[name]))})", False) for name in active if name not in arrays}
-        value = " + ".join(f"float({writer.sum(tree_of(t))})" for t in terms) or "0.0"
+        value = " + ".join(f"float({writer.sum(tree_of(t))})" for t in self.kept(keep)) or "0.0"
         partials = [results[name] for name in active]
         statements = [*writer.statements, f"return {value}, [{', '.join(text for text, _ in partials)}]"]
         function = compiled([*self.operands, "size"], statements, writer.functions, Outside=OutsideError)

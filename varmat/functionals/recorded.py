@@ -203,8 +203,9 @@ def recorded(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Recor
     Raises
     ------
     TapeError
-        If `f` looks at the value of a variable: with a comparison, ``if``, ``.val``, ``.grad()`` or a function that does so, as
-        `numpy.sort`; and for `reverse_pass_callback` and `MatVar`, which cannot be written as a program.
+        If `f` looks at the value of a variable: with ``if``, ``.val``, ``.grad()``, a mask as an index, or a function that does so,
+        as `numpy.sort`; comparisons may select, in `numpy.where`. And for `reverse_pass_callback` and `MatVar`, which cannot be
+        written as a program.
     DomainError and others
         What `f` raises.
 

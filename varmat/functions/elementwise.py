@@ -17,12 +17,11 @@ import numpy as np
 from varmat.core.dispatch import SPECIAL, SUPPORTED, implements
 from varmat.core.elementwise import ROWS, Elementwise, elementwise
 from varmat.core.operation import is_differentiable
-from varmat.core.rules import OPERANDS, function_of, in_place
+from varmat.core.rules import OPERANDS, ZERO, function_of, in_place
 
 __all__: list[str] = []
 
 # The derivative of what is piecewise constant, by selection: nothing that is infinite or nan comes through.
-ZERO = "where(True, 0.0, g)"
 LN2 = repr(math.log(2.0))
 LN10 = repr(math.log(10.0))
 DEGREE = repr(math.pi / 180.0)

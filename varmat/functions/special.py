@@ -15,8 +15,9 @@ import numpy as np
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import DomainError
+from varmat.core.rules import ZERO
 from varmat.functions import hypergeometric_derivatives, order_derivatives, shape_derivatives
-from varmat.functions.elementwise import LN10, ZERO, formula, row
+from varmat.functions.elementwise import LN10, formula, row
 
 __all__ = [
     "Phi", "Phi_approx", "bessel_first_kind", "bessel_second_kind", "beta", "beta_density_derivative", "betainc",

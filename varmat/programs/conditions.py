@@ -14,9 +14,8 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.elementwise import Elementwise
+from varmat.core.rules import ZERO
 from varmat.programs.program import RecordingError
-
-ZERO = "where(True, 0.0, g)"
 
 
 def refuse_look(*_: Any) -> NoReturn:
@@ -40,9 +39,9 @@ def _row(name: str, function: Any, partials: tuple[str, ...], scalar: str) -> El
 
 
 # The name of a row -> the operator.
-OPERATORS = {ufunc.__name__: text for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)}
+SYMBOLS = {ufunc.__name__: text for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)}
 _COMPARISONS = {
-    ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {OPERATORS[ufunc.__name__]} y)") for ufunc in dispatch.COMPARISONS
+    ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)") for ufunc in dispatch.COMPARISONS
 }
 _SELECTION = _row("selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z")
 

@@ -16,10 +16,10 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
 from varmat.core.indexing import ASSIGN, ELEMENT, GATHER, is_basic, last_writers, scatter_add
 from varmat.core.operation import Operation, Saved
-from varmat.core.rules import OPERANDS
+from varmat.core.rules import OPERANDS, ZERO
 from varmat.core.variables import ARRAYS, Outputs, View, unbroadcast
 from varmat.programs.blocks import Shape
-from varmat.programs.conditions import OPERATORS, ZERO
+from varmat.programs.conditions import SYMBOLS
 from varmat.programs.program import Gather, Node, Program, copy_for, name_of, substituted, writes
 
 # Values that the interpreter or NumPy's operators compute, as expressions; all others are calls.
@@ -28,7 +28,7 @@ _INFIX = {
     "fma": "x * y + z",
 } | {f"power_{n}": " * ".join(["x"] * n) for n in range(3, 9)}  # fmt: skip
 # As numbers: truth values would be combined in other ways.
-_INFIX |= {name: f"where(x {text} y, 1.0, 0.0)" for name, text in OPERATORS.items()} | {"selection": "where(x, y, z)"}
+_INFIX |= {name: f"where(x {text} y, 1.0, 0.0)" for name, text in SYMBOLS.items()} | {"selection": "where(x, y, z)"}
 
 
 @writes(Elementwise)
