@@ -88,6 +88,44 @@ def test_reverse_rules_get_named_tuples() -> None:
             np.testing.assert_array_equal(gradient, np.full(3, slope))
 
 
+@pytest.mark.parametrize("size", [3, 40_000])
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda c, x, y: (c, c),
+        lambda c, x, y: (lambda: c, lambda: c[:]),
+        lambda c, x, y: (c.reshape(1, -1)[0], c),
+        lambda c, x, y: (x, y),
+        lambda c, x, y: (y, y),
+    ],
+)
+def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> None:
+    """Nor does what it returns become anything that another variable, or the caller, holds."""
+
+    @vm.operation()
+    def pair(x: Any, y: Any) -> Any:
+        return np.sum(x) + np.sum(y)
+
+    @pair.reverse
+    def pair_reverse(g: Any, r: Any, x: Any, y: Any) -> Any:
+        return returned(np.full(size, g), x, y)
+
+    ones = np.ones(size)
+    for f, expected in (
+        (lambda x, y: pair(x, y), (1.0, 1.0)),
+        (lambda x, y: np.sum(y * y) + pair(x, y), (1.0, 3.0)),
+        (lambda x, y: np.sum(3.0 * x) + pair(x, y) + np.sum(y * y), (4.0, 3.0)),
+    ):
+        for function in (vm.value_and_grad(f, (0, 1)), vm.recorded(f, (0, 1))):
+            for _ in range(2):
+                x, y = ones.copy(), ones.copy()
+                found = function(x, y)[1]
+                for slope, gradient, given in zip(expected, found, (x, y), strict=True):
+                    np.testing.assert_array_equal(gradient, slope * ones)
+                    gradient += 1.0
+                    np.testing.assert_array_equal(given, ones)
+
+
 @pytest.mark.parametrize(
     ("returned", "refusal"),
     [

@@ -252,16 +252,22 @@ class Operation:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
+        # Arrays that are not to become, or are already, an adjoint: a rule may return an operand, or one array several times.
+        held, whole = [*values, result._val], getattr(g, "base", None)
         try:
             for i, (x, part) in enumerate(zip(operands, self.parts(g, result._val, values, settings), strict=True)):
                 if type(x) in VARIABLES:
                     c = part() if callable(part) else part
                     if type(c) is not np.ndarray or c.dtype is not FLOAT64:
                         c = c if type(c) is float and type(x) is Var else self.contribution(i, c)
-                    if c is g or getattr(c, "base", None) is not None:
+                    owner = c if getattr(c, "base", None) is None else c.base
+                    if owner is g or owner is whole:
                         x._add(c)
+                    elif type(c) is np.ndarray and any(owner is each for each in held):
+                        x._take(c.copy())
                     else:
-                        x._take(c)
+                        held.append(owner)
+                        x._take(c) if owner is c else x._add(c)
         except Exception as error:
             error.add_note(f"in the reverse rule of {self.name}")  # what called the operation has returned long ago
             raise

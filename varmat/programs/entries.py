@@ -26,9 +26,11 @@ from varmat.programs.program import Gather, Node, Program, copy_for, name_of, su
 _INFIX = {
     "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y", "negative": "-x", "square": "x * x",
     "fma": "x * y + z",
-} | {f"power_{n}": " * ".join(["x"] * n) for n in range(3, 9)}  # fmt: skip
+}  # fmt: skip
 # As numbers: truth values would be combined in other ways.
 _INFIX |= {name: f"where(x {text} y, 1.0, 0.0)" for name, text in SYMBOLS.items()} | {"selection": "where(x, y, z)"}
+# Rows whose value and derivative share all factors but one.
+_POWERS = {f"power_{n}": n for n in range(3, 9)}
 
 
 @writes(Elementwise)
@@ -36,19 +38,25 @@ def _elementwise(program: Program, rule: Any, result: Any, x: Any, y: Any) -> No
     row: Elementwise = rule.op
     operands = [program.operand(each) for each in (x if row.arity > 2 else (x, y)[: row.arity])]
     letters = {letter: tree for letter, (tree, _) in zip(OPERANDS, operands, strict=False)}
-    value = substituted(_INFIX.get(row.name, f"{row.name}({', '.join(letters)})"), letters)
+    text, expressions = _INFIX.get(row.name, f"{row.name}({', '.join(letters)})"), row.partials
+    if row.name in _POWERS:
+        exponent = _POWERS[row.name]
+        below = substituted(" * ".join(["x"] * (exponent - 1)), letters)
+        letters["p"] = name_of(program.assign("v", below, result.shape))
+        text, expressions = "p * x", (f"g * {exponent} * p",)
+    value = substituted(text, letters)
     shape = result.shape
     node = program.define(result, value)
     if shape and all(isinstance(part, (ast.Name, ast.Constant, ast.Mult, ast.BinOp, ast.Load)) for part in ast.walk(value)):
         node.tree = value
 
     def back() -> None:
-        partials = [expression for (_, operand), expression in zip(operands, row.partials, strict=True) if operand is not None]
+        partials = [expression for (_, operand), expression in zip(operands, expressions, strict=True) if operand is not None]
         g = program.adjoint(node, once=uses_of_adjoint(partials) == 1)
         if any(program.shapes_in(tree) - {shape} for tree, _ in operands):
             # Broadcast: now every expression with `g` in it is of the whole shape.
             g = program.whole(g, shape)
-        for (_, operand), expression in zip(operands, row.partials, strict=True):
+        for (_, operand), expression in zip(operands, expressions, strict=True):
             if operand is not None and expression != ZERO:
                 tree = substituted(expression, {**letters, "g": g, "r": name_of(node.name)})
                 _contribute(program, operand, tree, shape)
@@ -188,7 +196,7 @@ class Workspace(threading.local):
         elif self._arrays[self.taken].shape != shape:
             self._arrays[self.taken] = np.empty(shape)
         self.taken += 1
-        return self._arrays[self.taken - 1]
+        return self._arrays[self.taken - 1][...]  # a view, for `alone`: it is not the caller's
 
 
 def _value(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, Any]]:
@@ -211,14 +219,18 @@ def _number_or_array(x: Any) -> Any:
 
 def _contributions(op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
     """The contributions to the operands at given places, in their shapes; `kind` makes the tuples of several results."""
+    held = [*values, *((g, r) if kind is None else (*g, *r))]
     if kind is not None:
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
-    found = []
+    found: list[Any] = []
     for i, shape in places:
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:
             c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)
+            if any(c is each for each in held):
+                c = c.view()  # for `alone`: it is not the caller's yet
+            held.append(c)
             found.append(c if c.shape == shape else unbroadcast(c, shape))
         else:
             found.append(c if type(c) is float else float(np.sum(c)))

@@ -159,19 +159,21 @@ class Program(Writer):
     def __init__(self) -> None:
         super().__init__(set(), {})
         self.namespace: dict[str, Any] = {name: getattr(np, name) for name in IN_PLACE.values()} | {
-            "blocks": blocks, "contiguous": np.ascontiguousarray, "copied": copied, "empty": np.empty, "filled": filled,
-            "inf": math.inf, "repeated": np.broadcast_to, "summed": summed, "total": total, "vdot": np.vdot, "whole": whole,
-            "zeros": np.zeros,
+            "alone": alone, "blocks": blocks, "contiguous": np.ascontiguousarray, "copied": copied, "empty": np.empty,
+            "filled": filled, "inf": math.inf, "repeated": np.broadcast_to, "summed": summed, "total": total, "vdot": np.vdot,
+            "whole": whole, "zeros": np.zeros,
         }  # fmt: skip
         self.steps: list[tuple[tuple[Node, ...], Callable[[], None]]] = []
         self.shapes: dict[str, Shape] = {}
-        # Names of views.
+        # Names of views, and of what elementwise operations compute.
         self.views: set[str] = set()
+        self.computed: set[str] = set()
         self._nodes: dict[int, Node] = {}
         # Id of a variable -> ids of the views of it that have nodes.
         self._views: dict[int, list[int]] = {}
         self._constants: dict[int, str] = {}
         self._numbers: dict[float, str] = {}
+        self._calls: dict[str, str] = {}
         # Ids are those of living objects only.
         self._alive: list[Any] = []
         self._count = 0
@@ -245,6 +247,8 @@ class Program(Writer):
         text = self.code(value)[0]
         node = self.node(variable)
         self.write(f"{node.name} = {text}")
+        if not isinstance(value, ast.Name):
+            self.computed.add(node.name)
         return node
 
     def assigned(self, variable: Any) -> Node:
@@ -287,6 +291,7 @@ class Program(Writer):
         text, below = arrays.pop(0)
         if below or numbers or constant != 1.0:
             number = f"({constant!r}{numbers})" if numbers else self._zero_dimensional(constant)
+            number = f"({numbers[3:]})" if constant == 1.0 and numbers[:3] == " * " else number
             text = f"({number} {'/' if below else '*'} {text})"
         for other, below in arrays:
             text = f"({text} {'/' if below else '*'} {other})"
@@ -391,9 +396,11 @@ class Program(Writer):
 
     def call(self, function: Any, shape: Shape, *texts: str) -> ast.Name:
         """Write the call of a function whose result is of a shape; the name of the result."""
-        name = self.new_name("c", shape)
-        self.write(f"{name} = {self.bind(function)}({', '.join(texts)})")
-        return ast.Name(name, ast.Load())
+        statement = f"{self.bind(function)}({', '.join(texts)})"
+        if statement not in self._calls:
+            self._calls[statement] = self.new_name("c", shape)
+            self.write(f"{self._calls[statement]} = {statement}")
+        return ast.Name(self._calls[statement], ast.Load())
 
     def entry(self, rule: Any, result: Any, x: Any, y: Any) -> None:
         """Write the forward part of an entry, and note what writes its reverse part."""
@@ -412,11 +419,13 @@ class Program(Writer):
             if not leaf.shape:
                 gradients.append(f"float({text})")
                 continue
-            # An array that was made for this adjoint, or for one that it is equal to, belongs to nobody else.
-            own = is_array and text[0] == "a" and text not in given
+            # Adjoints, contributions and what is computed are made here and belong to nobody else.
+            own = is_array and text not in given and (text[0] in "ac" or text in self.computed)
             given.add(text)
-            whole = text if own else f"filled({text}, {leaf.shape})"
-            gradients.append(f"contiguous({whole})" if own and len(leaf.shape) > 1 else whole)
+            if own:
+                gradients.append(text if text[0] == "a" and len(leaf.shape) == 1 else f"alone({text})")
+            else:
+                gradients.append(f"filled({text}, {leaf.shape})")
         self.write(f"return {output.name}, {tuple_of(gradients)}")
 
     def compiled(self, parameters: list[str]) -> tuple[Any, str]:
@@ -456,6 +465,11 @@ def copy_for(hows: Iterable[Any]) -> str:
     A reshape is a view of a contiguous array only: where the copy is left out, it must be sure that the array is one.
     """
     return ".copy()" if all(isinstance(how, (itemgetter, Gather)) for how in hows) else ".copy('C')"
+
+
+def alone(x: np.ndarray) -> np.ndarray:
+    """An array that was made here as a C-contiguous one that does not look into the memory of another."""
+    return x if x.base is None and x.flags.c_contiguous else np.array(x, order="C")
 
 
 def copied(x: Any) -> Any:
