@@ -3,6 +3,7 @@
 from varmat.functions import (
     composites,
     constant,
+    convolutions,
     covariances,
     cumulative,
     determinants,
@@ -31,6 +32,7 @@ from varmat.functions import (
 __all__ = [
     "composites",
     "constant",
+    "convolutions",
     "covariances",
     "cumulative",
     "determinants",

@@ -90,7 +90,7 @@ def right_factor(g: Any, a: Any, b: Any) -> Any:
     return a.T.dot(g)
 
 
-@operation(native=True)
+@operation(native=True, stacked=True)
 def matmul(a: Any, b: Any) -> Any:
     """Matrix product of vectors, matrices, and stacks of matrices.
 
@@ -131,7 +131,31 @@ def matmul_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
 
 @matmul.tangent
 def matmul_tangent(r: Any, a: Any, b: Any) -> Any:
-    return lambda t: np.matmul(t, b), lambda t: np.matmul(a, t)
+    return lambda t: _left_tangent(t, a, b), lambda t: _right_tangent(t, a, b)
+
+
+def _left_tangent(t: Any, a: Any, b: Any) -> Any:
+    """The product of tangents of `a`, maybe with an axis of directions in front, and `b`."""
+    if np.ndim(t) == np.ndim(a) or np.ndim(b) < 3:
+        return np.matmul(t, b)
+    if np.ndim(a) == 1:  # as rows
+        return np.matmul(np.reshape(t, (len(t), *(1,) * (np.ndim(b) - 1), -1)), b)[..., 0, :]
+    return np.matmul(_below_stack(t, a, b), b)
+
+
+def _right_tangent(t: Any, a: Any, b: Any) -> Any:
+    """The product of `a` and tangents of `b`, maybe with an axis of directions in front."""
+    if np.ndim(t) == np.ndim(b):
+        return np.matmul(a, t)
+    if np.ndim(b) == 1:  # one product with the vectors of all directions
+        return np.matmul(t, np.transpose(a)) if np.ndim(a) < 3 else np.moveaxis(np.matmul(a, np.transpose(t)), -1, 0)
+    return np.matmul(a, _below_stack(t, b, a))
+
+
+def _below_stack(t: Any, x: Any, other: Any) -> Any:
+    """Tangents of `x` whose directions stand in front of the axes that a longer stack of the other factor adds."""
+    missing = (1,) * (np.ndim(other) - np.ndim(x))
+    return np.reshape(t, (len(t), *missing, *np.shape(x))) if missing else t
 
 
 def _matmul_chain(result: Any, a: Any, b: Any) -> None:
@@ -616,86 +640,6 @@ def einsum_tangent(r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
         return apply
 
     return tuple(push(k) for k in range(len(arrays)))
-
-
-# --- convolution ---
-
-
-def _window(m: int, n: int, mode: Any) -> slice:
-    """Which part of the full convolution a mode keeps."""
-    short, long = sorted((m, n))
-    match mode:
-        case "full" | 2:
-            return slice(0, m + n - 1)
-        case "same" | 1:
-            return slice((short - 1) // 2, (short - 1) // 2 + long)
-        case "valid" | 0:
-            return slice(short - 1, long)
-    raise TypeError(f"convolve: mode is {mode!r}, but must be 'full', 'same' or 'valid'!")
-
-
-@operation(operands="a v")
-def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    """Discrete convolution of two vectors.
-
-    Parameters
-    ----------
-    a, v : array_like, vectors that are not empty
-    mode : {'full', 'same', 'valid'}
-        Which part to return, as in `numpy.convolve`.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    ShapeError
-        If an operand is empty, or not a vector.
-
-    Notes
-    -----
-    The adjoint of an operand is the correlation of the result's adjoint with the other operand.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.convolve(a, np.array([1.0, 2.0]))[1], np.array([3.0, 4.0]))
-    array([2., 1.])
-    """
-    for name, x in (("a", a), ("v", v)):
-        if np.ndim(x) > 1 or not np.size(x):
-            raise ShapeError(f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!")
-    _window(np.size(a), np.size(v), mode)
-    return np.convolve(a, v, mode)
-
-
-@convolve.reverse
-def convolve_reverse(g: Any, r: Any, a: Any, v: Any, mode: Any) -> Any:
-    full = np.zeros(np.size(a) + np.size(v) - 1)
-    full[_window(np.size(a), np.size(v), mode)] = g
-
-    def correlation(x: Any, shape: tuple[int, ...]) -> Any:
-        return np.convolve(full, np.ravel(x)[::-1], "valid").reshape(shape)
-
-    # The longer operand slides in NumPy's 'valid', so `full`, which is never shorter, is it.
-    return lambda: correlation(v, np.shape(a)), lambda: correlation(a, np.shape(v))
-
-
-@convolve.tangent
-def convolve_tangent(r: Any, a: Any, v: Any, mode: Any) -> Any:
-    return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
-
-
-dispatch.SUPPORTED[np.convolve] = convolve
-
-
-@dispatch.implements(np.correlate)
-def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    a, v = np.ravel(as_operand(a, "correlate: a")), np.ravel(as_operand(v, "correlate: v"))
-    if np.size(a) < np.size(v):  # NumPy's order, which decides what 'same' means
-        return convolve(v, a[::-1], mode)[::-1]
-    return convolve(a, v[::-1], mode)
 
 
 # --- Stan's names ---
