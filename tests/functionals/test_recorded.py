@@ -322,6 +322,17 @@ def test_checks_of_composites_are_part_of_the_program():
         g(np.array([2.0, 0.5, 0.6, 1.0]))
 
 
+def test_what_nobody_uses_may_refuse_the_point():
+    def guarded(x):
+        np.linalg.cholesky(np.reshape(x, (2, 2)))
+        return np.sum(x)
+
+    g = vm.recorded(guarded)
+    assert g(np.array([1.0, 0.0, 0.0, 1.0]))[0] == 2.0
+    with pytest.raises(vm.DomainError, match="cholesky: a has the eigenvalue -1"):
+        g(np.array([1.0, 2.0, 2.0, 1.0]))
+
+
 def test_densities_of_arrays_of_several_shapes():
     def f(x):
         return vm.lognormal_lpdf(np.ones((3, 2)), np.outer(x[:3], x[3:]), x[3:]) + vm.normal_lpdf(x[:3, None], x[3:], 1.0)

@@ -95,12 +95,15 @@ def test_error_at_a_draw_is_kept():
 
 @pytest.fixture
 def nutpie(monkeypatch):
-    """A sampler that calls what it is given once; it fails if the point is refused."""
+    """A sampler that calls what it is given at two points; it fails if one is refused."""
 
     def sample(compiled, **settings):
         ndim, make_log_density, make_expand, dtypes, shapes, names, labels = compiled
         try:
-            make_log_density()(np.full(ndim, 0.5))
+            log_density = make_log_density()
+            for x in (-0.5, 0.5):
+                value, gradient = log_density(np.full(ndim, x))
+                assert (value, gradient.tolist()) == (-0.125, [-x])
         except vm.DomainError as error:
             raise RuntimeError("All initialization points failed") from error
         return make_expand(0, 0, 0)(np.full(ndim, 0.5)), dtypes, shapes, names, labels, settings
@@ -145,4 +148,34 @@ def test_sampling_stops_with_the_error_of_a_quantity():
 def test_sampler_that_finds_no_start_says_so():
     model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
     with pytest.raises(RuntimeError, match="All initialization points failed"):
+        model.sample()
+
+
+@pytest.mark.usefixtures("nutpie")
+@pytest.mark.parametrize(
+    ("recorded", "branches", "evaluations"),
+    [(None, False, 1), (None, True, 3), (False, False, 2), (False, True, 2), (True, False, 1)],
+)
+def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evaluations):
+    count = []
+
+    def log_density(x):
+        count.append(x)
+        if branches and x > 0.0:
+            return -0.5 * x * x
+        return -0.5 * np.square(x)
+
+    model = vm.Model(log_density, x=vm.real(), recorded=recorded)
+    model.sample()
+    assert len(count) == evaluations
+    if recorded is None:  # elsewhere a model sees what has changed
+        model.log_density_gradient(np.zeros(1))
+        model.log_density_gradient(np.zeros(1))
+        assert len(count) == evaluations + 2
+
+
+@pytest.mark.usefixtures("nutpie")
+def test_sampling_what_was_to_be_recorded_and_cannot_be():
+    model = vm.Model(lambda x: -0.5 * x * x if x > 0.0 else -0.5 * np.square(x), x=vm.real(), recorded=True)
+    with pytest.raises(vm.TapeError, match="the function looks at the value of a variable here"):
         model.sample()

@@ -13,7 +13,7 @@ from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar
 from varmat.functionals.reverse import is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.conditions import compared, refuse_look
-from varmat.programs.program import ElsewhereError, Node, Program, tuple_of, writer_of
+from varmat.programs.program import ElsewhereError, Node, Program, RecordingError, tuple_of, writer_of
 
 __all__ = ["recorded"]
 
@@ -76,7 +76,7 @@ class Recorded:
 
     def __reduce__(self) -> Any:
         # Programs are not pickled, but written anew.
-        return Recorded, (self.function, self.argnums)
+        return type(self), (self.function, self.argnums)
 
     @property
     def source(self) -> str:
@@ -114,6 +114,21 @@ class Recorded:
             following = iter(gradients)
             gradients = tuple(rebuilt(tree, [next(following) for _ in leaves_of(tree)]) for tree in trees)
         return value, gradients if type(self.argnums) is tuple else gradients[0]
+
+
+class RecordedIfPossible(Recorded):
+    """A function recorded once; evaluated anew each time if it cannot be."""
+
+    def __init__(self, function: Any, argnums: int | tuple[int, ...]) -> None:
+        super().__init__(function, argnums)
+        self._call = super().__call__
+
+    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+        try:
+            return self._call(*args, **named)
+        except RecordingError:
+            self._call = self._eager
+            return self._eager(*args, **named)
 
 
 class WatchedTape(Tape):

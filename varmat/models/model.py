@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
 from varmat.functionals.hessians import hessian, hessian_times_vector
-from varmat.functionals.recorded import Recorded
+from varmat.functionals.recorded import Recorded, RecordedIfPossible
 from varmat.functionals.recording import recording, scalar_result
 from varmat.functionals.reverse import value_and_grad
 from varmat.models.checking import GradientCheck, compare_gradient
@@ -47,9 +48,10 @@ class Model:
         Names of dimensions with their labels, for the results.
     dims : dict of str to sequence of str, optional
         Names of the dimensions of the parameters and quantities.
-    recorded : bool
+    recorded : bool, optional
         Record the log density once and run the recording for every further gradient: several times as fast where arrays are
         small, and possible where the same operations are computed at every point. See `varmat.recorded` for what that excludes.
+        By default only `sample` does so, for itself, and evaluates the function anew each time if it cannot be recorded.
     **named : Transform
         The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`,
         `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
@@ -91,7 +93,8 @@ class Model:
         self, log_density: Callable[..., Any], parameters: Mapping[str, Transform] | None = None, /, *,
         data: Mapping[str, Any] | None = None, transformed_parameters: Callable[..., Any] | None = None,
         generated_quantities: Callable[..., Any] | None = None, coords: Mapping[str, Sequence[Any]] | None = None,
-        dims: Mapping[str, Sequence[str]] | None = None, recorded: bool = False, **named: Transform,
+        dims: Mapping[str, Sequence[str]] | None = None, recorded: bool | None = None,
+        **named: Transform,
     ) -> None:  # fmt: skip
         declared = {**(parameters or {}), **named}
         given = dict(data or {})
@@ -111,6 +114,7 @@ class Model:
                 self._generated.check(declared)
         self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
         self.dims = {name: list(names) for name, names in (dims or {}).items()}
+        self._recorded = recorded
         self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._target)
 
     def __repr__(self) -> str:
@@ -449,7 +453,11 @@ class Model:
         """
         start = None if init is None else self.initial_point(init)
         settings.update(draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar)
-        return run_nutpie(self, start, seed, settings)
+        model = self
+        if self._recorded is None:  # nobody can change what the function reads while it is sampled
+            model = copy.copy(self)
+            model._value_and_grad = RecordedIfPossible(self._target, 0)
+        return run_nutpie(model, start, seed, settings)
 
     def check_gradient(
         self, q: Any = None, *, seed: int | None = 0, tolerance: float = 1e-6, eps: float = 1e-3, jacobian: bool = True

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from varmat.core.arena import LARGE
 from varmat.programs.blocks import Shape, is_elementwise
-from varmat.programs.statements import Statement, called
+from varmat.programs.statements import SAVED, Statement, called
 
-# What a structured operation keeps for its reverse rule.
-_SAVED = re.compile(r"m\d+")
 # The target of an assignment into an array.
 _INTO = re.compile(r"[\w)]\[")
 
@@ -79,7 +77,7 @@ def with_deletions(lines: list[str], shapes: Mapping[str, Shape]) -> list[str]:
             groups.append([line])
     names = [set(re.findall(r"\w+", " ".join(group))) for group in groups]
     last = {name: i for i, found in enumerate(names) for name in found}
-    last = {name: i for name, i in last.items() if name.removesuffix("_whole") in large or _SAVED.match(name)}
+    last = {name: i for name, i in last.items() if name.removesuffix("_whole") in large or SAVED.match(name)}
     result = []
     made: set[str] = set()
     for i, group in enumerate(groups):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
+
+# The names of what structured operations keep for their reverse rules.
+SAVED = re.compile(r"m\d+")
 
 
 class Statement:
@@ -49,11 +53,11 @@ def called(value: ast.expr | None) -> str:
 
 
 def without_dead_statements(statements: list[Statement]) -> list[Statement]:
-    """Leave out those that give values only to names that nothing uses."""
+    """Leave out those that give values only to names that nothing uses. Structured operations stay: they may refuse a point."""
     kept: list[Statement] = []
     used: set[str] = set()
     for statement in reversed(statements):
-        if not statement.bound or statement.bound & used:
+        if not statement.bound or statement.bound & used or any(SAVED.match(name) for name in statement.bound):
             used |= statement.loaded
             kept.append(statement)
     return kept[::-1]
