@@ -223,6 +223,22 @@ def test_gradients_are_the_callers_own():
     np.testing.assert_array_equal(gy, 1.0)
 
 
+@pytest.mark.parametrize("n", [3, 2_000])
+def test_adjoints_with_equal_elements_are_not_handed_out(n):
+    x, y = np.ones((n, 2)), np.ones(n)
+    for f in (
+        lambda x, y: np.sum(x + y[:, None]),
+        lambda x, y: np.sum(np.cumsum(y)) + np.sum(np.copy(x)),
+        lambda x, y: np.sum(x[1:]) + np.sum(y[::2]),
+        lambda x, y: np.sum(x[[0, 1, 1]]) + np.sum(np.stack([y, y])),
+    ):
+        g, expected = vm.recorded(f, (0, 1)), vm.value_and_grad(f, (0, 1))(x, y)[1]
+        for _ in range(2):
+            for gradient, same in zip(g(x, y)[1], expected, strict=True):
+                np.testing.assert_array_equal(gradient, same)
+                gradient += 1.0
+
+
 def test_arguments_are_not_changed():
     def f(x):
         x[0] = 5.0

@@ -174,6 +174,7 @@ class Program(Writer):
         self._constants: dict[int, str] = {}
         self._numbers: dict[float, str] = {}
         self._calls: dict[str, str] = {}
+        self._equal: dict[str, str] = {}
         # Ids are those of living objects only.
         self._alive: list[Any] = []
         self._count = 0
@@ -383,13 +384,23 @@ class Program(Writer):
         if is_array or not shape:
             return text
         # As in an eager reverse pass, a long array of equal elements is not written out: products take a short way with it.
-        return f"{'filled' if math.prod(shape) <= WRITTEN else 'repeated'}({text}, {shape})"
+        make = "filled" if math.prod(shape) <= WRITTEN else "repeated"
+        statement = f"{make}({text}, {shape})"
+        if not isinstance(tree, ast.Constant):
+            return statement
+        if statement not in self._equal:
+            constant = self.namespace[make](tree.value, shape)
+            constant.flags.writeable = False
+            self._equal[statement] = self.bind(constant, "k")
+        return self._equal[statement]
 
     def whole(self, tree: ast.expr, shape: Shape) -> ast.expr:
         """The same as an expression."""
         text = self.full(tree, shape)
         if text == self.code(tree)[0]:
             return tree
+        if text.isidentifier():
+            return name_of(text)
         name = self.new_name("c", shape)
         self.write(f"{name} = {text}")
         return name_of(name)
