@@ -90,16 +90,21 @@ def test_all_routes(name: str, args: Any) -> None:
     expect_ad_matvar(getattr(vm, name), *args)
 
 
-@pytest.mark.parametrize("name", ["gp_exp_quad_cov", "gp_matern32_cov", "gp_matern52_cov"])
+@pytest.mark.parametrize("name", ["gp_exp_quad_cov", "gp_matern32_cov", "gp_matern52_cov", "gp_periodic_cov"])
 def test_coincident_points(name: str) -> None:
-    expect_ad(getattr(vm, name), np.array([1.0, 1.0, 2.0]), np.array([1.0, 3.0]), 1.3, 0.8)
+    period = [2.3] if name == "gp_periodic_cov" else []
+    expect_ad(getattr(vm, name), np.array([1.0, 1.0, 2.0]), np.array([1.0, 3.0]), 1.3, 0.8, *period)
 
 
-@pytest.mark.parametrize("name", ["gp_exponential_cov", "gp_periodic_cov"])
-def test_coincident_points_at_a_kink(name: str) -> None:
-    parameters = [1.3, 0.8, 2.3][: 3 if name == "gp_periodic_cov" else 2]
-    _, (x, *_) = gradients(getattr(vm, name), [np.array([1.0, 1.0]), *parameters])
+def test_coincident_points_at_a_kink() -> None:
+    _, (x, *_) = gradients(vm.gp_exponential_cov, [np.array([1.0, 1.0]), 1.3, 0.8])
     np.testing.assert_array_equal(x, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-200, 1e-9])
+def test_curvature_of_a_periodic_covariance_at_and_near_coincident_points(distance: float) -> None:
+    curvature = vm.hessian(lambda x: np.sum(vm.gp_periodic_cov(x, np.zeros(1), 1.3, 0.8, 2.3)), np.array([distance]))
+    assert curvature[0, 0] == pytest.approx(-4.0 * (1.3 * np.pi / (0.8 * 2.3)) ** 2, rel=1e-13)
 
 
 @pytest.mark.parametrize("name", STATIONARY)

@@ -345,7 +345,12 @@ gp_matern52_cov = _make(
     "\\sigma^2 (1 + \\sqrt 5\\, r + 5 r^2 / 3) \\exp(-\\sqrt 5\\, r)",
     "2.096",
 )
-_DISTANCES = Kernel("gp_periodic_cov", 1.0, np.sqrt, lambda z, r, variance: 0.5 * variance * _inverse_distance(z))
+# A smooth function of the squared distance, with the period as length scale, unlike the distance itself: points that coincide have
+# second derivatives too.
+_SQUARED_SINES = Kernel(
+    "gp_periodic_cov", math.pi**2, lambda z, out: np.square(np.sin(np.sqrt(z, out), out), out),
+    lambda z, r, variance: variance * np.sinc(2.0 / math.pi * _distance(z)),
+)  # fmt: skip
 
 
 def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
@@ -392,8 +397,8 @@ def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
         check_values(partial(positive_finite.check, "gp_periodic_cov", name), scalar)
     _check_points("gp_periodic_cov", x1, x2, *scalars[:2])
     sigma, length_scale, period = scalars
-    wave = np.sin(np.pi / period * gp_stationary_cov(x1, x2, 1.0, 1.0, kernel=_DISTANCES)) / length_scale
-    return sigma * sigma * np.exp(-2.0 * np.square(wave))
+    squares = gp_stationary_cov(x1, x2, 1.0, period, kernel=_SQUARED_SINES)
+    return sigma * sigma * np.exp(-2.0 / (length_scale * length_scale) * squares)
 
 
 def gp_dot_prod_cov(x: Any, *parameters: Any, **named: Any) -> Any:
