@@ -344,6 +344,10 @@ def test_second_derivatives_of_huber_at_the_corner() -> None:
 
 def test_second_derivatives_of_power_where_the_exponent_is_zero() -> None:
     np.testing.assert_allclose(hessian(np.power, 2.0, 0.0), [[0.0, 0.5], [0.5, np.log(2.0) ** 2]], rtol=1e-15)
+    # The powers below overflow beside a factor of zero.
+    x, exponents = np.array([1e-300, 1e-310, 1.0]), np.array([[0.0], [2.0]])
+    np.testing.assert_array_equal(vm.gradient(lambda x: np.sum(x ** exponents[0]), x), np.zeros(3))
+    np.testing.assert_array_equal(vm.hessian(lambda x: np.sum(x**exponents), x), 2.0 * np.eye(3))
 
 
 @pytest.mark.parametrize("name", ["log", "sqrt", "exp", "divide", "reciprocal", "power", "gammaln", "gamma", "sin", "arccosh"])

@@ -215,8 +215,10 @@ class _Below(Elementwise):
     def __call__(self, *args: Any) -> Any:
         x, y, r = args
         if not isinstance(y, (float, int)) or not y:
-            # The exponent is 0 instead of -1 where both are zero: the derivative of the power there is 0, not 0 * inf.
-            return np.power(x, y - 1 + (x == 0) * (y == 0))
+            # The exponent is 0 instead of -1 where both are zero: the derivative of the power there is 0, not 0 * inf. Where y is
+            # a constant zero it is that for every x, also where 1 / x overflows.
+            constant = isinstance(y, (float, int, np.ndarray))
+            return np.power(x, y - 1 + (y == 0 if constant else (x == 0) * (y == 0)))
         # A quotient with its two looks takes half as long as a power, from some 250 elements on; not where the power at hand is
         # one of zero, or has overflowed or underflowed.
         many = type(x) is type(r) is np.ndarray and r.size >= 256
@@ -251,7 +253,7 @@ for _n in _WHOLE:
 # Not a function for users: it has no rules of its own, and nothing is recorded under its name.
 ROWS["power_below"] = _Below(
     "power_below", formula(lambda x, y, r: np.power(x, y - 1)), ("nan * g",) * 3,
-    lambda x, y, r: math.pow(x, y - 1 + (x == 0) * (y == 0)), None, None,
+    lambda x, y, r: math.pow(x, y - 1 + (y == 0)), None, None,
 )  # fmt: skip
 row("floor_divide", (ZERO, ZERO), "Quotient rounded down, also written ``x // y``", operator.floordiv, "floor(x / y)",
     ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0)), 0.0, domain="y is not 0", note=_STEPS, operator="floordiv")
