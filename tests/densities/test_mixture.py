@@ -108,6 +108,16 @@ def test_limits(args, value, gradients):
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
+@pytest.mark.parametrize("lps", [[800.0, 0.0, 1.0], [-800.0, 0.0, 1.0]])
+def test_second_derivatives_beside_a_component_without_weight(lps):
+    p = 1.0 / (1.0 + np.e)
+    expected = np.zeros((3, 3))
+    expected[1:, 1:] = p * (1.0 - p) * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    np.testing.assert_allclose(vm.hessian(lambda x: log_mix([0.0, 0.5, 0.5], x), lps), expected, rtol=1e-14)
+    for theta in (0.0, 1.0):
+        np.testing.assert_array_equal(vm.hessian(lambda x, theta=theta: log_mix(theta, x[0], x[1]), lps[:2]), np.zeros((2, 2)))
+
+
 @pytest.mark.parametrize(("args", "message"), [
     ((-0.1, 0.0, 0.0), r"theta is -0.1, but must be in the interval \[0, 1\]!"),
     ((np.array([0.5, np.nan]), 0.0, 0.0), r"theta\[1\] is nan, but must be in the interval \[0, 1\]!"),

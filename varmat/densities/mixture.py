@@ -14,7 +14,8 @@ from varmat.functions.exponentials import logsumexp
 
 __all__ = ["log_mix"]
 
-LARGEST = float(np.finfo(float).max)
+# The exponential of it is nearly the largest float.
+LARGEST = 709.78
 
 
 
@@ -81,15 +82,15 @@ def _check(theta: Any, **log_densities: Any) -> None:
     probability.check("log_mix", "theta", theta)
 
 
-def _ratio(x: Any, total: Any) -> Any:
-    """``exp(x - total)``, zero where both are -inf."""
+def _exponent(x: Any, total: Any) -> Any:
+    """``x - total``, -inf where both are."""
     impossible = plain(total) == -np.inf
-    return np.exp(np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total)))
+    return np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total))
 
 
-def _share(theta: Any, ratio: Any) -> Any:
-    """``theta * ratio``, zero where theta is zero, also if the ratio overflows."""
-    return theta * np.minimum(ratio, LARGEST)
+def _share(theta: Any, exponent: Any) -> Any:
+    """``theta * exp(exponent)``, zero where theta is zero, as is its derivative: also if the exponential overflows."""
+    return theta * np.exp(np.minimum(exponent, LARGEST))
 
 
 # l = log(theta exp(a) + (1 - theta) exp(b)):  dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
@@ -116,8 +117,8 @@ def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
 
 
 def _two_rates(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
-    first, second = _ratio(lp1, r), _ratio(lp2, r)
-    return first - second, _share(theta, first), _share(1.0 - theta, second)
+    first, second = _exponent(lp1, r), _exponent(lp2, r)
+    return np.exp(first) - np.exp(second), _share(theta, first), _share(1.0 - theta, second)
 
 
 @log_mix_of_two.reverse
@@ -151,14 +152,14 @@ def log_mix_of_many(theta: Any, lps: Any) -> Any:
 
 @log_mix_of_many.reverse
 def log_mix_of_many_reverse(g: Any, r: Any, theta: Any, lps: Any) -> Any:
-    ratios = _ratio(lps, r)
-    return (lambda: g * ratios), (lambda: g * _share(theta, ratios))
+    exponents = _exponent(lps, r)
+    return (lambda: g * np.exp(exponents)), (lambda: g * _share(theta, exponents))
 
 
 @log_mix_of_many.tangent
 def log_mix_of_many_tangent(r: Any, theta: Any, lps: Any) -> Any:
-    ratios = _ratio(lps, r)
+    exponents = _exponent(lps, r)
     return (
-        (lambda t: np.sum(ratios * t, axis=-1, keepdims=True)),
-        (lambda t: np.sum(_share(theta, ratios) * t, axis=-1, keepdims=True)),
+        (lambda t: np.sum(np.exp(exponents) * t, axis=-1, keepdims=True)),
+        (lambda t: np.sum(_share(theta, exponents) * t, axis=-1, keepdims=True)),
     )
