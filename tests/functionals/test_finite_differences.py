@@ -44,3 +44,6 @@ def test_refusals():
         vm.finite_diff_gradient(lambda x: None, 1.0)
     with pytest.raises(TypeError, match=r"^finite_diff_hessian: x has dtype complex128"):
         vm.finite_diff_hessian(f, 1j)
+    for functional in (vm.finite_diff_gradient, vm.finite_diff_hessian):
+        with pytest.raises(vm.ShapeError, match=rf"^{functional.__name__}: the result has shape \(1,\), but must be a scalar"):
+            functional(lambda x: x[:1], np.ones(2))

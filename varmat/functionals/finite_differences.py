@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.errors import ShapeError
 from varmat.functionals.recording import output
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, size_of
 
@@ -30,6 +31,11 @@ def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
     Returns
     -------
     float, ndarray or structure like `x`
+
+    Raises
+    ------
+    ShapeError
+        If `f` returns an array.
 
     Notes
     -----
@@ -61,6 +67,11 @@ def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
     -------
     ndarray, shape (N, N)
         The elements of a structure stand one after the other.
+
+    Raises
+    ------
+    ShapeError
+        If `f` returns an array.
 
     Notes
     -----
@@ -94,7 +105,13 @@ def _rebuilt_from(points: Any, vector: np.ndarray) -> Any:
 
 
 def _of_vector(name: str, f: Any, points: Any) -> Any:
-    return lambda vector: float(output(name, f(_rebuilt_from(points, vector))))
+    def function(vector: np.ndarray) -> float:
+        y = output(name, f(_rebuilt_from(points, vector)))
+        if np.shape(y):
+            raise ShapeError(f"{name}: the result has shape {np.shape(y)}, but must be a scalar: sum it!")
+        return float(y)
+
+    return function
 
 
 def _gradient(function: Any, vector: np.ndarray, eps: float) -> np.ndarray:
