@@ -104,3 +104,18 @@ def test_refusals():
         vm.hessp(lambda p: p["a"])({"a": 1.0}, np.ones(1))
     with pytest.raises(TypeError, match=r"^hessian: the result is None"):
         vm.hessian(lambda x: None, np.ones(2))
+
+
+def test_a_variable_with_a_callback_is_refused():
+    """Its derivative is known in reverse mode only: the Hessian would be that of the rest."""
+    def f(x):
+        def adjoint(y):
+            x.adj += 2.0 * vm.value(x) * y.adj
+
+        return np.sum(np.exp(vm.make_callback_var(vm.value(x) ** 2, adjoint))) + np.sum(x**3)
+
+    x = np.array([0.5, 1.0])
+    np.testing.assert_allclose(vm.gradient(f, x), 2.0 * x * np.exp(x**2) + 3.0 * x**2, rtol=1e-14)
+    for functional in (vm.hessian, lambda f, x: vm.hessian_times_vector(f, x, x), lambda f, x: vm.hessp(f)(x, x)):
+        with pytest.raises(TypeError, match=r"^hess\w+: the function uses make_callback_var, which has no tangent rule"):
+            functional(f, x)

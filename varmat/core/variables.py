@@ -453,6 +453,10 @@ def make_callback_var(value: Any, function: Any) -> Any:
     -------
     Var or VarMat
 
+    Notes
+    -----
+    It has a gradient only: for forward derivatives and Hessians make an `operation` with a tangent rule.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -467,11 +471,11 @@ def make_callback_var(value: Any, function: Any) -> Any:
     val = data(value, "make_callback_var: the value")
     tape = current_tape()
     result = make_result(val if type(val) is float else np.array(val, order="C"), tape)
-    tape.append((_CALLBACK_VAR, result, function, None))
+    tape.append((CALLBACK_VAR, result, function, None))
     return result
 
 
-_CALLBACK_VAR = Rule("make_callback_var", lambda result, function, _: function(result))
+CALLBACK_VAR = Rule("make_callback_var", lambda result, function, _: function(result))
 
 
 class Outputs(tuple[Any, ...]):
