@@ -53,7 +53,7 @@ def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, *
     Notes
     -----
     Forward over reverse: `f` is evaluated once at dual numbers over variables and swept once, at a few times the cost of a
-    gradient, whatever the dimension.
+    gradient, whatever the dimension. What is to be a constant in `f` is ``varmat.value(x)``; ``x.val`` is a variable there.
 
     Examples
     --------
