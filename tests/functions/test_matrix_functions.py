@@ -98,3 +98,8 @@ def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
 def test_names() -> None:
     assert vm.matrix_exp is vm.expm
     np.testing.assert_array_equal(vm.matrix_power([[2.0, 1.0], [0.0, 1.0]], 3), [[8.0, 7.0], [0.0, 1.0]])
+
+
+def test_power_may_be_the_smallest_integer_of_its_type():
+    """It has no opposite."""
+    np.testing.assert_allclose(vm.matrix_power(np.eye(1) * 1.01, np.int8(-128)), [[1.01**-128]], rtol=1e-12)

@@ -463,3 +463,25 @@ def test_passes_grow_with_the_logarithm():
             np.sum(np.cumprod(vm.Dual(vm.var(np.zeros(n)), np.ones(n))).tan)
             sizes.append(len(tape))
     assert all(b < 2.5 * a for a, b in pairwise(sizes))
+
+
+def test_degrees_of_freedom_may_be_small_integers():
+    """Those of NumPy would wrap around, or refuse to be subtracted."""
+    x = np.arange(300.0)
+    assert np.var(vm.var(x), ddof=np.uint8(1)).val == pytest.approx(np.var(x, ddof=1), rel=1e-14)
+    with np.errstate(divide="ignore"):
+        assert np.std(vm.var(x[:4]), ddof=np.uint8(5)).val == np.inf
+    assert np.isnan(np.var(vm.var(x), ddof=np.nan).val)
+
+
+@pytest.mark.parametrize("function", [np.cumsum, np.cumprod])
+def test_axis_of_a_cumulative_dual_may_be_unsigned(function):
+    x = vm.Dual(np.full((2, 3), 2.0), np.ones((2, 3)))
+    np.testing.assert_array_equal(function(x, axis=np.uint8(1)).tan, function(x, axis=1).tan)
+
+
+@pytest.mark.skipif(not hasattr(np, "cumulative_sum"), reason="NumPy 2.1")
+def test_axis_of_a_cumulative_sum_is_an_integer():
+    for axis in (0.0, (), []):
+        with pytest.raises(TypeError):
+            np.cumulative_sum(vm.var([1.0, 2.0]), axis=axis)

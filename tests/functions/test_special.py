@@ -264,3 +264,10 @@ def test_digits_that_stan_loses(name: str) -> None:
     for args in LOST_DIGITS[name]:
         columns = [x if isinstance(x, list) else [x] for x in args]
         expect_value(row, row.reference, list(zip(*columns, strict=True)))
+
+
+def test_dimensions_and_orders_may_be_small_integers():
+    """Those of NumPy would wrap around."""
+    assert vm.lmgamma(np.uint8(20), 30.0) == vm.lmgamma(20, 30.0)
+    assert vm.multigammaln(vm.var(30.0), np.int8(20)).val == pytest.approx(scipy.special.multigammaln(30.0, 20), rel=1e-14)
+    assert vm.polygamma(np.int8(127), 50.0) == vm.polygamma(127, 50.0)

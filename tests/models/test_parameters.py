@@ -158,3 +158,11 @@ def test_bound_refused_at_a_point():
     model = vm.Model(lambda a, b: a + b, a=vm.real(), b=vm.lower_upper(0.0, lambda a: a))
     with pytest.raises(vm.DomainError, match=r"but must be less than ub"):
         model.log_density(np.array([-1.0, 0.0]))
+
+
+@pytest.mark.parametrize("make", [vm.simplex, vm.cholesky_corr, vm.corr_matrix, vm.cov_matrix, vm.cholesky_cov])
+def test_sizes_may_be_small_integers(make):
+    """Numbers of elements that are computed of those of NumPy would wrap around."""
+    transform, same = make(np.uint8(20)), make(20)
+    assert (transform.shape, transform.unconstrained_size) == (same.shape, same.unconstrained_size)
+    assert repr(transform) == repr(same)

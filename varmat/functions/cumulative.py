@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.errors import ShapeError
@@ -60,12 +61,12 @@ def _flat_if(axis: Any, t: Any, ndim: int) -> Any:
     lead = np.shape(t)[: np.ndim(t) - ndim]
     if axis is None or not ndim:
         return np.reshape(t, (*lead, math.prod(np.shape(t)[len(lead) :])))
-    return np.moveaxis(t, axis - ndim if axis >= 0 else axis, -1)
+    return np.moveaxis(t, normalize_axis_index(axis, ndim) - ndim, -1)
 
 
 def _placed(t: Any, axis: Any, ndim: int) -> Any:
     """Undo what `_flat_if` did with the axis."""
-    return t if axis is None or not ndim else np.moveaxis(t, -1, axis - ndim if axis >= 0 else axis)
+    return t if axis is None or not ndim else np.moveaxis(t, -1, normalize_axis_index(axis, ndim) - ndim)
 
 
 @cumsum.tangent
@@ -151,7 +152,7 @@ def _accumulation(op: Any, identity: float) -> tuple[Any, Any, Any]:
         if axis is None and np.ndim(x) != 1:
             raise ShapeError(f"{op.name}: x has shape {np.shape(x)}, but must have one dimension where no axis is given!")
         check_arguments(op, dtype, out)
-        axis = axis or 0
+        axis = 0 if axis is None else axis
         r = op(x, axis=axis)
         if include_initial:
             shape = list(np.shape(r))

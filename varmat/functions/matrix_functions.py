@@ -110,6 +110,7 @@ def matrix_power(a: Any, n: int) -> Any:
     check_square("matrix_power", "a", np.shape(a))
     if not isinstance(n, (int, np.integer)):
         raise TypeError(f"matrix_power: n is {n!r}, but must be an integer!")
+    n = int(n)  # the smallest of NumPy's has no opposite
     if n == 0:
         return np.where(False, a, np.eye(np.shape(a)[-1]))  # a variable, whose derivative is zero
     if n < 0:

@@ -6,6 +6,7 @@ arguments (``where=``, ``initial=``, ...) are answered in `varmat.functions.redu
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -300,8 +301,7 @@ def _squares(d: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _freedom(a: Any, axis: Any, ddof: float) -> Any:
-    n = count_of(np.shape(a), axis) - ddof
-    return n if n > 0 else 0
+    return builtins.max(count_of(np.shape(a), axis) - float(ddof), 0.0)  # small integers would wrap around
 
 
 @var.reverse

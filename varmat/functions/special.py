@@ -549,7 +549,8 @@ def polygamma(n: int, x: Any) -> Any:
         raise TypeError(f"polygamma: the order n is {n!r}, but must be an integer!")
     if n < 0:
         raise DomainError(f"polygamma: the order n is {n!r}, but must be nonnegative!")
-    return digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(int(n)) * zeta(n + 1.0, x)
+    n = int(n)
+    return digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, x)
 
 
 def trigamma(x: Any) -> Any:
@@ -609,6 +610,7 @@ def multigammaln(a: Any, d: int) -> Any:
         raise TypeError(f"multigammaln: the dimension d is {d!r}, but must be an integer!")
     if d < 1:
         raise DomainError(f"multigammaln: the dimension d is {d!r}, but must be positive!")
+    d = int(d)  # NumPy's wrap around
     total = d * (d - 1) / 4.0 * math.log(math.pi) + gammaln(a)
     for j in range(1, d):
         total = total + gammaln(a - 0.5 * j)

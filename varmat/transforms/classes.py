@@ -182,9 +182,10 @@ class FromFunctions(Transform):
     def _unconstrain(self, y: Any) -> Any:
         return self._functions[1](y, *plain(self._bounds))
 
-    def _check_size(self, name: str, size: Any, least: int) -> None:
+    def _checked_size(self, name: str, size: Any, least: int) -> int:
         rule = Domain(f"an integer of at least {least}", lambda n: isinstance(n, (int, np.integer)) and n >= least)
         rule.check(type(self).__name__, name, size)
+        return int(size)  # with small integers of NumPy's, the number of unconstrained elements would wrap around
 
 
 class Elementwise(FromFunctions):
@@ -392,7 +393,7 @@ class Vectors(FromFunctions):
     _surplus: ClassVar[int] = 0
 
     def __init__(self, size: int, shape: int | Shape = ()) -> None:
-        self._check_size("size", size, self._least)
+        size = self._checked_size("size", size, self._least)
         super().__init__((*_shape(shape), size), (*_shape(shape), size - self._surplus))
 
 
@@ -519,7 +520,7 @@ class Squares(FromFunctions):
     _diagonal: ClassVar[bool]
 
     def __init__(self, size: int, shape: int | Shape = ()) -> None:
-        self._check_size("size", size, 1)
+        size = self._checked_size("size", size, 1)
         free = size * (size + 1 if self._diagonal else size - 1) // 2
         super().__init__((*_shape(shape), size, size), (*_shape(shape), free), K=size)
 
@@ -621,7 +622,7 @@ class CholeskyFactorCov(FromFunctions):
 
     def __init__(self, rows: int, columns: int | None = None, shape: int | Shape = ()) -> None:
         columns = rows if columns is None else columns
-        self._check_size("columns", columns, 1)
-        self._check_size("rows", rows, columns)
+        columns = self._checked_size("columns", columns, 1)
+        rows = self._checked_size("rows", rows, columns)
         free = columns * (columns + 1) // 2 + (rows - columns) * columns
         super().__init__((*_shape(shape), rows, columns), (*_shape(shape), free), M=rows, N=columns)
