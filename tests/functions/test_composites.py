@@ -289,3 +289,8 @@ def test_unique_variants_are_named():
 def test_degrees_of_freedom_warn():
     with pytest.warns(RuntimeWarning, match="Degrees of freedom <= 0"), np.errstate(all="ignore"):
         np.cov(vm.var([[1.0], [2.0]]))
+
+
+def test_no_difference_at_all_leaves_edges_away_as_numpy_does():
+    x = np.array([3.0, 1.0])
+    np.testing.assert_array_equal(vm.value(np.diff(vm.var(x), n=0, prepend=0.0, append=9.0)), x)

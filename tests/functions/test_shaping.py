@@ -297,3 +297,15 @@ def test_value_and_tangent_of_a_dual_are_views_or_copies_together(name: str, var
     with vm.nested():
         found = f(vm.Dual(vm.var(MATRIX) if variable else MATRIX.T.copy().T, tangent))
         np.testing.assert_allclose(vm.value(found.tan), expected if k else expected[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("where", [[4, 2], [4, -1], [3, 0], [-2], [2, 9], [], np.array([1, 1]), [2, None]])
+def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
+    x = np.arange(6.0)
+    for part, expected in zip(np.split(vm.var(x), where), np.split(x, where), strict=True):
+        np.testing.assert_array_equal(vm.value(part), expected)
+
+
+def test_a_variable_is_a_wrong_number_of_sections_as_its_value_is():
+    with pytest.raises(ValueError, match="equal division"):
+        np.split(vm.var(np.ones(2)), vm.var(1.5))

@@ -174,6 +174,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n < 0:
         raise ValueError(f"diff: n is {n}, but must be nonnegative!")
     a = as_operand(a, "diff: a")
+    if n == 0:
+        return a  # as NumPy does, without what is to be put before and after
     axis = normalize_axis_index(axis, np.ndim(a))
     if prepend is not None or append is not None:
         edge = (*np.shape(a)[:axis], 1, *np.shape(a)[axis + 1 :])

@@ -7,6 +7,7 @@ transposed array, an array made of a scalar) one entry is recorded, `reshaped`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from operator import methodcaller
 from typing import Any
 
@@ -193,14 +194,13 @@ def _split(function: Any, axis_of: Callable[[int], int] | None) -> Any:
 
     def answer(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
         settings = {} if axis_of else {"axis": axis}
-        # NumPy says where the parts begin, and what is wrong with the arguments, on an array without memory.
-        parts = function(np.broadcast_to(0.0, ary.shape), indices_or_sections, **settings)
+        where = dispatch.plain(indices_or_sections)
+        # NumPy says how long the parts are, and what is wrong with the arguments, on an array without memory.
+        parts = function(np.broadcast_to(0.0, ary.shape), where, **settings)
         along = axis_of(ary.ndim) if axis_of else axis % ary.ndim
-        results, start = [], 0
-        for part in parts:
-            results.append(ary[(slice(None),) * along + (slice(start, start + part.shape[along]),)])
-            start += part.shape[along]
-        return results
+        # Given indices are the ends of slices, which may leave out elements or overlap.
+        ends = where if np.iterable(where) else np.cumsum([part.shape[along] for part in parts[:-1]], dtype=int).tolist()
+        return [ary[(slice(None),) * along + (slice(*each),)] for each in pairwise([0, *ends, ary.shape[along]])]
 
     return answer
 
