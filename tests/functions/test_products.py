@@ -395,3 +395,15 @@ def test_kinds_that_are_refused(call, match):
     x = vm.var(np.ones((2, 3)))
     with pytest.raises(TypeError, match=match):
         call(x)
+
+
+def test_correlated_are_vectors():
+    with pytest.raises(vm.ShapeError, match=r"correlate: a has shape \(2, 3\), but must be a vector!"):
+        np.correlate(vm.var(np.ones((2, 3))), np.ones(2))
+    with pytest.raises(vm.ShapeError, match=r"correlate: v has shape \(\), but must be a vector!"):
+        np.correlate(vm.var(np.ones(3)), 2.0)
+
+
+def test_vectors_are_not_repeated_for_inner_products():
+    with pytest.raises(vm.ShapeError, match=r"vecdot: x2 has shape \(2, 1\), but must have vectors as long as those of x1"):
+        np.vecdot(vm.var(np.ones((2, 3))), np.ones((2, 1)))

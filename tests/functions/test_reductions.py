@@ -3,6 +3,7 @@
 import inspect
 import json
 import math
+import re
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -485,3 +486,12 @@ def test_axis_of_a_cumulative_sum_is_an_integer():
     for axis in (0.0, (), []):
         with pytest.raises(TypeError):
             np.cumulative_sum(vm.var([1.0, 2.0]), axis=axis)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.nansum])
+def test_where_selects_among_the_elements_and_nothing_else(function):
+    x = vm.var([1.0, 2.0, 3.0])
+    with pytest.raises(TypeError, match="where has dtype int64, but must be boolean!"):
+        function(x, where=np.array([0, 1, 2]))
+    with pytest.raises(vm.ShapeError, match=re.escape("where has shape (2, 3), but must broadcast to that of a, (3,)!")):
+        function(x, where=np.ones((2, 3), dtype=bool))

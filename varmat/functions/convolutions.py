@@ -82,7 +82,10 @@ dispatch.SUPPORTED[np.convolve] = convolve
 
 @dispatch.implements(np.correlate)
 def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    a, v = np.ravel(as_operand(a, "correlate: a")), np.ravel(as_operand(v, "correlate: v"))
+    a, v = as_operand(a, "correlate: a"), as_operand(v, "correlate: v")
+    for name, x in (("a", a), ("v", v)):
+        if np.ndim(x) != 1:
+            raise ShapeError(f"correlate: {name} has shape {np.shape(x)}, but must be a vector!")
     if np.size(a) < np.size(v):  # NumPy's order, which decides what 'same' means
         return convolve(v, a[::-1], mode)[::-1]
     return convolve(a, v[::-1], mode)

@@ -381,6 +381,8 @@ def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> A
     x1, x2 = as_operand(x1, "vecdot: x1"), as_operand(x2, "vecdot: x2")
     if axis != -1:
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
+    if np.shape(x1)[-1:] != np.shape(x2)[-1:]:
+        raise ShapeError(f"vecdot: x2 has shape {np.shape(x2)}, but must have vectors as long as those of x1, {np.shape(x1)}!")
     r = _einsum("...i,...i->...", x1, x2)
     return np.expand_dims(r, axis) if keepdims else r
 

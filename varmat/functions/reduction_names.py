@@ -11,7 +11,9 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import FLOAT64
+from varmat.core.errors import ShapeError
 from varmat.core.variables import ARRAYS
+from varmat.functions.checks import broadcastable
 from varmat.functions.reductions import (
     AVERAGE,
     TOTAL,
@@ -26,6 +28,7 @@ from varmat.functions.reductions import (
     sum,
     var,
 )
+from varmat.programs.conditions import Condition
 
 __all__: list[str] = []
 
@@ -35,6 +38,16 @@ def check_arguments(function: Any, dtype: Any, out: Any) -> None:
     if dtype is not None and np.dtype(dtype) != FLOAT64:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
     dispatch.refuse_plain_out(function, out)
+
+
+def selected(function: str, where: Any, a: Any, otherwise: Any) -> Any:
+    """`a` with another number in place of the elements that are left out."""
+    if type(where) is not Condition and np.asarray(where).dtype != bool:
+        raise TypeError(f"{function}: where has dtype {np.asarray(where).dtype}, but must be boolean!")
+    given, shape = np.shape(where), np.shape(a)
+    if not broadcastable(given, shape) or np.broadcast_shapes(given, shape) != shape:
+        raise ShapeError(f"{function}: where has shape {given}, but must broadcast to that of a, {shape}!")
+    return np.where(where, a, otherwise)
 
 
 def delivered(out: Any, r: Any) -> Any:
@@ -57,7 +70,7 @@ def reduction(op: Any, ufunc: Any, identity: float) -> Any:
         if where is not True:
             if initial is None and ufunc.identity is None:
                 raise TypeError(f"{op.name}: initial is None, but must be a number where elements are left out with where!")
-            a = np.where(where, a, identity)
+            a = selected(op.name, where, a, identity)
         if initial is not None and ufunc.identity is None and not count_of(np.shape(a), axis):
             r = sum(a, axis=axis, keepdims=keepdims) + identity
         else:
@@ -131,7 +144,7 @@ def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
     if where is True:
         r = mean(a, axis=axis, keepdims=keepdims)
     else:
-        r = sum(np.where(where, a, 0.0), axis=axis, keepdims=keepdims) / _selected(where, a, axis, keepdims)
+        r = sum(selected("mean", where, a, 0.0), axis=axis, keepdims=keepdims) / _selected(where, a, axis, keepdims)
     return delivered(out, r)
 
 
@@ -150,7 +163,7 @@ def _spread_measure(op: Any, root: bool) -> Any:
         if where is True and mean is None:
             return delivered(out, op(a, axis=axis, keepdims=keepdims, ddof=ddof))
         center = _mean(a, axis, keepdims=True, where=where) if mean is None else mean
-        d = np.where(where, a - center, 0.0)
+        d = selected(op.name, where, a - center, 0.0)
         r = sum(d * d, axis=axis, keepdims=keepdims) / np.maximum(_selected(where, a, axis, keepdims) - ddof, 0.0)
         if root:
             zero = dispatch.plain(r) == 0
