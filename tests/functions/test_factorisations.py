@@ -378,3 +378,19 @@ def test_names_and_types() -> None:
     assert qr(a)._fields == ("Q", "R")
     np.testing.assert_array_equal(vm.eigenvalues_sym(SPDS), eigvalsh(SPDS))
     np.testing.assert_array_equal(vm.singular_values(TALL), svdvals(TALL))
+
+
+@pytest.mark.parametrize("function", [vm.svd, vm.singular_values, vm.generalized_inverse, np.linalg.cond])
+def test_singular_values_of_infinite_matrices_are_refused(function):
+    """LAPACK would never return from a search for those of some of them."""
+    for wrong in (np.inf, -np.inf, np.nan):
+        a = np.array([[1.0, 0.5, 0.0], [2.0, 3.0, 1.0], [0.0, 1.0, 1.0]])
+        a[0, 0] = wrong
+        for x in (a, vm.var(a)) if function is not np.linalg.cond else (vm.var(a),):
+            with pytest.raises(vm.DomainError, match="a has elements that are not finite"):
+                function(x)
+
+
+def test_least_squares_of_infinite_matrices_are_refused():
+    with pytest.raises(vm.DomainError, match="lstsq: a has elements that are not finite"):
+        np.linalg.lstsq(vm.var([[np.inf, 1.0], [1.0, 1.0]]), np.ones(2))

@@ -21,6 +21,7 @@ from varmat.core.dispatch import implements, plain
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.functions.checks import check_matrix, check_square, check_values
 from varmat.functions.lapack import (
+    check_svd,
     check_symmetric,
     cholesky_adjoint,
     cholesky_factor,
@@ -361,6 +362,7 @@ def svd_vh(a: Any, full_matrices: bool = True) -> Any:
     array([[2., 4.],
            [0., 6.]])
     """
+    check_svd("svd", a)
     return np.linalg.svd(a, full_matrices)
 
 
@@ -469,7 +471,10 @@ def singular_values(a: Any) -> Any:
     """
     a = as_operand(a, "singular_values: a")
     check_matrix("singular_values", "a", a)
-    return svd_vh(a, False)[1] if is_differentiable(a) else np.linalg.svdvals(a)
+    if is_differentiable(a):
+        return svd_vh(a, False)[1]
+    check_svd("singular_values", a)
+    return np.linalg.svdvals(a)
 
 
 def svd(a: Any) -> Any:

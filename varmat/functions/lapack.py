@@ -50,6 +50,12 @@ class MatrixError(DomainError, np.linalg.LinAlgError):
     """A matrix is outside the domain of a factorisation: a `DomainError` that code written for NumPy catches too."""
 
 
+def check_svd(function: str, a: Any) -> None:
+    """Refuse a matrix with infinite elements, for which LAPACK may search for singular values for ever, or with nan."""
+    if not np.isfinite(a).all():
+        raise MatrixError(f"{function}: a has elements that are not finite, but must have finite ones for singular values!")
+
+
 def place_of(index: Iterable[Any]) -> str:
     """Brackets for the elements of an index; nothing for an empty one."""
     inside = ", ".join(str(int(i)) for i in index)

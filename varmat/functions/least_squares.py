@@ -11,6 +11,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.factorisations import svd_vh
+from varmat.functions.lapack import check_svd
 from varmat.functions.solves import column, symmetric, uncolumn
 
 __all__ = ["generalized_inverse"]
@@ -48,6 +49,7 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
            [-0.16]])
     """
     check_matrix("pinv", "a", a)
+    check_svd("pinv", a)
     return np.array(np.linalg.pinv(a, **_cutoffs(rcond, rtol)))
 
 
@@ -97,6 +99,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
 @operation(operands="a b")
 def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
     """Solution of least norm and singular values: the differentiable part of `numpy.linalg.lstsq`."""
+    check_svd("lstsq", a)
     u, s, vt = np.linalg.svd(a, full_matrices=False)
     kept = s > _cutoff(rcond, a.shape) * np.max(s, initial=0.0)
     p = (vt.T * np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)) @ u.T
