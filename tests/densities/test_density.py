@@ -260,3 +260,11 @@ def test_a_partial_is_never_an_array_of_somebody_else():
         np.testing.assert_array_equal(w.adj, Y)
         np.testing.assert_array_equal(y.val, Y)
     del OPERATIONS["odd_lpdf"]
+
+
+def test_bounds_in_the_wrong_order_leave_nothing_on_the_tape():
+    with vm.nested() as tape:
+        lower, upper = vm.var([1.0, 1.0]), vm.var([[3.0, 4.0], [0.5, 2.0]])
+        with pytest.raises(vm.DomainError, match=r"Upper bound parameter\[1, 0\] is 0.5, but must be greater"):
+            vm.uniform_lpdf(1.5, lower, upper)
+        assert not tape

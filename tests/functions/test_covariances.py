@@ -183,3 +183,14 @@ def test_refusals(name: str, args: Any, error: type[Exception], message: str) ->
     for arguments in (args, [vm.var(x) for x in args]):
         with pytest.raises(error, match=message):
             getattr(vm, name)(*arguments)
+
+
+@pytest.mark.parametrize("function", [vm.gp_dot_prod_cov, vm.gp_exp_quad_cov, vm.gp_periodic_cov])
+def test_parameters_are_real_numbers(function):
+    """They are looked at by name before anything is recorded, whether points are variables or not."""
+    count = {vm.gp_dot_prod_cov: 1, vm.gp_exp_quad_cov: 2, vm.gp_periodic_cov: 3}[function]
+    for wrong in (1j, np.array(1j), "a", np.ma.masked_array(1.0), None):
+        for x in ([1.0, 2.0], vm.var([1.0, 2.0]), vm.matvar([1.0, 2.0])):
+            with vm.nested() as tape, pytest.raises(TypeError, match=f"{function.__name__}: .* must be real numbers"):
+                function(x, *(1.0,) * (count - 1), wrong)
+            assert not tape

@@ -36,6 +36,7 @@ from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
 from varmat.densities.density import Arguments, Density, ieee, not_nan, positional
 from varmat.densities.pointwise import Pointwise
+from varmat.functions.checks import check_values
 from varmat.programs.expressions import Code, Writer, arguments_in, compiled, tree_of
 from varmat.programs.loops import blocked
 from varmat.programs.program import ElsewhereError
@@ -146,6 +147,8 @@ class Univariate(Density, Operation):
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         # Domains are checked now, for the sake of the index in the message.
         shape = self.shape_of(args)
+        if self.demand is not None:
+            check_values(lambda *values: self.check_demand(self.name, values), *args)
         args = [float(x) if type(x) is np.ndarray and not x.ndim else x for x in args]
         return self(*(x if np.shape(x) in ((), shape) else np.broadcast_to(x, shape) for x in args), keep=keep)
 

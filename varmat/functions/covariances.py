@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.core.arena import LARGE
-from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError, finite, nonnegative, positive_finite
 from varmat.core.operation import Saved, as_operand, operation
@@ -232,13 +231,12 @@ def _two_sets(name: str, parameters: tuple[str, ...], x: Any, given: tuple[Any, 
     last = parameters[len(parameters) - len(named) :]
     if named.keys() == {*last}:
         given = (*given, *(named[each] for each in last))
-        if len(given) == len(parameters):
-            # As a single object, which it is then seen to be.
-            if not (isinstance(x, ArrayMethods) or (type(x) is np.ndarray and x.dtype is FLOAT64)):
-                x = as_operand(x, f"{name}: x")
-            return (x, x, *given)
-        if len(given) == len(parameters) + 1:
-            return (x, *given)
+        sets = {0: ("x",), 1: ("x1", "x2")}.get(len(given) - len(parameters))
+        if sets is not None:
+            titles = (*sets, *parameters)
+            first, *others = (as_operand(each, f"{name}: {title}") for each, title in zip((x, *given), titles, strict=True))
+            # One set is twice the same object, which it is then seen to be.
+            return (first, *others) if len(sets) == 2 else (first, first, *others)
     arguments = ", ".join(parameters)
     raise TypeError(f"{name}: {count} arguments are given, but must be (x, {arguments}) or (x1, x2, {arguments})!")
 
