@@ -268,3 +268,8 @@ def test_bounds_in_the_wrong_order_leave_nothing_on_the_tape():
         with pytest.raises(vm.DomainError, match=r"Upper bound parameter\[1, 0\] is 0.5, but must be greater"):
             vm.uniform_lpdf(1.5, lower, upper)
         assert not tape
+
+
+def test_rows_of_different_lengths_are_refused_by_name():
+    with pytest.raises(vm.ShapeError, match="normal_lpdf: y is a list with parts of different shapes, but must be an array!"):
+        vm.normal_lpdf([[1.0], [2.0, 3.0]], vm.var(0.0), 1.0)

@@ -452,3 +452,19 @@ def print_errors() -> None:  # what the documentation publishes: python -m tests
 
 if __name__ == "__main__":
     print_errors()
+
+
+def test_a_function_called_by_name_takes_what_another_library_holds_as_data():
+    class Column:
+        """As a column of a table: an operator of it would take the operation over."""
+
+        __array_ufunc__ = None
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array([1.0, 2.0])
+
+    np.testing.assert_array_equal(vm.logit(Column()), vm.logit(np.array([1.0, 2.0])))
+    product = vm.elt_multiply(Column(), vm.var([3.0, 4.0]))
+    np.testing.assert_array_equal(vm.value(product), [3.0, 8.0])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        vm.var([3.0, 4.0]) * Column()

@@ -309,3 +309,14 @@ def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
 def test_a_variable_is_a_wrong_number_of_sections_as_its_value_is():
     with pytest.raises(ValueError, match="equal division"):
         np.split(vm.var(np.ones(2)), vm.var(1.5))
+
+
+def test_numbers_of_rows_and_columns_may_be_small_integers():
+    assert vm.to_matrix(vm.var(np.ones(400)), np.uint8(20), np.uint8(20)).shape == (20, 20)
+
+
+@pytest.mark.parametrize("function", [vm.reverse, vm.to_vector, vm.to_matrix])
+def test_only_real_numbers_are_put_into_other_shapes(function):
+    for wrong in (["a", "b"], np.array([1j]), {1.0}, np.ma.masked_array([1.0], [True])):
+        with pytest.raises(TypeError, match=f"{function.__name__}: x .* must be real numbers"):
+            function(wrong)

@@ -90,8 +90,8 @@ class Elementwise:
         if len(args) != self.arity:
             raise TypeError(f"{self.name}: {len(args)} operands are given; the signature is {self.name}{self.__signature__}")
         result = self.call(*args)
-        if result is NotImplemented:
-            raise TypeError(f"{self.name}: operands of types {[type(x).__name__ for x in args]} do not go together")
+        if result is NotImplemented:  # for operators: here what comes from another library is data
+            result = self.call(*(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1)))
         return result
 
     def ieee(self, *values: Any) -> float:

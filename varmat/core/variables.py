@@ -46,7 +46,10 @@ def data(x: Any, name: str = "data") -> Any:
         raise TypeError(f"{name} is a masked array, but must be real numbers without a mask; use x.compressed() or x.filled(value)")
     if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
         raise TypeError(f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for products of matrices")
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ShapeError(f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!") from error
     if array.dtype != FLOAT64:
         if array.dtype.kind not in "biuf":
             raise TypeError(f"{name} has dtype {array.dtype}, but must be real numbers (float64, or what converts to it)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from operator import methodcaller
+from operator import index, methodcaller
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from varmat.core import dispatch
 from varmat.core.dual import Dual, paired
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
-from varmat.core.operation import operation
+from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, Var, make_view
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
@@ -244,7 +244,7 @@ def reverse(x: Any) -> Any:
     >>> vm.reverse([1.0, 2.0, 3.0])
     array([3., 2., 1.])
     """
-    return np.flip(x, 0)
+    return np.flip(as_operand(x, "reverse: x"), 0)
 
 
 def to_vector(x: Any) -> Any:
@@ -264,7 +264,7 @@ def to_vector(x: Any) -> Any:
     >>> vm.to_vector([[1.0, 2.0], [3.0, 4.0]])
     array([1., 3., 2., 4.])
     """
-    return np.ravel(x, order="F")
+    return np.ravel(as_operand(x, "to_vector: x"), order="F")
 
 
 def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: bool = True) -> Any:
@@ -294,8 +294,10 @@ def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: boo
     array([[1., 3.],
            [2., 4.]])
     """
+    x = as_operand(x, "to_matrix: x")
     if m is None or n is None:
         m, n = (*np.shape(x), 1)[:2]
+    m, n = index(m), index(n)
     if m * n != np.size(x):
         raise ShapeError(f"to_matrix: x has {np.size(x)} elements, but must have {m} * {n}!")
     return np.reshape(x, (m, n), order="F" if col_major else "C")
