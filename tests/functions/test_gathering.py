@@ -319,3 +319,17 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
         x = vm.var(VECTOR)
         with pytest.raises(error, match=text):
             call(x)
+
+
+def test_selections_have_the_keywords_of_numpy():
+    x, chosen = np.arange(4.0).reshape(2, 2), np.array([True, False])
+    v = vm.var(x)
+    for function, names in ((np.repeat, ("a", "repeats")), (np.delete, ("arr", "obj"))):
+        expected = function(x, 1, axis=1)
+        np.testing.assert_array_equal(vm.value(function(**dict(zip(names, (v, 1), strict=True)), axis=1)), expected)
+    np.testing.assert_array_equal(vm.value(np.compress(condition=chosen, a=v, axis=0)), x[:1])
+    np.testing.assert_array_equal(vm.value(np.extract(condition=x > 1, arr=v)), x[x > 1])
+    with pytest.raises(TypeError, match="compress: out is given"):
+        np.compress(chosen, v, 0, np.zeros((1, 2)))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        np.repeat(v, 2, nonsense=1)

@@ -6,6 +6,7 @@ Every function that only moves elements (and fills with zeros) is one operation,
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -274,14 +275,21 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 def _selection(function: Any, condition_first: bool = False) -> Any:
     """An answer for a function that selects along an axis: what it does to the places, `np.take` does to the elements."""
 
-    def answer(a: Any, which: Any, axis: int | None = None) -> Any:
+    signature = inspect.signature(function)
+    first, second, *_ = signature.parameters
+
+    def answer(*args: Any, **settings: Any) -> Any:
+        given = signature.bind(*args, **settings).arguments
+        refuse_out(function.__name__, given.get("out"))
+        a, which = (given[second], given[first]) if condition_first else (given[first], given[second])
+        axis = given.get("axis")
         if axis is None:
             a, axis = np.ravel(a), 0
         places = np.arange(a.shape[normalize_axis_index(axis, np.ndim(a))])
         which = dispatch.plain(which)
         return np.take(a, function(which, places) if condition_first else function(places, which), axis)
 
-    return (lambda which, a, axis=None: answer(a, which, axis)) if condition_first else answer
+    return answer
 
 
 dispatch.SUPPORTED[np.delete] = _selection(np.delete)
