@@ -30,6 +30,7 @@ SELECTIONS = {
     "where the other choice is undefined": lambda x: np.sum(np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)),
     "a removable singularity": lambda x: np.sum(np.where(x == 0.0, 1.0, np.sin(x) / np.where(x == 0.0, 1.0, x))),
     "one in another": lambda x: np.sum(np.where(x > 0, np.where(x > 1, x**2, x), 0.0)),
+    "what is summed": lambda x: np.mean(x, where=x > -5) + np.var(x, where=x < 5) + np.sum(x, where=x > 0),
     "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
 }
 

@@ -21,6 +21,7 @@ from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, like, operation
 from varmat.core.variables import ARRAYS
 from varmat.functions.constant import named
+from varmat.functions.reduction_names import check_arguments
 
 __all__: list[str] = []
 
@@ -278,6 +279,7 @@ def linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
     """Evenly spaced numbers between variable ends."""
+    check_arguments(np.linspace, dtype, None)
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"linspace: num is {num}, but must be nonnegative!")
@@ -298,6 +300,7 @@ def logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
     """Powers of `base` with evenly spaced exponents between variable ends."""
+    check_arguments(np.logspace, dtype, None)
     base = as_operand(base, "logspace: base")
     if np.ndim(base):
         start, stop = start + 0.0 * base, stop + 0.0 * base
@@ -308,6 +311,7 @@ def logspace(
 @composite(np.geomspace)
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """A geometric progression between variable ends of one sign."""
+    check_arguments(np.geomspace, dtype, None)
     start, stop = as_operand(start, "geomspace: start"), as_operand(stop, "geomspace: stop")
     _nonzero.check("geomspace", "start", plain(start))
     _nonzero.check("geomspace", "stop", plain(stop))

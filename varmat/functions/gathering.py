@@ -23,6 +23,7 @@ from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
 from varmat.functions.checks import check_matrix, check_square
+from varmat.functions.reduction_names import check_arguments
 
 __all__ = [
     "add_diag",
@@ -412,6 +413,7 @@ def full_like(
     """`np.full_like`, for data and for variables to fill with."""
     if not is_differentiable(fill_value):
         return np.full(np.shape(a) if shape is None else shape, fill_value, FLOAT64 if dtype is None else dtype)
+    check_arguments(np.full_like, dtype, None)
     return broadcast_to(fill_value, shape=np.shape(a) if shape is None else shape)
 
 

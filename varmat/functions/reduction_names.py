@@ -132,6 +132,8 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> A
 
 def _selected(where: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """How many elements are selected."""
+    if type(where) is Condition:
+        return sum(np.where(where, np.ones(np.shape(a)), 0.0), axis=axis, keepdims=keepdims)
     return add_reduce(np.broadcast_to(where, np.shape(a)), axis=axis, dtype=np.float64, keepdims=keepdims)
 
 

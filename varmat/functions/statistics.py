@@ -13,6 +13,7 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.composites import composite
+from varmat.functions.reduction_names import check_arguments
 
 __all__: list[str] = []
 
@@ -51,6 +52,7 @@ def cov(
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Any:  # fmt: skip
     """The covariance matrix of variables in rows (or in columns)."""
+    check_arguments(np.cov, dtype, None)
     x = _observations(m, rowvar)
     if y is not None:
         x = np.concatenate((x, _observations(y, rowvar)), axis=0)
@@ -81,6 +83,7 @@ def _observations(x: Any, rowvar: bool) -> Any:
 @composite(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """The correlation matrix of variables in rows (or in columns)."""
+    check_arguments(np.corrcoef, dtype, None)
     c = np.cov(x, y, rowvar)
     if not np.ndim(c):
         return c / c
