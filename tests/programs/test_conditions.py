@@ -22,6 +22,15 @@ SELECTIONS = {
     "as numbers": lambda x: np.sum((x > 0) * x + 2.0 * (x <= 0.3) * np.exp(x) + (1.0 - (x >= 0)) - (x < 0.1) / 2),
     "their sums": lambda x: np.sum(x * ((x > 0) * 1.0 + 1.0 * (x > 0.5))) + np.sum((x != 0).astype(float) * x**2),
     "truth values remain truth values": lambda x: np.sum(x * ((x > 0) * (x < 1) * MASK * 1.0 + MASK * (x > -1) * 1.0)),
+    "ufuncs of truth values": lambda x: np.sum(
+        np.where(np.logical_and(x > 0, x < 1) | np.logical_not(x > -1) | np.logical_xor(MASK, x > 0.5), x**2, -x)
+        + np.where(np.bitwise_or(x > 0, np.invert(MASK)) & (x < 2), x, 0.0)
+    ),
+    "sums of truth values": lambda x: np.sum(x * (((x > 0) + (x > 0.5) + MASK) * 1.0)),
+    "ufuncs of numbers": lambda x: np.sum(np.multiply(x, x > 0) + np.minimum(x > 0, x) + np.add(abscissas, x < 1) * x),
+    "other operators": lambda x: (
+        np.sum((x > 0) ** 2 * x + 2.0 ** (x > 0) * x + ((x > 0) % 2 + (x > 1) // 2) * x) + (x > 0) @ x + abscissas @ (x > 0)
+    ),
     "scalars": lambda x: np.where(x[0] > x[1], x[0] * x[2], x[1] ** 2) + np.where(x[2] < 1.0, x[0], x[1]),
     "np.select": lambda x: np.sum(np.select([x > 0.5, x > 0], [x**2, x], np.exp(x))),
     "broadcasting": lambda x: np.sum(np.where(x.reshape(2, 3) > x[:3], x.reshape(2, 3) * 2, x[:3] ** 2)),
@@ -78,6 +87,11 @@ def test_special_values_are_compared_as_numpy_compares_them() -> None:
         lambda x: x[0] if (x > 0)[0] == True else x[1],  # noqa: E712 - what people write
         lambda x: np.sum((x > 0).astype(int) * x),
         lambda x: next(x[int(c)] for c in x > 0),
+        lambda x: np.sum(np.where((x > 0) & 1, x, 0.0)),
+        lambda x: np.sum(np.where((x > 0) & [True, False, True], x, 0.0)),
+        lambda x: np.sum(np.where(np.logical_and(x > 0, 2.0), x, 0.0)),
+        lambda x: np.sum(np.where(np.logical_or.reduce([x > 0, x < 1]), x, 0.0)),
+        lambda x: np.sum(np.exp(x > 0) * x),
         max,
     ],
 )  # fmt: skip
@@ -86,9 +100,8 @@ def test_everything_else_is_a_look_at_the_values(f: Any) -> None:
         vm.recorded(f)(np.array([1.0, -2.0, 3.0]))
 
 
-@pytest.mark.parametrize(
-    "f", [lambda x: (x > 0) + (x < 1), lambda x: -(x > 0), lambda x: (x > 0) & x, lambda x: np.logical_and(x > 0, x < 1)]
-)
-def test_what_numpy_would_do_with_truth_values_alone_is_refused(f: Any) -> None:
-    with pytest.raises(TypeError):
-        vm.recorded(lambda x: np.sum(f(x) * x))(np.ones(3))
+@pytest.mark.parametrize("f", [lambda x: -(x > 0), lambda x: (x > 0) - (x < 1), lambda x: (x > 0) & x])
+def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f: Any) -> None:
+    for gradient in (vm.value_and_grad, vm.recorded):
+        with pytest.raises((TypeError, vm.TapeError)):
+            gradient(lambda x: np.sum(f(x) * x))(np.ones(3))

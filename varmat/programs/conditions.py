@@ -49,13 +49,11 @@ _SELECTION = _row("selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.
 class Condition:
     """The outcome of a comparison while a function is recorded; made by the comparison operators.
 
-    It goes into `numpy.where` and `numpy.select`, combines with others and with truth values by ``&``, ``|``, ``^`` and ``~``, and
-    in arithmetic with numbers counts as 0 or 1.
+    It goes into `numpy.where` and `numpy.select`, combines with others and with truth values by ``&``, ``|``, ``^`` and ``~`` or
+    the ufuncs of that meaning, and in arithmetic with numbers counts as 0 or 1.
     """
 
     __slots__ = ("_variable",)
-    # NumPy's arrays leave operators to this class.
-    __array_ufunc__ = None
     __array_function__ = dispatch.array_function
     __hash__ = object.__hash__
 
@@ -89,19 +87,12 @@ class Condition:
     def __getitem__(self, index: Any) -> Any:
         return Condition(self._variable[index])
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return refuse_look() if kwargs or method != "__call__" else combined(ufunc, *inputs)
+
     def __invert__(self) -> Any:
-        return Condition(1.0 - self._variable)
+        return combined(np.invert, self)
 
-    def __and__(self, other: Any) -> Any:
-        return Condition(self._variable * _truth(other))
-
-    def __or__(self, other: Any) -> Any:
-        return Condition(np.maximum(self._variable, _truth(other)))
-
-    def __xor__(self, other: Any) -> Any:
-        return Condition(np.absolute(self._variable - _truth(other)))
-
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __bool__ = __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = refuse_look
 
@@ -118,26 +109,25 @@ def compared(ufunc: Any, operands: Any) -> Condition:
     return Condition(_COMPARISONS[ufunc](*operands))
 
 
-def _is_truth(x: Any) -> bool:
-    return type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool)
+def combined(ufunc: Any, *operands: Any) -> Any:
+    """The outcome of a ufunc of conditions and others: a condition of truth values alone, and otherwise one of numbers."""
+    if all(type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool) for x in operands):
+        of_truths: Any = _OF_TRUTHS.get(ufunc, refuse_look)
+        return Condition(of_truths(*[x._variable if type(x) is Condition else np.asarray(x, np.float64)[()] for x in operands]))
+    if ufunc in _OF_TRUTHS.keys() - {np.add, np.multiply} or ufunc not in dispatch.SUPPORTED:
+        refuse_look()
+    return ufunc(*[x._variable if type(x) is Condition else x for x in operands])
 
 
-def _truth(x: Any) -> Any:
-    """Numbers for truth values."""
-    if not _is_truth(x):
-        raise TypeError(f"a condition can be combined with truth values, but not with a {type(x).__name__}")
-    return x._variable if type(x) is Condition else np.asarray(x, dtype=np.float64)[()]
+# What NumPy makes of truth values, with zeros and ones. All other ufuncs make numbers of them, some of fewer than 64 bits.
+_OF_TRUTHS: dict[Any, Callable[..., Any]] = {np.invert: lambda x: 1.0 - x, np.logical_not: lambda x: 1.0 - x}
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply), operator.mul)
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add), np.maximum)
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.absolute(x - y))
 
-
-def _arithmetic(function: Callable[[Any, Any], Any], reflected: bool) -> Any:
-    def method(self: Condition, other: Any) -> Any:
-        if _is_truth(other):  # of truth values alone NumPy makes truth values
-            return self & other if function is operator.mul else NotImplemented
-        return function(other, self._variable) if reflected else function(self._variable, other)
-
-    return method
-
-
-for _function in (operator.add, operator.sub, operator.mul, operator.truediv):
-    setattr(Condition, f"__{_function.__name__}__", _arithmetic(_function, False))
-    setattr(Condition, f"__r{_function.__name__}__", _arithmetic(_function, True))
+for _name, _ufunc in {
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add, "sub": np.subtract, "mul": np.multiply,
+    "truediv": np.divide, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul,
+}.items():  # fmt: skip
+    setattr(Condition, f"__{_name}__", lambda x, y, ufunc=_ufunc: combined(ufunc, x, y))
+    setattr(Condition, f"__r{_name}__", lambda y, x, ufunc=_ufunc: combined(ufunc, x, y))
