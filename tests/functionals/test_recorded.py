@@ -328,6 +328,31 @@ def test_refusals_of_the_function_itself_are_its_own():
     assert g(np.array([1.0, 2.0])) is not None
 
 
+def test_a_refusal_that_is_caught_is_not_frozen():
+    def guarded(x):
+        try:
+            return vm.normal_lpdf(x[1:], 0.0, x[0])
+        except vm.DomainError:
+            return -np.inf
+
+    bad, good = np.array([-1.0, 2.0]), np.array([1.0, 2.0])
+    g, eager = vm.recorded(guarded), vm.value_and_grad(guarded)
+    for x in (bad, good, bad, good):
+        assert repr(g(x)) == repr(eager(x))
+    assert len(g._recordings) == 1
+
+
+def test_a_look_whose_refusal_is_caught_is_not_frozen():
+    def guarded(x):
+        try:
+            return np.sum(x) if x[0] > 0.0 else np.sum(x**2)
+        except Exception:
+            return -np.inf
+
+    with pytest.raises(vm.TapeError, match="recorded: the function looks at the value of a variable"):
+        vm.recorded(guarded)(np.ones(2))
+
+
 def test_checks_of_composites_are_part_of_the_program():
     def f(x):
         m = x.reshape(2, 2)

@@ -7,12 +7,25 @@ Every name in such a sentence comes from the function that refuses.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 __all__ = ["Domain", "DomainError", "ShapeError", "TapeError"]
+
+
+class _Refusals(threading.local):
+    """How many refusals of values, and of looks at them, a thread has made.
+
+    Whoever records a function asks whether it caught one, for it went on as it would not at other points.
+    """
+
+    of_values = of_looks = 0
+
+
+refusals = _Refusals()
 
 
 class DomainError(ValueError):
@@ -25,6 +38,10 @@ class DomainError(ValueError):
     """
 
     is_recoverable = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        refusals.of_values += 1
 
 
 class ShapeError(ValueError):

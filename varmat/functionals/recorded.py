@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar_result
 from varmat.functionals.reverse import is_plain, positions_of, value_and_grad
@@ -101,7 +102,10 @@ class Recorded:
             if known.holds_for(structures, others):
                 break
         else:
-            known = Recording(structures, others, *record(self.function, positions, args, named))
+            try:
+                known = Recording(structures, others, *record(self.function, positions, args, named))
+            except ElsewhereError:
+                return self._eager(*args, **named)
             # The newest comes first.
             self._recordings = [known, *self._recordings[: MOST_RECORDINGS - 1]]
         try:
@@ -152,7 +156,11 @@ def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:
 
 
 def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]) -> tuple[Any, str]:
-    """The value and the gradients with respect to the arguments at some positions as a program, and its text."""
+    """The value and the gradients with respect to the arguments at some positions as a program, and its text.
+
+    Raises `ElsewhereError` if the function catches the refusal of a value: where nothing is refused it goes another way.
+    """
+    of_values, of_looks = refusals.of_values, refusals.of_looks
     with recording() as tape:
         given = list(args)
         for i in dict.fromkeys(positions):
@@ -161,6 +169,10 @@ def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: 
         # The scope is open already, and all its variables know this tape.
         tape.__class__, tape.watch = WatchedTape, _looked_at
         y = scalar_result("recorded", function(*given, **named), tape)
+        if refusals.of_looks != of_looks:
+            refuse_look()
+        if refusals.of_values != of_values:
+            raise ElsewhereError
         return written(tape, variables, y)
 
 

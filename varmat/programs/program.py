@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import for_arrays, for_scalars
-from varmat.core.errors import TapeError
+from varmat.core.errors import TapeError, refusals
 from varmat.core.rules import IN_PLACE, function_of
 from varmat.core.tape import Rule
 from varmat.core.variables import VARIABLES, View
@@ -51,6 +51,10 @@ class ElsewhereError(Exception):
 
 class RecordingError(TapeError):
     """A recording cannot be made once for all values."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        refusals.of_looks += 1
 
 
 class Node:

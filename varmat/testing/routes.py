@@ -208,7 +208,7 @@ def recorded(case: Case, mixture: Mixture, weights: Arrays) -> tuple[float, Grad
             try:
                 run, _ = record(weighted, range(len(here)), there, {})
                 break
-            except RecordingError:
+            except (RecordingError, ElsewhereError):
                 return None
             except (ArithmeticError, ValueError):  # not in the domain
                 if not distance:
