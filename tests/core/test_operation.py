@@ -126,6 +126,50 @@ def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> 
                     np.testing.assert_array_equal(given, ones)
 
 
+@pytest.mark.parametrize("size", [3, 40_000])
+def test_one_array_for_operands_that_are_one_variable(size: int) -> None:
+    @vm.operation()
+    def triple(x: Any, y: Any, z: Any) -> Any:
+        return x + y + z
+
+    @triple.reverse
+    def triple_reverse(g: Any, r: Any, x: Any, y: Any, z: Any) -> Any:
+        c = g * 1.0
+        return c, lambda: c, c.reshape(size)
+
+    x, y = np.arange(1.0, size + 1.0), np.full(size, 2.0)
+    for f, expected in (
+        (lambda x, y: np.sum(triple(x, x, x) * y), (3.0 * y, 3.0 * x)),
+        (lambda x, y: np.sum(triple(x, x, y)), (np.full(size, 2.0), np.ones(size))),
+        (lambda x, y: np.sum(triple(x * 1.0, y, x) * y), (2.0 * y, 2.0 * x + 2.0 * y)),
+    ):
+        for function in (vm.value_and_grad(f, (0, 1)), vm.recorded(f, (0, 1))):
+            for gradient, slopes in zip(function(x, y)[1], expected, strict=True):
+                np.testing.assert_array_equal(gradient, slopes)
+
+
+@pytest.mark.parametrize("size", [3, 40_000])
+def test_an_operand_that_is_returned_may_be_assigned_to(size: int) -> None:
+    @vm.operation()
+    def inner(x: Any, y: Any) -> Any:
+        return np.sum(x * y)
+
+    @inner.reverse
+    def inner_reverse(g: Any, r: Any, x: Any, y: Any) -> Any:
+        return y, x
+
+    def f(x: Any, y: Any) -> Any:
+        y = y * 1.0
+        y[:2] = x[:2] ** 2
+        return inner(x, y)
+
+    x, y = np.full(size, 3.0), np.full(size, 2.0)
+    first = np.arange(size) < 2
+    for function in (vm.value_and_grad(f, (0, 1)), vm.recorded(f, (0, 1))):
+        for gradient, slopes in zip(function(x, y)[1], (np.where(first, 27.0, 2.0), np.where(first, 0.0, 3.0)), strict=True):
+            np.testing.assert_array_equal(gradient, slopes)
+
+
 @pytest.mark.parametrize(
     ("returned", "refusal"),
     [

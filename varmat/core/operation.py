@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core import dispatch
+from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dual import Dual, dual_call
 from varmat.core.errors import Domain
@@ -254,6 +255,8 @@ class Operation:
         g = result._adj
         # Arrays that are not to become, or are already, an adjoint: a rule may return an operand, or one array several times.
         held, whole = [*values, result._val], getattr(g, "base", None)
+        # Handed over together: one that is an adjoint already, and comes again, must not have been added to.
+        given = []
         try:
             for i, (x, part) in enumerate(zip(operands, self.parts(g, result._val, values, settings), strict=True)):
                 if type(x) in VARIABLES:
@@ -262,12 +265,14 @@ class Operation:
                         c = c if type(c) is float and type(x) is Var else self.contribution(i, c)
                     owner = c if getattr(c, "base", None) is None else c.base
                     if owner is g or owner is whole:
-                        x._add(c)
-                    elif type(c) is np.ndarray and any(owner is each for each in held):
-                        x._take(c.copy())
+                        given.append((x._add, c))
+                    elif type(c) is np.ndarray and (any(owner is each for each in held) or is_part(c, held)):
+                        given.append((x._take, c.copy()))
                     else:
                         held.append(owner)
-                        x._take(c) if owner is c else x._add(c)
+                        given.append((x._take if owner is c else x._add, c))
+            for hand_over, c in given:
+                hand_over(c)
         except Exception as error:
             error.add_note(f"in the reverse rule of {self.name}")  # what called the operation has returned long ago
             raise
@@ -291,6 +296,11 @@ class Operation:
             raise TypeError(f"{self.name} has no tangent rule, so there is no forward derivative and no Hessian")
         maps = self._tangent(r, *values, **settings)
         return maps if type(maps) is tuple else (maps,)
+
+
+def is_part(c: np.ndarray, held: list[Any]) -> bool:
+    """Whether a large array, which would be shared, looks into the memory of others; those in the arena have one owner."""
+    return c.base is not None and c.size > LARGE and any(np.may_share_memory(c, x) for x in held if type(x) is np.ndarray)
 
 
 def operation(
