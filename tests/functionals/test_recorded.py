@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
@@ -326,6 +327,19 @@ def test_refusals_of_the_function_itself_are_its_own():
     with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1.0, but must be positive!"):
         g(np.array([-1.0, 2.0]))
     assert g(np.array([1.0, 2.0])) is not None
+
+
+def test_the_text_names_what_it_calls():
+    def f(x):
+        return vm.normal_lpdf(x[[0, 0]], 0.0, 1.0) + np.sum(np.linalg.inv(np.outer(x, x) + np.eye(2)))
+
+    g = vm.recorded(f)
+    g(np.ones(2))
+    for name in ("normal_lpdf", "inv", "inv_reverse", "add_at"):
+        assert re.search(rf"\b{name}_\d+\(", g.source)
+    unnamed = vm.operation()(lambda x: np.cos(x))
+    unnamed.reverse(lambda g, r, x: -np.sin(x) * g)
+    assert vm.recorded(lambda x: unnamed(x))(0.0) == (1.0, 0.0)
 
 
 def test_a_refusal_that_is_caught_is_not_frozen():

@@ -28,10 +28,10 @@ def _density(program: Program, rule: Any, result: Any, active: Any, saved: Any) 
         for i in early:
             title, domain = density.checks[i]
             if kinds[i] & IS_VARIABLE:
-                program.write(f"{program.bind(partial(domain.check, density.name, title))}({texts[i]})")
-        call = f"{program.bind(function)}({', '.join(texts)}, {shape[0] if shape else 1})"
+                program.write(f"{program.bind(partial(domain.check, density.name, title), 'check_')}({texts[i]})")
+        call = f"{program.bind(function, density.name + '_')}({', '.join(texts)}, {shape[0] if shape else 1})"
     else:
-        call = f"{program.bind(partial(_evaluated, density, shape, use))}({', '.join(texts)})"
+        call = f"{program.bind(partial(_evaluated, density, shape, use), density.name + '_')}({', '.join(texts)})"
     program.write(f"{node.name}, [{', '.join(names)}] = {call}")
     program.write(f"if not -inf < {node.name} < inf: {program.bind(_elsewhere)}()")
 

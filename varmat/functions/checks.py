@@ -35,7 +35,7 @@ _CHECK = Rule("check", lambda result, operands, check: None)
 @writes(_CHECK)
 def _write_check(program: Program, rule: Any, result: Any, operands: Any, check: Any) -> None:
     values = ", ".join(program.code(program.operand(x)[0])[0] for x in operands)
-    program.write(f"{program.bind(partial(_check_again, *check))}({values})")
+    program.write(f"{program.bind(partial(_check_again, *check), 'check_')}({values})")
 
 
 def _check_again(check: Callable[..., Any], found: Any, *values: Any) -> None:

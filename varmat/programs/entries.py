@@ -81,20 +81,20 @@ def _contribute(program: Program, operand: Node, tree: ast.expr, shape: Shape) -
 
 @writes(ELEMENT)
 def _element(program: Program, rule: Any, result: Any, x: Any, index: int) -> None:
-    _part(program, result, x, f"item({index})", itemgetter(index))
+    _part(program, result, x, f".item({index})", itemgetter(index))
 
 
 @writes(GATHER)
 def _gather(program: Program, rule: Any, result: Any, x: Any, index: Any) -> None:
     once = is_basic(index) or (type(index) is np.ndarray and index.dtype == bool)
-    read = f"__getitem__({program.bind(index, 'i')})"
+    read = f"[{program.bind(index, 'i')}]"
     _part(program, result, x, read, itemgetter(index) if once else Gather(index, scatter_add))
 
 
 def _part(program: Program, result: Any, x: Any, read: str, how: Any) -> None:
     whole = program.find(x)
     node = program.node(result)
-    program.write(f"{node.name} = {whole.name}.{read}" if node.shape else f"{node.name} = float({whole.name}.{read})")
+    program.write(f"{node.name} = {whole.name}{read}" if node.shape else f"{node.name} = float({whole.name}{read})")
 
     def back() -> None:
         g = program.adjoint(node)
@@ -165,7 +165,7 @@ def structured(program: Program, rule: Any, result: Any, args: Any, settings: An
     value = f"({value},)" if several else value
     values = f"({', '.join(texts)},)"
     calling = {**settings, "workspace": Workspace()} if op.wants_workspace else settings
-    program.write(f"{value}, {saved} = {program.bind(partial(_value, op, calling))}({values})")
+    program.write(f"{value}, {saved} = {program.bind(partial(_value, op, calling), op.name + '_')}({values})")
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
@@ -173,7 +173,7 @@ def structured(program: Program, rule: Any, result: Any, args: Any, settings: An
         names = [program.new_name("c", operand.shape) for _, operand in wanted]
         places = tuple((i, operand.shape) for i, operand in wanted)
         kind = type(result).kind if several else None
-        reverse = program.bind(partial(_contributions, op, settings, places, kind))
+        reverse = program.bind(partial(_contributions, op, settings, places, kind), f"{op.name}_reverse_")
         program.write(f"{', '.join(names)}, = {reverse}({f'({g},)' if several else g}, {value}, {values}, {saved})")
         for (_, operand), name in zip(wanted, names, strict=True):
             operand.contributions.append(name_of(name))

@@ -196,10 +196,12 @@ class Program(Writer):
             self._arrays.add(name)
         return name
 
-    def bind(self, thing: Any, letter: str = "f") -> str:
-        """A name for something that does not change: data, a function."""
+    def bind(self, thing: Any, letter: str = "") -> str:
+        """A name for something that does not change: data, or a function, which is called after its own name or another one."""
         name = self._constants.get(id(thing))
         if name is None:
+            letter = letter or f"{getattr(thing, '__name__', '').strip('_')}_"
+            letter = letter if letter.isidentifier() and letter != "_" else "f"
             name = self._constants[id(thing)] = self.new_name(letter, np.shape(thing) if type(thing) is np.ndarray else None)
             self._alive.append(thing)
             self.namespace[name] = thing
@@ -377,7 +379,7 @@ class Program(Writer):
                 index = how.__reduce__()[1][0]
                 self.write(f"{name}[{index if type(index) is int else self.bind(index, 'i')}] {sign} {text}")
             elif isinstance(how, Gather):
-                self.write(f"{self.bind(how)}({name}, {text})")
+                self.write(f"{self.bind(how, 'add_at_')}({name}, {text})")
             else:
                 self.write(f"{self.bind(how)}({name})[...] {sign} {text}")
         return name
