@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import threading
-from functools import partial
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -52,7 +52,7 @@ def _elementwise(program: Program, rule: Any, result: Any, x: Any, y: Any) -> No
 
     def back() -> None:
         partials = [expression for (_, operand), expression in zip(operands, expressions, strict=True) if operand is not None]
-        g = program.adjoint(node, once=uses_of_adjoint(partials) == 1)
+        g = program.adjoint(node, once=uses_of_adjoint(*partials) == 1)
         if any(program.shapes_in(tree) - {shape} for tree, _ in operands):
             # Broadcast: now every expression with `g` in it is of the whole shape.
             g = program.whole(g, shape)
@@ -64,7 +64,8 @@ def _elementwise(program: Program, rule: Any, result: Any, x: Any, y: Any) -> No
     program.steps.append(((node,), back))
 
 
-def uses_of_adjoint(expressions: list[str]) -> int:
+@cache
+def uses_of_adjoint(*expressions: str) -> int:
     """How often the adjoint stands in expressions, ``g + g`` being twice its value."""
     parts = [part for each in expressions for part in ast.walk(ast.parse(each.replace("(g + g)", "g")))]
     return sum(isinstance(part, ast.Name) and part.id == "g" for part in parts)
