@@ -253,26 +253,23 @@ class Operation:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
-        # Arrays that are not to become, or are already, an adjoint: a rule may return an operand, or one array several times.
+        # Arrays that are not to become, or will be already, an adjoint: a rule may return an operand, or one array several times.
         held, whole = [*values, result._val], getattr(g, "base", None)
-        # Handed over together: one that is an adjoint already, and comes again, must not have been added to.
         given = []
         try:
-            for i, (x, part) in enumerate(zip(operands, self.parts(g, result._val, values, settings), strict=True)):
+            for i, (x, c) in enumerate(zip(operands, self.parts(g, result._val, values, settings), strict=True)):
                 if type(x) in VARIABLES:
-                    c = part() if callable(part) else part
+                    c = c() if callable(c) else c
                     if type(c) is not np.ndarray or c.dtype is not FLOAT64:
                         c = c if type(c) is float and type(x) is Var else self.contribution(i, c)
                     owner = c if getattr(c, "base", None) is None else c.base
-                    if owner is g or owner is whole:
-                        given.append((x._add, c))
-                    elif type(c) is np.ndarray and (any(owner is each for each in held) or is_part(c, held)):
-                        given.append((x._take, c.copy()))
-                    else:
+                    if type(c) is np.ndarray and owner is not g and owner is not whole:
+                        c = c.copy() if any(owner is each for each in held) or is_part(c, held) else c
                         held.append(owner)
-                        given.append((x._take if owner is c else x._add, c))
-            for hand_over, c in given:
-                hand_over(c)
+                    given.append((x, c))
+            # Together: what comes again must not have been added to.
+            for x, c in given:
+                x._add(c) if c is g or getattr(c, "base", None) is not None else x._take(c)
         except Exception as error:
             error.add_note(f"in the reverse rule of {self.name}")  # what called the operation has returned long ago
             raise

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 # The names of what structured operations keep for their reverse rules.
-SAVED = re.compile(r"m\d+")
+SAVED = re.compile(r"m\d+\Z")
 
 
 class Statement:
