@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -574,7 +575,14 @@ def test_small_arrays_are_not_taken_apart():
 
 
 def test_threads_share_a_recording():
-    g = vm.recorded(structured)
+    evaluations = []
+
+    def counted(x):
+        evaluations.append(x)
+        time.sleep(0.01)  # in which the others want it too
+        return structured(x)
+
+    g = vm.recorded(counted)
     points = [p[0] for p in vectors(5, 8)]
     expected = [vm.value_and_grad(structured)(p) for p in points]
     wrong = []
@@ -591,6 +599,7 @@ def test_threads_share_a_recording():
     for thread in threads:
         thread.join()
     assert not wrong
+    assert len(evaluations) == 1
 
 
 def test_the_program_can_be_read():

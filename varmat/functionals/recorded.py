@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -71,6 +72,7 @@ class Recorded:
         self.__name__ = f"recorded({getattr(function, '__name__', 'function')})"
         self._eager = value_and_grad(function, argnums)
         self._recordings: list[Recording] = []
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<varmat {self.__name__}>"
@@ -98,16 +100,12 @@ class Recorded:
         others: dict[Any, Any] = named
         if len(args) > len(positions):
             others = {**named, **{i: x for i, x in enumerate(args) if i not in positions}}
-        for known in self._recordings:
-            if known.holds_for(structures, others):
-                break
-        else:
+        known = self._found(structures, others)
+        if known is None:
             try:
-                known = Recording(structures, others, *record(self.function, positions, args, named))
+                known = self._recording(structures, others, positions, args, named)
             except ElsewhereError:
                 return self._eager(*args, **named)
-            # The newest comes first.
-            self._recordings = [known, *self._recordings[: MOST_RECORDINGS - 1]]
         try:
             with np.errstate(all="ignore"):
                 value, gradients = known.run(*leaves)
@@ -118,6 +116,22 @@ class Recorded:
             following = iter(gradients)
             gradients = tuple(rebuilt(tree, [next(following) for _ in leaves_of(tree)]) for tree in trees)
         return value, gradients if type(self.argnums) is tuple else gradients[0]
+
+    def _found(self, structures: Any, others: dict[Any, Any]) -> Recording | None:
+        for known in self._recordings:
+            if known.holds_for(structures, others):
+                return known
+        return None
+
+    def _recording(self, structures: Any, others: dict[Any, Any], *call: Any) -> Recording:
+        """What several threads want at once is recorded by one of them."""
+        with self._lock:
+            known = self._found(structures, others)
+            if known is None:
+                known = Recording(structures, others, *record(self.function, *call))
+                # The newest comes first.
+                self._recordings = [known, *self._recordings[: MOST_RECORDINGS - 1]]
+            return known
 
 
 class RecordedIfPossible(Recorded):

@@ -41,6 +41,17 @@ def arguments_in(expression: str, let: Mapping[str, str]) -> set[str]:
     return names.union(*(arguments_in(let[name], let) for name in names & let.keys()))
 
 
+def parts_of(node: ast.expr) -> list[ast.expr]:
+    """The expressions that an expression consists of, functions left out."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Call):
+        return node.args
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    return [node.operand] if isinstance(node, ast.UnaryOp) else []
+
+
 class Writer:
     """Writes the statements of a function for one use of a density.
 
@@ -94,8 +105,9 @@ class Writer:
 
     def is_array(self, node: ast.expr) -> bool:
         """Whether the value of an expression is an array."""
-        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        return bool(names & self._arrays) or any(self.is_array(self._let[name]) for name in names & self._let.keys())
+        if isinstance(node, ast.Name):
+            return node.id in self._arrays or (node.id in self._let and self.is_array(self._let[node.id]))
+        return any(map(self.is_array, parts_of(node)))
 
     def _call(self, node: ast.Call) -> Code:
         name = node.func.id  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +24,7 @@ from varmat.core.variables import VARIABLES, View
 from varmat.programs.blocks import Shape, blocks, by_blocks
 from varmat.programs.expressions import OPERATORS, Code, Writer, factors, total
 from varmat.programs.memory import with_deletions, without_needless_copies
-from varmat.programs.statements import Statement, without_dead_statements
+from varmat.programs.statements import statements_of, without_dead_statements
 
 # Elements up to which equal elements are written out.
 WRITTEN = 1024
@@ -119,7 +120,7 @@ def binary(left: ast.expr, operator: ast.operator, right: ast.expr) -> ast.expr:
 
 
 class _Substitution(ast.NodeTransformer):
-    """An expression of the table with other expressions in place of its letters."""
+    """An expression of the table with other expressions in place of its letters; a new tree, for the old one is used again."""
 
     def __init__(self, letters: dict[str, ast.expr]) -> None:
         self.letters = letters
@@ -129,6 +130,9 @@ class _Substitution(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         return ast.Call(node.func, [self.visit(argument) for argument in node.args], [])
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        return ast.Compare(self.visit(node.left), node.ops, [self.visit(each) for each in node.comparators])
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         return number(node.value)  # type: ignore[arg-type]
@@ -145,8 +149,13 @@ class _Substitution(ast.NodeTransformer):
 
 
 def substituted(expression: str, letters: dict[str, ast.expr]) -> ast.expr:
-    tree: ast.expr = _Substitution(letters).visit(ast.parse(expression, mode="eval").body)
+    tree: ast.expr = _Substitution(letters).visit(_parsed(expression))
     return tree
+
+
+@cache
+def _parsed(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
 
 
 class Program(Writer):
@@ -447,7 +456,7 @@ class Program(Writer):
 
     def compiled(self, parameters: list[str]) -> tuple[Any, str]:
         """The function, and its text."""
-        statements = without_dead_statements(list(map(Statement, self.statements)))
+        statements = without_dead_statements(statements_of(self.statements))
         statements = without_needless_copies(statements, self.functions, self.views)
         lines = with_deletions(by_blocks(statements, self.shapes, self.functions, self.views), self.shapes)
         for name in self.functions:

@@ -8,6 +8,7 @@ from typing import Any
 
 # The names of what structured operations keep for their reverse rules.
 SAVED = re.compile(r"m\d+\Z")
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 class Statement:
@@ -20,7 +21,7 @@ class Statement:
     bound : set of str
         The names that it gives a value to.
     loaded : set of str
-        All other names in it.
+        All other names in it, those of methods too.
     written : set of str
         The names among these through which something is written into an array, and of what leads there.
     target : str
@@ -28,21 +29,34 @@ class Statement:
     value : ast.expr, optional
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tree: ast.stmt | None = None) -> None:
         self.text = text
-        (self.tree,) = ast.parse(text).body
-        names = [part for part in ast.walk(self.tree) if isinstance(part, ast.Name)]
-        self.bound = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-        self.loaded = {name.id for name in names} - self.bound
-        self.target, self.value, self.written = "", None, set[str]()
+        self.tree = tree or ast.parse(text).body[0]
+        place: Any = None
+        if isinstance(self.tree, ast.Assign):
+            (place,) = self.tree.targets
+        elif isinstance(self.tree, ast.AugAssign):
+            place = self.tree.target
+        self.target, self.value = "", None
+        self.bound, self.written = set[str](), set[str]()
+        if isinstance(place, ast.Name):
+            self.target, self.value, self.bound = place.id, self.tree.value, {place.id}  # type: ignore[attr-defined]
+        elif isinstance(place, ast.Subscript):
+            self.written = names_in(place)
+        elif place is not None:
+            self.bound = names_in(place)
+        self.loaded = {*_NAME.findall(text)} - self.bound
         if isinstance(self.tree, ast.Expr):  # a call for the sake of what it does to an array
             self.written = self.loaded
-        elif isinstance(self.tree, (ast.Assign, ast.AugAssign)):
-            place: Any = self.tree.targets[0] if isinstance(self.tree, ast.Assign) else self.tree.target
-            if isinstance(place, ast.Name):
-                self.target, self.value = place.id, self.tree.value
-            elif isinstance(place, ast.Subscript):
-                self.written = {part.id for part in ast.walk(place) if isinstance(part, ast.Name)}
+
+
+def statements_of(lines: list[str]) -> list[Statement]:
+    """The statements of a program, one in each line."""
+    return [Statement(*each) for each in zip(lines, ast.parse("\n".join(lines)).body, strict=True)]
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
 
 
 def called(value: ast.expr | None) -> str:
