@@ -50,10 +50,12 @@ def data(x: Any, name: str = "data") -> Any:
         array = np.asarray(x)
     except ValueError as error:
         raise ShapeError(f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!") from error
-    if array.dtype != FLOAT64:
+    if array.dtype is not FLOAT64:
         if array.dtype.kind not in "biuf":
-            raise TypeError(f"{name} has dtype {array.dtype}, but must be real numbers (float64, or what converts to it)")
-        array = array.astype(FLOAT64)
+            kind = f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
+            raise TypeError(f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or what converts to it)")
+        # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask for the one object.
+        array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
     return array if array.ndim else float(array)
 
 
