@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -91,6 +92,74 @@ def test_an_outer_scope_closes_those_left_open_inside():
     for scope in (inner, outer):
         with pytest.raises(vm.TapeError, match="closed before"):
             close_scope(scope)
+
+
+def interrupted(job, n):
+    """Run a job; raise KeyboardInterrupt at the n-th place where the interpreter looks for signals; whether there was one."""
+    count = 0
+
+    def raise_there(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_return", "c_exception")
+        if count == n:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(raise_there)
+    try:
+        job()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+def in_a_scope():
+    with vm.nested():
+        (vm.var(2.0) * 3.0).grad()
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        lambda: vm.value_and_grad(lambda x: np.sum(x * x))(np.ones(3)),
+        lambda: vm.gradient(lambda p: p["a"] * np.sum(p["b"]), {"a": 2.0, "b": np.ones(3)}),
+        lambda: vm.hessian(lambda x: x[0] ** 2 * x[1], np.ones(2)),
+        in_a_scope,
+    ],
+)
+def test_an_interrupt_at_any_place_leaves_the_thread_as_it_was(job, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    base = current_tape()
+    job()
+    errors = np.geterr()
+    n = 1
+    while interrupted(job, n):
+        np.seterr(**errors)  # NumPy's own context manager can be interrupted between its entry and its block
+        assert gc.isenabled()
+        assert current_tape() is base is base.top
+        assert len(base) == len(base.leaves) == 0
+        n += 1
+    assert n > 50
+
+
+def test_a_scope_closed_out_of_turn_inside_a_gradient_leaves_the_collector_on():
+    def numbers():
+        with vm.nested():
+            yield vm.var(2.0)
+
+    suspended = numbers()
+    next(suspended)
+
+    def f(x):
+        suspended.close()
+        return x * 2.0
+
+    with pytest.raises(vm.TapeError, match="closed before"):
+        vm.gradient(f, 1.0)
+    assert gc.isenabled()
+    assert vm.gradient(lambda x: x * 2.0, 1.0) == 2.0
 
 
 @pytest.mark.parametrize(

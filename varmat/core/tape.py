@@ -69,11 +69,7 @@ class Tape(list[Any]):
 
     def chain(self) -> list[Tape]:
         """This tape and those of the scopes around it, innermost first."""
-        tapes, tape = [self], self.parent
-        while tape is not None:
-            tapes.append(tape)
-            tape = tape.parent
-        return tapes
+        return [self] if self.parent is None else [self, *self.parent.chain()]
 
     def workspace(self, shape: tuple[int, ...]) -> np.ndarray:
         """An uninitialised array that may be used until the tape is recovered; a large one in warm memory."""
@@ -164,25 +160,29 @@ def join(tape: Tape, other: Tape) -> Tape:
 
 def open_scope() -> Tape:
     """Begin a nested scope: from here everything is recorded on the tape returned."""
-    parent = current_tape()
+    parent = tape = current_tape()
     inner = Tape(parent.arena, parent)
-    for tape in parent.chain():
+    # Without a call, so that no handler of a signal raises in the middle; a scope around this one would put its tapes right.
+    while tape is not None:
         tape.top = inner
+        tape = tape.parent  # type: ignore[assignment]
     _thread.tape = inner
     return inner
 
 
 def close_scope(inner: Tape) -> None:
-    """Recover a nested scope, and with it any scope left open inside it."""
-    parent = inner.parent
-    if parent is None or inner.top is RECOVERED or inner.top is not current_tape():
+    """Recover a nested scope, and with it any scope left open inside it.
+
+    Where the handler of a signal raises in the middle, or before the beginning, it is to be called again.
+    """
+    parent, tape = inner.parent, current_tape()
+    if parent is None or (tape is not inner and all(each is not inner for each in tape.chain())):
         raise TapeError("this nested scope was closed before, or belongs to another thread")
-    while _thread.tape is not parent:
-        innermost: Tape = _thread.tape
-        innermost.recover(RECOVERED)
-        _thread.tape = innermost.parent
-    for tape in parent.chain():
-        tape.top = parent
+    for outer in parent.chain():
+        outer.top = parent
+    while tape is not parent:
+        tape.recover(RECOVERED)
+        _thread.tape = tape = tape.parent  # type: ignore[assignment]
 
 
 @contextmanager
@@ -210,7 +210,11 @@ def nested() -> Iterator[Tape]:
     try:
         yield tape
     finally:
-        close_scope(tape)
+        try:
+            close_scope(tape)
+        except BaseException:
+            close_scope(tape)
+            raise
 
 
 def recover_memory() -> None:

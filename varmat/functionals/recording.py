@@ -27,8 +27,8 @@ def recording() -> Iterator[Tape]:
     them again and again, takes several times as long as the recording.
     """
     collecting = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         with nested() as tape:
             yield tape
     finally:

@@ -80,27 +80,33 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
     for i in positions:
         if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len({*positions}) < len(positions):
             return _of_structures(name, f, argnums, args, kwargs)
-    collecting = gc.isenabled()  # as in `recording`
-    gc.disable()
-    tape = open_scope()
+    collecting = gc.isenabled()
     try:
-        given = list(args)
-        for i in positions:
-            given[i] = borrow_leaf(args[i], tape)
-        y = f(*given, **kwargs)
-        outer: Any = tape.parent
-        if type(y) is not Var or y._tape is not tape:
-            y = scalar_result(name, y, tape)
-        elif outer or outer.leaves or outer.parent is not None:
-            check_closed(name, tape)
-        value = _swept(y, tape)
-        # References to variables would keep their memory from being used again.
-        del y
-        gradients = tuple([adjoint_of(given[i]) for i in positions])
-        del given
-        return value, gradients if type(argnums) is tuple else gradients[0]
+        gc.disable()  # as in `recording`
+        tape = open_scope()
+        try:
+            given = list(args)
+            for i in positions:
+                given[i] = borrow_leaf(args[i], tape)
+            y = f(*given, **kwargs)
+            outer: Any = tape.parent
+            if type(y) is not Var or y._tape is not tape:
+                y = scalar_result(name, y, tape)
+            elif outer or outer.leaves or outer.parent is not None:
+                check_closed(name, tape)
+            value = _swept(y, tape)
+            # References to variables would keep their memory from being used again.
+            del y
+            gradients = tuple([adjoint_of(given[i]) for i in positions])
+            del given
+            return value, gradients if type(argnums) is tuple else gradients[0]
+        finally:
+            try:
+                close_scope(tape)
+            except BaseException:
+                close_scope(tape)
+                raise
     finally:
-        close_scope(tape)
         if collecting:
             gc.enable()
 
