@@ -261,6 +261,28 @@ def test_matvars_inside():
     assert_same(vm.gradient(lambda x: np.sum(vm.to_matvar(x) ** 2), np.array([1.0, 2.0])), np.array([2.0, 4.0]))
 
 
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def loss(self, x):
+        return self.scale * np.sum(x * x)
+
+    both = vm.value_and_grad(loss, argnums=1)
+    slope = vm.grad(loss, argnums=1)
+    recorded = vm.recorded(loss, argnums=1)
+
+
+def test_derivatives_in_a_class_are_methods():
+    x = np.array([1.0, 2.0])
+    for scale in (2.0, 3.0):
+        scaled = Scaled(scale)
+        for value, gradient in (scaled.both(x), scaled.recorded(x), Scaled.both(scaled, x), Scaled.recorded(scaled, x)):
+            assert value == 5.0 * scale
+            np.testing.assert_array_equal(gradient, 2.0 * scale * x)
+        np.testing.assert_array_equal(scaled.slope(x), 2.0 * scale * x)
+
+
 def test_value_and_grad_looks_like_the_function_and_pickles():
     g = vm.value_and_grad(three)
     assert g.__name__ == "value_and_grad(three)"

@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar_result
-from varmat.functionals.reverse import is_plain, positions_of, value_and_grad
+from varmat.functionals.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.conditions import compared, refuse_look
 from varmat.programs.program import ElsewhereError, Node, Program, RecordingError, tuple_of, writer_of
@@ -76,6 +76,8 @@ class Recorded:
 
     def __repr__(self) -> str:
         return f"<varmat {self.__name__}>"
+
+    __get__ = Derived.__get__
 
     def __reduce__(self) -> Any:
         # Programs are not pickled, but written anew.

@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Callable
 from functools import partial, update_wrapper
+from types import MethodType
 from typing import Any, overload
 
 import numpy as np
@@ -28,7 +29,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     f : callable
         Takes numbers (and anything else) and returns a scalar. Written in NumPy.
     argnums : int or tuple of int
-        The positional arguments to differentiate with respect to.
+        The positional arguments to differentiate with respect to. For a method in a class ``self`` counts.
 
     Returns
     -------
@@ -62,8 +63,15 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
     (15.0, (array([ 6., 12.]), 5.0))
     """
-    function: Callable[..., tuple[float, Any]] = _named(partial(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
+    function: Callable[..., tuple[float, Any]] = _named(Derived(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
     return function
+
+
+class Derived(partial[Any]):
+    """A partial that becomes a method in a class, as functions do (and all partials from Python 3.14 on)."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
 
 
 def _named(function: Any, f: Any, prefix: str) -> Any:
@@ -225,7 +233,7 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
         return f.grad()
     if not callable(f):
         raise TypeError(f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar variable!")
-    return _named(partial(_gradients, f, argnums), f, "grad")
+    return _named(Derived(_gradients, f, argnums), f, "grad")
 
 
 def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
