@@ -144,6 +144,33 @@ def test_an_interrupt_at_any_place_leaves_the_thread_as_it_was(job, monkeypatch)
     assert n > 50
 
 
+def assigned_to(x):
+    y = x * 2.0
+    y[0] = x[1] * y[2]
+    y[1] = y[0] * 3.0
+    y[1:] = y[:-1] * x[1:]
+    z = np.exp(0.1 * y)
+    y[0] = z[1]
+    return y * z
+
+
+def test_an_interrupt_of_a_reverse_pass_leaves_assignments_as_they_were():
+    x, g = np.array([0.5, 1.0, 2.0]), np.array([1.0, 2.0, 3.0])
+    v = vm.var(x)
+    y = assigned_to(v)
+    total = np.sum(y * g)
+    _, pullback = vm.vjp(assigned_to, x)
+    want, values, errors = pullback(g)[0], y.val, np.geterr()
+    for job, result in ((lambda: pullback(g), lambda: pullback(g)[0]), (total.grad, lambda: total.grad([v])[0])):
+        n = 1
+        while interrupted(job, n):
+            np.seterr(**errors)
+            np.testing.assert_array_equal(y.val, values)
+            np.testing.assert_array_equal(result(), want)
+            n += 1
+        assert n > 50
+
+
 def test_a_scope_closed_out_of_turn_inside_a_gradient_leaves_the_collector_on():
     def numbers():
         with vm.nested():

@@ -72,18 +72,20 @@ class Assignment(list[Any]):
     def __init__(self, target: VarMat) -> None:
         self.target, self.undone = target, False
 
-    def swap(self) -> None:
-        """Put back what was overwritten, or make the assignments again."""
-        values, undone = self.target._val, self.undone
-        for index, source, overwritten in self if undone else reversed(self):
-            new_values = overwritten if not undone else source._val if type(source) in VARIABLES else source
-            values[index] = apart(new_values, values) if undone and type(source) in ARRAYS else new_values
-        self.undone = not undone
+    def undo(self) -> None:
+        """Put back what was overwritten; after an interruption all of it once more, which ends in the same."""
+        self.undone, values = True, self.target._val
+        for index, _, overwritten in reversed(self):
+            values[index] = overwritten
 
     def redo(self) -> None:
         """Make the assignments again if the reverse pass undid them, so that the variable has the values the user gave it."""
         if self.undone:
-            self.swap()
+            values = self.target._val
+            for index, source, _ in self:
+                new_values = source._val if type(source) in VARIABLES else source
+                values[index] = apart(new_values, values) if type(source) in ARRAYS else new_values
+            self.undone = False
 
 
 def apart(source: Any, target: np.ndarray) -> Any:
@@ -149,8 +151,9 @@ def frozen(index: Any) -> Any:
 
 def _assign_reverse(_: Any, target: Any, assignment: Assignment) -> None:
     if target._adj is None:
-        assignment.swap()
+        assignment.undo()
         return
+    assignment.undone = True
     a, values = target._writable_adjoint(), target._val
     for index, source, overwritten in reversed(assignment):
         c, kind = a[index], type(source)
@@ -163,7 +166,6 @@ def _assign_reverse(_: Any, target: Any, assignment: Assignment) -> None:
             source._adj = float(c) if b is None else b + float(c)
         elif kind in VARIABLES:
             source._take(c)
-    assignment.undone = True
 
 
 def last_writers(shape: tuple[int, ...], index: Any, c: np.ndarray) -> np.ndarray:

@@ -290,9 +290,14 @@ def sweep(tape: Tape) -> None:
     with np.errstate(all="ignore"):
         try:
             _run(tape)
-        finally:
             for assignment in tape.assignments:
                 assignment.redo()
+        except BaseException:  # which may come in the middle of an assignment that is undone, or made again
+            for assignment in reversed([each for each in tape.assignments if each.undone]):
+                assignment.undo()
+            for assignment in tape.assignments:
+                assignment.redo()
+            raise
 
 
 def _run(tape: Tape) -> None:

@@ -210,7 +210,7 @@ def written(tape: Tape, variables: list[Any], y: Any) -> tuple[Any, str]:
     # Assignments are undone, so that each has its own values beside what it overwrote.
     try:
         for assignment in reversed(tape.assignments):
-            assignment.swap()
+            assignment.undo()
         for leaf in tape.leaves[len(variables) :]:
             program.constant(leaf)
         for entry in tape:
