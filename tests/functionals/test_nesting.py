@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -231,3 +232,24 @@ def test_a_pullback_gives_its_memory_back():
     del pullback
     gc.collect()
     assert state() == before
+
+
+def in_a_scope(f, x):
+    with vm.nested():
+        f(vm.var(x)).grad()
+
+
+@pytest.mark.parametrize("use", [
+    *FUNCTIONALS.values(), in_a_scope, lambda f, x: vm.recorded(f)(x),
+])  # fmt: skip
+def test_no_array_waits_for_the_collector(use):
+    data = np.ones(3)
+    alive = weakref.ref(data)
+    gc.collect()
+    gc.disable()
+    try:
+        use(lambda x, data=data: np.sum(np.exp(x) * (x + data)), np.zeros(3))
+        del data
+        assert alive() is None
+    finally:
+        gc.enable()

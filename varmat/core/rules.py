@@ -36,7 +36,7 @@ def function_of(parameters: str, body: list[str], namespace: dict[str, Any]) -> 
     namespace = dict(namespace)
     source = f"def rule({parameters}):\n    " + "\n    ".join(body)
     exec(compile(source, f"<rule: {body[-1]}>", "exec"), namespace)
-    return namespace["rule"]
+    return namespace.pop("rule")  # a function among its own globals would keep them until the collector comes
 
 
 def in_place(expression: str, numbers: frozenset[str]) -> list[str]:

@@ -294,6 +294,7 @@ def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any,
     for mine, theirs in ((own.leaves, tape.leaves), (own.kept, tape.kept), (own.assignments, tape.assignments)):
         mine.extend(theirs)
     own.swept = tape.swept
+    own.top = None  # nothing is recorded on it any more; a tape that held itself would keep its arrays until the collector comes
     return value, _Pullback(own, points, variables, value, results)
 
 

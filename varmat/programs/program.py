@@ -435,7 +435,8 @@ class Program(Writer):
     def finish(self, output: Node, leaves: list[Node]) -> None:
         """Write the reverse pass from a scalar, and what the program returns: the value and the gradients."""
         output.contributions.append(number(1.0))
-        for nodes, back in reversed(self.steps):
+        while self.steps:  # they hold the program, which would keep its arrays until the collector comes
+            nodes, back = self.steps.pop()
             if any(node.contributions or node.parts for node in nodes):
                 back()
         gradients, given = [], set()
