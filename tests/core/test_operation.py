@@ -11,6 +11,7 @@ import varmat as vm
 from varmat.core.operation import OPERATIONS
 
 X = np.array([1.0, -2.0, 3.0])
+SAVED = {size: np.ones(size) for size in (3, 40_000)}
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +98,7 @@ def test_reverse_rules_get_named_tuples() -> None:
         lambda c, x, y: (c.reshape(1, -1)[0], c),
         lambda c, x, y: (x, y),
         lambda c, x, y: (y, y),
+        lambda c, x, y: (SAVED[len(c)], c),
     ],
 )
 def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> None:
@@ -104,10 +106,10 @@ def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> 
 
     @vm.operation()
     def pair(x: Any, y: Any) -> Any:
-        return np.sum(x) + np.sum(y)
+        return vm.Saved(np.sum(x) + np.sum(y), saved=SAVED[size])
 
     @pair.reverse
-    def pair_reverse(g: Any, r: Any, x: Any, y: Any) -> Any:
+    def pair_reverse(g: Any, r: Any, x: Any, y: Any, saved: Any) -> Any:
         return returned(np.full(size, g), x, y)
 
     ones = np.ones(size)

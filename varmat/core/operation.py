@@ -253,8 +253,8 @@ class Operation:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
-        # Arrays that are not to become, or will be already, an adjoint: a rule may return an operand, or one array several times.
-        held, whole = [*values, result._val], getattr(g, "base", None)
+        # Arrays that are not to become an adjoint, or will be one already: a rule may return what it got, or one array twice.
+        held, whole = [*values, result._val, *settings.values()], getattr(g, "base", None)
         given = []
         try:
             for i, (x, c) in enumerate(zip(operands, self.parts(g, result._val, values, settings), strict=True)):

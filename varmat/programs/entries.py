@@ -220,7 +220,7 @@ def _number_or_array(x: Any) -> Any:
 
 def _contributions(op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
     """The contributions to the operands at given places, in their shapes; `kind` makes the tuples of several results."""
-    held = [*values, *((g, r) if kind is None else (*g, *r))]
+    held = [*values, *((g, r) if kind is None else (*g, *r)), *saved.values()]
     if kind is not None:
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
