@@ -55,7 +55,18 @@ def test_interval_is_lower_upper():
     assert vm.interval is vm.lower_upper
 
 
-@pytest.mark.parametrize("size", [-1, 2.0, "a", True])
+def test_a_shape_may_be_one_tuple():
+    for made, expected in (
+        (vm.real((2, 3)), (2, 3)),
+        (vm.positive(()), ()),
+        (vm.lower(0.0, (2,)), (2,)),
+        (vm.interval(0, lambda a: a, (2, 1)), (2, 1)),
+        (vm.simplex(3, (2,)), (2, 3)),
+    ):
+        assert made.shape == expected
+
+
+@pytest.mark.parametrize("size", [-1, 2.0, "a", True, (2, -1), (2, (3,))])
 def test_sizes_are_refused(size):
     with pytest.raises(vm.ShapeError, match=r"positive: a size is .*, but must be a nonnegative integer!"):
         vm.positive(size)

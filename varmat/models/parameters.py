@@ -45,6 +45,9 @@ __all__ = [
     "upper",
 ]
 
+# Each of the sizes, or all of them in one tuple.
+Shape = int | tuple[int, ...]
+
 
 @final
 class Dependent(Transform):
@@ -78,6 +81,8 @@ class Dependent(Transform):
 
 
 def _checked(function: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(shape) == 1 and isinstance(shape[0], tuple):  # as NumPy's functions have it
+        (shape,) = shape
     for n in shape:
         if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
             raise ShapeError(f"{function}: a size is {n!r}, but must be a nonnegative integer!")
@@ -92,12 +97,12 @@ def _bounded(function: str, make: Callable[..., Transform], bounds: tuple[Any, .
 # --- each element alone ---
 
 
-def real(*shape: int) -> Transform:
+def real(*shape: Shape) -> Transform:
     """A parameter of a `Model` that may be any real number.
 
     Parameters
     ----------
-    *shape : int
+    *shape : int, or one tuple of int
         None for a scalar, one size for a vector, two for a matrix, and so on.
 
     Returns
@@ -113,12 +118,12 @@ def real(*shape: int) -> Transform:
     return Real(_checked("real", shape))
 
 
-def positive(*shape: int) -> Transform:
+def positive(*shape: Shape) -> Transform:
     """A positive parameter of a `Model`, by `positive_constrain`.
 
     Parameters
     ----------
-    *shape : int
+    *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
     Returns
@@ -134,14 +139,14 @@ def positive(*shape: int) -> Transform:
     return Positive(_checked("positive", shape))
 
 
-def lower(bound: Any, *shape: int) -> Transform:
+def lower(bound: Any, *shape: Shape) -> Transform:
     """A parameter of a `Model` above a bound, by `lb_constrain`.
 
     Parameters
     ----------
     bound : array_like or callable
         Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
-    *shape : int
+    *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
     Returns
@@ -157,14 +162,14 @@ def lower(bound: Any, *shape: int) -> Transform:
     return _bounded("lower", Lower, (bound,), shape)
 
 
-def upper(bound: Any, *shape: int) -> Transform:
+def upper(bound: Any, *shape: Shape) -> Transform:
     """A parameter of a `Model` below a bound, by `ub_constrain`.
 
     Parameters
     ----------
     bound : array_like or callable
         Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
-    *shape : int
+    *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
     Returns
@@ -180,14 +185,14 @@ def upper(bound: Any, *shape: int) -> Transform:
     return _bounded("upper", Upper, (bound,), shape)
 
 
-def lower_upper(lower: Any, upper: Any, *shape: int) -> Transform:
+def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
     """A parameter of a `Model` between two bounds, by `lub_constrain`; also named `interval`.
 
     Parameters
     ----------
     lower, upper : array_like or callable
         Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
-    *shape : int
+    *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
     Returns
@@ -207,14 +212,14 @@ def lower_upper(lower: Any, upper: Any, *shape: int) -> Transform:
 interval = lower_upper
 
 
-def offset_multiplier(offset: Any, multiplier: Any, *shape: int) -> Transform:
+def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
     """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the non-centred form.
 
     Parameters
     ----------
     offset, multiplier : array_like or callable
         Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
-    *shape : int
+    *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
     Returns
@@ -233,14 +238,14 @@ def offset_multiplier(offset: Any, multiplier: Any, *shape: int) -> Transform:
 # --- vectors ---
 
 
-def ordered(size: int, *shape: int) -> Transform:
+def ordered(size: int, *shape: Shape) -> Transform:
     """A vector with ascending elements as a parameter of a `Model`, by `ordered_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such vectors.
 
     Returns
@@ -256,14 +261,14 @@ def ordered(size: int, *shape: int) -> Transform:
     return Ordered(size, _checked("ordered", shape))
 
 
-def positive_ordered(size: int, *shape: int) -> Transform:
+def positive_ordered(size: int, *shape: Shape) -> Transform:
     """A vector with positive, ascending elements as a parameter of a `Model`, by `positive_ordered_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such vectors.
 
     Returns
@@ -279,14 +284,14 @@ def positive_ordered(size: int, *shape: int) -> Transform:
     return PositiveOrdered(size, _checked("positive_ordered", shape))
 
 
-def simplex(size: int, *shape: int) -> Transform:
+def simplex(size: int, *shape: Shape) -> Transform:
     """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by `simplex_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such vectors.
 
     Returns
@@ -302,14 +307,14 @@ def simplex(size: int, *shape: int) -> Transform:
     return Simplex(size, _checked("simplex", shape))
 
 
-def sum_to_zero(size: int, *shape: int) -> Transform:
+def sum_to_zero(size: int, *shape: Shape) -> Transform:
     """A vector with sum zero as a parameter of a `Model`, by `sum_to_zero_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such vectors.
 
     Returns
@@ -325,14 +330,14 @@ def sum_to_zero(size: int, *shape: int) -> Transform:
     return SumToZero(size, _checked("sum_to_zero", shape))
 
 
-def unit_vector(size: int, *shape: int) -> Transform:
+def unit_vector(size: int, *shape: Shape) -> Transform:
     """A vector of length 1 as a parameter of a `Model`, by `unit_vector_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such vectors.
 
     Returns
@@ -351,14 +356,14 @@ def unit_vector(size: int, *shape: int) -> Transform:
 # --- matrices ---
 
 
-def corr_matrix(size: int, *shape: int) -> Transform:
+def corr_matrix(size: int, *shape: Shape) -> Transform:
     """A correlation matrix as a parameter of a `Model`, by `corr_matrix_constrain`.
 
     Parameters
     ----------
     size : int
         Number of rows.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such matrices.
 
     Returns
@@ -375,14 +380,14 @@ def corr_matrix(size: int, *shape: int) -> Transform:
     return CorrMatrix(size, _checked("corr_matrix", shape))
 
 
-def cov_matrix(size: int, *shape: int) -> Transform:
+def cov_matrix(size: int, *shape: Shape) -> Transform:
     """A covariance matrix as a parameter of a `Model`, by `cov_matrix_constrain`.
 
     Parameters
     ----------
     size : int
         Number of rows.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such matrices.
 
     Returns
@@ -398,14 +403,14 @@ def cov_matrix(size: int, *shape: int) -> Transform:
     return CovMatrix(size, _checked("cov_matrix", shape))
 
 
-def cholesky_corr(size: int, *shape: int) -> Transform:
+def cholesky_corr(size: int, *shape: Shape) -> Transform:
     """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by `cholesky_corr_constrain`.
 
     Parameters
     ----------
     size : int
         Number of rows.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such matrices.
 
     Returns
@@ -421,7 +426,7 @@ def cholesky_corr(size: int, *shape: int) -> Transform:
     return CholeskyFactorCorr(size, _checked("cholesky_corr", shape))
 
 
-def cholesky_cov(rows: int, columns: int | None = None, *shape: int) -> Transform:
+def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transform:
     """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by `cholesky_factor_constrain`.
 
     Parameters
@@ -429,7 +434,7 @@ def cholesky_cov(rows: int, columns: int | None = None, *shape: int) -> Transfor
     rows : int
     columns : int, optional
         At most `rows`; by default as many.
-    *shape : int
+    *shape : int, or one tuple of int
         Of an array of such matrices.
 
     Returns
