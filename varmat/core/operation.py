@@ -264,7 +264,7 @@ class Operation:
                         c = c if type(c) is float and type(x) is Var else self.contribution(i, c)
                     owner = c if getattr(c, "base", None) is None else c.base
                     if type(c) is np.ndarray and owner is not g and owner is not whole:
-                        c = c.copy() if any(owner is each for each in held) or is_part(c, held) else c
+                        c = c.copy() if is_held(c, owner, held) else c
                         held.append(owner)
                     given.append((x, c))
             # Together: what comes again must not have been added to.
@@ -295,9 +295,13 @@ class Operation:
         return maps if type(maps) is tuple else (maps,)
 
 
-def is_part(c: np.ndarray, held: list[Any]) -> bool:
-    """Whether a large array, which would be shared, looks into the memory of others; those in the arena have one owner."""
-    return c.base is not None and c.size > LARGE and any(np.may_share_memory(c, x) for x in held if type(x) is np.ndarray)
+def is_held(c: np.ndarray, owner: np.ndarray, held: list[Any]) -> bool:
+    """Whether a contribution, whose memory `owner` has, is, or looks into, one of the arrays that are held."""
+    for each in held:
+        if each is owner:
+            return True
+    # A large one would be shared, and arrays in the arena have one owner.
+    return c is not owner and c.size > LARGE and any(np.may_share_memory(c, x) for x in held if type(x) is np.ndarray)
 
 
 def operation(
