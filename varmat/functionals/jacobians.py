@@ -16,6 +16,9 @@ from varmat.functionals.structure import derivative_block, leaves_of, plain_tree
 
 __all__ = ["jacobian"]
 
+# What joins arrays treats duals by itself.
+_JOINS = ("concatenate", "stack")
+
 
 def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
     """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
@@ -84,13 +87,16 @@ def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
 def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
     """Whether one evaluation with a direction for each input is expected to take less time than a reverse pass for each output."""
     # In microseconds. An entry costs 15 with duals, once, and less than one in each reverse pass; a direction costs 0.8 by itself.
-    # Products with all directions at once go through an operand at a better rate than one reverse pass after another.
-    forward = 35.0 + 15.0 * len(tape) + 0.8 * inputs
-    backward = outputs * (3.0 + 0.6 * len(tape))
+    # Where an entry takes one direction after the other each costs 8, and each reverse pass 5.
+    loops = sum(map(_takes_one_direction, tape))
+    forward = 35.0 + 15.0 * len(tape) + (0.8 + 8.0 * loops) * inputs
+    backward = outputs * (3.0 + 0.6 * len(tape) + 5.0 * loops)
     if forward >= 1.2 * backward:
         return False
-    elements = sum(map(_largest, tape))
-    return forward + 1.0e-4 * inputs * elements < backward + 1.5e-4 * outputs * elements
+    # Tangents of all directions together leave the cache; products with all of them go through an operand at a better rate than
+    # one reverse pass after another.
+    results, operands = sum(getattr(entry[1], "size", 1) for entry in tape), sum(map(_largest, tape))
+    return forward + inputs * (2.0e-3 * results + 1.0e-4 * operands) < backward + outputs * (1.0e-3 * results + 1.5e-4 * operands)
 
 
 def _largest(entry: Any) -> int:
@@ -114,14 +120,17 @@ def _each_output(result: Any, tape: Tape) -> Any:
         yield i
 
 
+def _takes_one_direction(entry: Any) -> bool:
+    return entry[0].name not in _JOINS and not getattr(entry[0].op, "stacked", True)
+
+
 def _only_reverse(entry: Any) -> bool:
     """Whether an entry of the tape has no forward rule."""
     name = entry[0].name
     op = OPERATIONS.get(name)
     if op is None:
         return name in ("make_callback_var", "reverse_pass_callback")
-    # What joins arrays treats duals by itself.
-    return op._tangent is None and name not in ("concatenate", "stack")
+    return op._tangent is None and name not in _JOINS
 
 
 def _by_directions(f: Any, points: Any, args: Any, kwargs: Any) -> Any:
