@@ -343,6 +343,23 @@ def test_the_text_names_what_it_calls():
     assert vm.recorded(lambda x: unnamed(x))(0.0) == (1.0, 0.0)
 
 
+@pytest.mark.parametrize("before", range(6))
+def test_names_in_the_text_are_no_names_of_functions(before):
+    """Data may not be called after a Bessel function, nor a sum after the operation of that name, whatever came before."""
+    rows = np.arange(1.0, 3.0)[:, None]
+
+    def f(x):
+        y = x
+        for _ in range(before):
+            y = np.sum(np.tanh(y) * rows, axis=0)
+        total = np.sum(vm.k1(1.5 * x * Y[:3] ** 2 + 2.0)) + np.sum(vm.i1(x[np.array([0, 2])])) + vm.k0(x[1])
+        for i in range(1, 12):
+            total = total + np.sum(np.sin(i * y))
+        return total + np.sum(np.sum(y * rows, axis=1) ** 3)
+
+    agree(f, (np.array([0.3, 0.5, 0.7]),), (np.array([0.6, 0.2, 0.4]),))
+
+
 def test_a_refusal_that_is_caught_is_not_frozen():
     def guarded(x):
         try:

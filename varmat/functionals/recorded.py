@@ -279,8 +279,8 @@ def recorded(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Recor
         v1 = (v0 * v0)
         v3 = (k2 * v1)
         v4 = exp(v3)
-        sum_0 = total(v4)
-        s5 = float((sum_0))
+        sum0 = total(v4)
+        s5 = float((sum0))
         v6 = s5
         a8 = ((k7 * v4) * v0)
         return v6, (a8,)

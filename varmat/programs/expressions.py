@@ -200,7 +200,7 @@ class Writer:
             product = " * ".join(texts) or "1.0"
             for factor in under:
                 product = f"{product} / {self.code(factor)[0]}"
-            name = f"sum_{len(self._sums)}"
+            name = f"sum{len(self._sums)}"  # an operation called sum is sum_3, say
             product = f"({product})" if len(over) + len(under) > 1 else product
             self.statements.append(f"{name} = {self.inner_product(product, last)}" if last else f"{name} = {self.total(product)}")
             self._sums[key] = name

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.elementwise import for_arrays, for_scalars
+from varmat.core.elementwise import ROWS, for_arrays, for_scalars
 from varmat.core.errors import TapeError, refusals
 from varmat.core.rules import IN_PLACE, function_of
 from varmat.core.tape import Rule
@@ -200,6 +200,8 @@ class Program(Writer):
         """A name for a number, or for an array if a shape is given that is not ()."""
         name = f"{letter}{self._count}"
         self._count += 1
+        if name in ROWS:  # a function, such as the Bessel function k1
+            return self.new_name(letter, shape)
         if shape:
             self.shapes[name] = shape
             self._arrays.add(name)
