@@ -574,6 +574,35 @@ def test_assignments_into_large_arrays_between_loops():
     assert recorded.source.count(".copy()") == 2
 
 
+def test_what_is_overwritten_as_a_whole_costs_nothing():
+    def rows(x):
+        y = x * 1.5
+        y += LARGE
+        y *= 2.0
+        return np.sum(y * y)
+
+    recorded = agree(rows, (LARGE,), (LARGE[::-1] + 1.0,))
+    assert recorded.source.count("for block in blocks") == 1
+    assert "copy" not in recorded.source
+    assert "copied" not in recorded.source
+
+    def looked_at(x):
+        y, z = np.exp(x), np.sin(x)
+        part = y[2:]
+        y[...] = z
+        z[0] = 3.0
+        y[1] = part[0]
+        z[...] = y[::-1]
+        part *= 2.0
+        w = z.reshape(5, 2).T
+        w[0] = w[1]
+        z += y
+        x += z
+        return np.sum(y * z * x + part[0])
+
+    agree(looked_at, *vectors(10))
+
+
 def test_large_indices():
     places = np.arange(40_000) % 30_000
 

@@ -111,8 +111,12 @@ def _assign(program: Program, rule: Any, result: Any, target: Any, assignments: 
         if run and type(each[1]) in ARRAYS:  # it may look into the target, whose values are those after the assignments so far
             _assign_to_copy(program, target, run)
             run = []
-        run.append(each)
-    _assign_to_copy(program, target, run)
+        if each[0] is Ellipsis and type(each[1]) in ARRAYS and each[1].shape == target.shape and not isinstance(target, View):
+            program.assigned(target, program.find(each[1]))  # as x += y ends: from here on it is what was assigned
+        else:
+            run.append(each)
+    if run:
+        _assign_to_copy(program, target, run)
 
 
 def _assign_to_copy(program: Program, target: Any, assignments: Any) -> None:

@@ -269,11 +269,14 @@ class Program(Writer):
             self.computed.add(node.name)
         return node
 
-    def assigned(self, variable: Any) -> Node:
-        """A new node for a variable into which something is assigned; its views are found anew."""
+    def assigned(self, variable: Any, source: Node | None = None) -> Node:
+        """A new node for a variable into which something is assigned, or that of what it is then; its views are found anew."""
         for view in self._views.pop(id(variable), ()):
             del self._nodes[view]
-        return self.node(variable)
+        if source is None:
+            return self.node(variable)
+        self._nodes[id(variable)] = source
+        return source
 
     # --- statements ---
 
