@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -654,6 +655,26 @@ def test_the_program_can_be_read():
     g(np.ones(2))
     assert g.source.startswith("def gradient(v0):\n    ")
     assert "return" in g.source
+
+
+def test_the_memory_of_a_recording_is_given_back():
+    def f(x):
+        for _ in range(20):
+            x = np.sin(x) + 1.0
+        return np.sum(x)
+
+    with vm.nested() as tape:
+        outside = vm.var(LARGE) * 2.0
+        taken = tape.arena.bytes_taken
+        tracemalloc.start()
+        g = vm.recorded(f)
+        g(LARGE)
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 4 * LARGE.nbytes
+        assert tape.arena.bytes_taken == taken
+        np.sum(outside + vm.var(LARGE)).grad()
+        np.testing.assert_array_equal(outside.val, LARGE * 2.0)
 
 
 def test_nothing_stays_on_the_tape():

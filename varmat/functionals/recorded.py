@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.arena import Arena
 from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar_result
@@ -178,6 +179,10 @@ def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: 
     """
     of_values, of_looks = refusals.of_values, refusals.of_looks
     with recording() as tape:
+        # The memory of a recording goes back to the system: its program does not want it, nor perhaps anything else in this thread.
+        tape.arena.release(tape.mark)
+        tape.arena = Arena()
+        tape.mark = tape.arena.mark()
         given = list(args)
         for i in dict.fromkeys(positions):
             given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
