@@ -308,6 +308,25 @@ def test_quantities_must_be_a_dict(which):
         model.param_names(include_tp=True, include_gq=True)
 
 
+@pytest.mark.parametrize("which", ["transformed_parameters", "generated_quantities"])
+@pytest.mark.parametrize(("name", "kind"), [("mu", "a parameter or transformed parameter"), ("y", "data")])
+def test_quantities_must_have_names_of_their_own(which, name, kind):
+    model = vm.Model(lambda mu, y: mu * y, mu=vm.real(), data={"y": 2.0}, **{which: lambda mu: {"z": 1.0, name: mu + 1.0}})
+    message = rf"Model: {which} returned {name!r}, which is {kind}, but must return values of other names!"
+    with pytest.raises(TypeError, match=message):
+        model.param_names(include_tp=True, include_gq=True)
+    if which == "transformed_parameters":
+        with pytest.raises(TypeError, match=message):
+            model.log_density([0.5])
+
+
+def test_function_that_gets_a_dict_without_expecting_it():
+    with pytest.raises(TypeError) as failure:
+        vm.Model(lambda nu: -0.5 * nu**2, mu=vm.real(), tau=vm.real(), data={"y": 1.0}).log_density([0.1, 0.2])
+    (note,) = failure.value.__notes__
+    assert note == "the log density takes 'nu', none of y, mu, tau: it was called with a dict of them all"
+
+
 def test_points_may_be_anything_like_an_array():
     expected = SCHOOLS.log_density_gradient(Q)
     strided = np.repeat(Q, 2)[::2]

@@ -51,7 +51,13 @@ class Named:
     def __call__(self, values: dict[str, Any], **options: Any) -> Any:
         if self._dict is not None and self._dict not in values and self._dict not in self._fixed:
             chosen = {name: option for name, option in options.items() if name in self.names}
-            return self.function({**self._given, **values}, **chosen)
+            try:
+                return self.function({**self._given, **values}, **chosen)
+            except TypeError as error:
+                # Perhaps it was meant to be one of them.
+                names = ", ".join([*self._given, *values])
+                error.add_note(f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of them all")
+                raise
         if self._everything:
             return self.function(**self._fixed, **values)
         arguments = self._fixed.copy()
@@ -67,6 +73,10 @@ class Named:
         result = self(values, **options)
         if not isinstance(result, Mapping):
             raise TypeError(f"Model: {self.title} returned a {type(result).__name__}, but must return a dict of named values!")
+        if not (result.keys().isdisjoint(values) and result.keys().isdisjoint(self._given)):
+            name = next(name for name in result if name in values or name in self._given)
+            kind = "data" if name in self._given else "a parameter or transformed parameter"
+            raise TypeError(f"Model: {self.title} returned {name!r}, which is {kind}, but must return values of other names!")
         return dict(result)
 
 
