@@ -95,11 +95,12 @@ def test_error_at_a_draw_is_kept():
 
 @pytest.fixture
 def nutpie(monkeypatch):
-    """A sampler that calls what it is given at two points; it fails if one is refused."""
+    """A sampler that asks for a start, and calls what it is given at two points; it fails if one is refused."""
 
     def sample(compiled, **settings):
         ndim, make_log_density, make_expand, dtypes, shapes, names, labels = compiled
         try:
+            labels["make_initial_point_fn"](1)
             log_density = make_log_density()
             for x in (-0.5, 0.5):
                 value, gradient = log_density(np.full(ndim, x))
@@ -110,7 +111,7 @@ def nutpie(monkeypatch):
 
     module, compiled_pyfunc = types.ModuleType("nutpie"), types.ModuleType("nutpie.compiled_pyfunc")
     module.sample = sample
-    compiled_pyfunc.from_pyfunc = lambda *args, coords, dims: (*args, {"coords": coords, "dims": dims})
+    compiled_pyfunc.from_pyfunc = lambda *args, **labels: (*args, labels)
     monkeypatch.setitem(sys.modules, "nutpie", module)
     monkeypatch.setitem(sys.modules, "nutpie.compiled_pyfunc", compiled_pyfunc)
 
@@ -122,6 +123,7 @@ def test_what_the_sampler_gets():
     values, dtypes, shapes, names, labels, settings = model.sample(10, 2, seed=3, init={"x": 0.25}, target_accept=0.9)
     assert values.keys() == {"x", "replicate"}
     assert (names, shapes, dtypes) == (["x", "replicate"], [(), (2,)], [np.dtype(float)] * 2)
+    assert abs(labels.pop("make_initial_point_fn")(7)[0] - 0.25) < 2.0
     assert type(labels["coords"].pop("k")) is np.ndarray  # a list of numbers is refused by nutpie
     assert labels == {"coords": {"of": ["a", "b"]}, "dims": {"replicate": ("k",)}}
     np.testing.assert_array_equal(settings.pop("init_mean"), [0.25])
@@ -147,14 +149,58 @@ def test_sampling_stops_with_the_error_of_a_quantity():
 @pytest.mark.usefixtures("nutpie")
 def test_sampler_that_finds_no_start_says_so():
     model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
-    with pytest.raises(RuntimeError, match="All initialization points failed"):
+    with pytest.raises(vm.DomainError, match=r"the last refusal: normal_lpdf: Scale parameter is -1.0"):
         model.sample()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_start_is_around_the_centre_and_not_refused(seed):
+    centre = np.array([40.0, -40.0])
+
+    def log_density(x):
+        if vm.value(x)[0] < 40.0:
+            raise vm.DomainError("too small")
+        return np.sum(np.where(x < -41.0, -np.inf, -0.5 * x**2))
+
+    point = Callbacks(vm.Model(log_density, x=vm.real(2)), 1, centre).initial_point(seed)
+    assert point[0] >= 40.0
+    assert point[1] >= -41.0
+    assert np.all(np.abs(point - centre) <= 2.0)
+
+
+def test_start_where_there_is_little_room():
+    centre = np.linspace(100.0, 140.0, 50)
+    model = vm.Model(lambda x: np.sum(np.where(np.abs(x - centre) < 0.1, -x, -np.inf)), x=vm.real(50))
+    assert np.all(np.abs(Callbacks(model, 1, centre).initial_point(1) - centre) < 0.1)
+
+
+@pytest.mark.parametrize(
+    ("log_density", "message"),
+    [
+        (lambda x, y: -0.5 * x * x, "the last refusal: the log density is flat in y: a prior or a bound may be missing"),
+        (lambda x, y: 0.0, "flat in x, y:"),
+        (lambda x, y: x + y - np.inf, "none was refused"),
+        (lambda x, y: x + np.log(-y * y), "none was refused"),
+    ],
+)
+def test_start_that_is_not_found(log_density, message):
+    calls = Callbacks(vm.Model(log_density, x=vm.real(), y=vm.real()), 1)
+    with pytest.raises(vm.DomainError, match=message) as refusal:
+        calls.initial_point(1)
+    assert calls.failures == [refusal.value]
+
+
+def test_start_of_a_model_that_fails():
+    calls = Callbacks(vm.Model(broken, x=vm.real()), 1)
+    with pytest.raises(vm.DomainError):
+        calls.initial_point(1)
+    assert type(calls.failures[0]) is KeyError
 
 
 @pytest.mark.usefixtures("nutpie")
 @pytest.mark.parametrize(
     ("recorded", "branches", "evaluations"),
-    [(None, False, 1), (None, True, 3), (False, False, 2), (False, True, 2), (True, False, 1)],
+    [(None, False, 1), (None, True, 4), (False, False, 3), (False, True, 3), (True, False, 1)],
 )
 def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evaluations):
     count = []

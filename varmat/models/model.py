@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
 from varmat.functionals.hessians import hessian, hessian_times_vector
@@ -21,6 +21,7 @@ from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, ma
 from varmat.models.functions import Named
 from varmat.models.layout import Layout, indexed
 from varmat.models.sampling import run_nutpie
+from varmat.models.starts import random_start
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 
@@ -296,27 +297,13 @@ class Model:
         shapes = {name: transform.shape for name, transform in self._layout.parameters.items()}
         if (include_tp and self._transformed) or (include_gq and self._generated):
             rng = np.random.default_rng(0)
-            values = self.constrain(self._start(rng, self._is_allowed), include_tp, include_gq, rng)
+            values = self.constrain(random_start(rng, self._layout.size, self._is_allowed), include_tp, include_gq, rng)
             shapes = {name: np.shape(value) for name, value in values.items()}
         return shapes
 
     def _is_allowed(self, q: np.ndarray) -> bool:
         self.constrain(q, True, True, np.random.default_rng(0))
         return True
-
-    def _start(self, rng: np.random.Generator, accepts: Callable[[np.ndarray], bool], tries: int = 100) -> np.ndarray:
-        """The first of random points, uniform between -2 and 2 as in Stan, that is accepted."""
-        reason: Exception | None = None
-        for _ in range(tries):
-            q = rng.uniform(-2.0, 2.0, self._shape)
-            try:
-                if accepts(q):
-                    return q
-            except DomainError as error:
-                reason = error
-        text = f"at {tries} random points the model refused the parameters, or its log density was not finite; give a start"
-        outside = "none was refused, but perhaps data are outside the support of their density, as a category 0 is"
-        raise DomainError(f"Model: {text} ({f'the last refusal: {reason}' if reason else outside})") from reason
 
     def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
         """The name of every element of what `param_constrain` returns: ``theta.1``, counted from one."""
@@ -362,7 +349,7 @@ class Model:
             return bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
 
         with np.errstate(all="ignore"):
-            return self._start(np.random.default_rng(seed), accepts)
+            return random_start(np.random.default_rng(seed), self._layout.size, accepts)
 
     def optimize(
         self, init: Any = None, *, jacobian: bool = False, method: str = "L-BFGS-B", seed: int | None = None, **options: Any
@@ -434,7 +421,7 @@ class Model:
             Chains, and how many of them run at a time.
         seed : int, optional
         init : dict or array_like of shape (N,), optional
-            The centre of the random starting points.
+            The centre of the random starting points, which are up to 2 away from it on the unconstrained scale, less if need be.
         progress_bar : bool
         **settings
             For ``nutpie.sample``, such as ``target_accept``.

@@ -16,6 +16,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.models.functions import recoverable
 from varmat.models.results import optional
+from varmat.models.starts import random_start
 
 
 class Callbacks:
@@ -26,6 +27,8 @@ class Callbacks:
     model : Model
     seed : int
         Of the generated quantities.
+    centre : ndarray, optional
+        Of the random starting points.
 
     Attributes
     ----------
@@ -35,11 +38,30 @@ class Callbacks:
         Errors other than refusals of a point, in the order in which they came.
     """
 
-    def __init__(self, model: Any, seed: int) -> None:
+    def __init__(self, model: Any, seed: int, centre: np.ndarray | None = None) -> None:
         self.model = model
         self.seed = seed
+        self.centre = centre
         self.shapes: dict[str, tuple[int, ...]] = model.shapes(include_tp=True, include_gq=True)
         self.failures: list[Exception] = []
+
+    def initial_point(self, seed: int) -> np.ndarray:
+        """For one chain: where it starts. nutpie's own choice knows no centre, and does not say what is wrong if there is none."""
+
+        def accepts(q: np.ndarray) -> bool:
+            value, gradient = self.log_density(q)
+            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+                return False
+            if not np.all(gradient):  # nutpie scales its first steps by the gradient, and refuses zeros
+                names = [name for name, g in zip(self.model.param_unc_names(), gradient, strict=True) if g == 0.0]
+                raise DomainError(f"the log density is flat in {', '.join(names[:5])}: a prior or a bound may be missing")
+            return True
+
+        try:
+            return random_start(np.random.default_rng(seed), self.model.param_unc_num(), accepts, self.centre)
+        except DomainError as error:
+            self.failures.append(error)
+            raise
 
     def make_log_density(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """For one chain: the log density and its gradient."""
@@ -94,11 +116,11 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     from_pyfunc = optional("nutpie.compiled_pyfunc", "Model.sample").from_pyfunc
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
-    calls = Callbacks(model, seed)
+    calls = Callbacks(model, seed, init)
     compiled = from_pyfunc(
         model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),
         list(calls.shapes.values()), list(calls.shapes), coords={name: _labels(each) for name, each in model.coords.items()},
-        dims={name: tuple(dims) for name, dims in model.dims.items()},
+        dims={name: tuple(dims) for name, dims in model.dims.items()}, make_initial_point_fn=calls.initial_point,
     )  # fmt: skip
     try:
         result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)

@@ -1,0 +1,36 @@
+"""Where optimisers and samplers start: random points, the first that is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+from varmat.models.functions import recoverable
+
+_TRIES = 100
+
+
+def random_start(
+    rng: np.random.Generator, size: int, accepts: Callable[[np.ndarray], bool], centre: np.ndarray | None = None
+) -> np.ndarray:
+    """The first of random points, uniform between -2 and 2 as in Stan, that is accepted.
+
+    Around a centre, each try is closer to it: the last one is the centre itself.
+    """
+    reason: Exception | None = None
+    for reach in np.linspace(1.0, 0.0, _TRIES):
+        q = rng.uniform(-2.0, 2.0, size)
+        if centre is not None:
+            q = centre + reach * q
+        try:
+            if accepts(q):
+                return q
+        except Exception as error:
+            if not recoverable(error):
+                raise
+            reason = error
+    text = f"at {_TRIES} random points the model refused the parameters, or its log density was not finite; give a start"
+    outside = "none was refused, but perhaps data are outside the support of their density, as a category 0 is"
+    raise DomainError(f"Model: {text} ({f'the last refusal: {reason}' if reason else outside})") from reason
