@@ -125,13 +125,13 @@ def test_arviz_of_either_kind(monkeypatch, version, nested):
     arviz.__version__ = version
     arviz.from_dict = lambda *args, **kwargs: (args, kwargs)
     monkeypatch.setitem(__import__("sys").modules, "arviz", arviz)
-    model = vm.Model(gaussian, mu=vm.real(), sigma=vm.positive(), coords={"one": ["a"]}, dims={"mu": ("one",)})
+    model = vm.Model(gaussian, mu=vm.real(1), sigma=vm.positive(), coords={"one": ["a"]}, dims={"mu": ("one",)})
     args, kwargs = model.laplace(draws=7, seed=1).to_arviz()
     assert kwargs.pop("coords") == {"one": ["a"]}
     assert kwargs.pop("dims") == {"mu": ["one"]}
     assert (len(args), len(kwargs)) == ((1, 0) if nested else (0, 2))
     groups = args[0] if nested else kwargs
-    assert groups["posterior"]["mu"].shape == (1, 7)
+    assert groups["posterior"]["mu"].shape == (1, 7, 1)
     assert set(groups["sample_stats"]) == {"lp", "log_approximation"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 import types
@@ -93,6 +94,22 @@ def test_error_at_a_draw_is_kept():
     assert type(calls.failures[0]) is IndexError
 
 
+@pytest.mark.parametrize(
+    ("quantities", "message"),
+    [
+        (lambda x: {"z": np.ones(2 if x > 1.0 else 3)}, r"z has shape \(2,\) at a draw, but has shape \(3,\) at another"),
+        (lambda x: {"z": 1.0} if x < 1.0 else {}, r"z is missing at a draw, but has shape \(\) at another"),
+        (lambda x: {"z": 1.0} if x > 1.0 else {}, r"z has shape \(\) at a draw, but is missing at another"),
+    ],
+)
+def test_quantities_of_other_shapes_are_refused(quantities, message):
+    calls = Callbacks(vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities), 1)
+    values = calls.make_expand()(np.array([1.5]))  # the shapes are those at 0.5
+    assert {name: value.shape for name, value in values.items()} == calls.shapes
+    (failure,) = calls.failures
+    assert re.search(message, str(failure))
+
+
 @pytest.fixture
 def nutpie(monkeypatch):
     """A sampler that asks for a start, and calls what it is given at two points; it fails if one is refused."""
@@ -129,6 +146,36 @@ def test_what_the_sampler_gets():
     np.testing.assert_array_equal(settings.pop("init_mean"), [0.25])
     expected = {"draws": 10, "chains": 2, "seed": 3, "tune": 1000, "cores": None, "progress_bar": True, "target_accept": 0.9}
     assert settings == expected
+
+
+@pytest.mark.usefixtures("nutpie")
+@pytest.mark.parametrize("dims", [{"x": "k"}, {"x": ["k"]}])
+def test_dimension_without_labels_is_counted(dims):
+    *_, labels, _ = vm.Model(lambda x: -0.5 * np.sum(x**2), x=vm.real(1), dims=dims).sample()
+    assert labels["coords"]["k"].tolist() == [0]
+    assert labels["dims"] == {"x": ("k",)}
+
+
+@pytest.mark.usefixtures("nutpie")
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        ({"dims": {"X": ["k"]}}, TypeError, "dims has 'X', but must have parameters and quantities: x, replicate!"),
+        (
+            {"dims": {"replicate": ["j", "k"]}},
+            vm.ShapeError,
+            r"the dims of replicate are j, k, but must be those of the shape \(2,\)!",
+        ),
+        (
+            {"coords": {"k": "abc"}, "dims": {"replicate": ["k"]}},
+            vm.ShapeError,
+            r"coords has 3 labels of k, but must have 2: replicate has shape \(2,\)!",
+        ),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(labels, error, message):
+    with pytest.raises(error, match=message):
+        vm.Model(small, x=vm.real(), generated_quantities=quantities, **labels).sample()
 
 
 @pytest.mark.usefixtures("nutpie")

@@ -9,7 +9,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.models.functions import recoverable
-from varmat.models.results import to_arviz
+from varmat.models.results import coordinates, to_arviz
 
 # Methods of SciPy that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
@@ -171,7 +171,8 @@ class LaplaceApproximation:
         """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``."""
         posterior = {name: values[np.newaxis] for name, values in self.draws.items()}
         stats = {"lp": self.log_density[np.newaxis], "log_approximation": self.log_approximation[np.newaxis]}
-        return to_arviz({"posterior": posterior, "sample_stats": stats}, self.coords, self.dims)
+        coords = coordinates({name: values.shape[1:] for name, values in self.draws.items()}, self.coords, self.dims)
+        return to_arviz({"posterior": posterior, "sample_stats": stats}, coords, self.dims)
 
 
 def _factor(precision: np.ndarray) -> np.ndarray | None:

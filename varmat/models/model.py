@@ -114,7 +114,7 @@ class Model:
             if self._generated:
                 self._generated.check(declared)
         self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
-        self.dims = {name: list(names) for name, names in (dims or {}).items()}
+        self.dims = {name: [names] if isinstance(names, str) else list(names) for name, names in (dims or {}).items()}
         self._recorded = recorded
         self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._target)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from varmat.core.errors import ShapeError
 
 
 def optional(module: str, purpose: str) -> Any:
@@ -17,6 +19,24 @@ def optional(module: str, purpose: str) -> Any:
             raise
         sentence = f'{purpose} needs {package}, which is not installed: pip install "varmat[sample]"'
         raise ImportError(sentence, name=package) from None
+
+
+def coordinates(
+    shapes: Mapping[str, tuple[int, ...]], coords: Mapping[str, Sequence[Any]], dims: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """The labels of all dimensions of named values, counted from zero where there are none; refuses those that do not fit."""
+    labels: dict[str, Any] = dict(coords)
+    for name, names in dims.items():
+        if name not in shapes:
+            raise TypeError(f"Model: dims has {name!r}, but must have parameters and quantities: {', '.join(shapes)}!")
+        shape = shapes[name]
+        if len(names) != len(shape):
+            raise ShapeError(f"Model: the dims of {name} are {', '.join(names)}, but must be those of the shape {shape}!")
+        for dim, size in zip(names, shape, strict=True):
+            count = len(labels.setdefault(dim, range(size)))
+            if count != size:
+                raise ShapeError(f"Model: coords has {count} labels of {dim}, but must have {size}: {name} has shape {shape}!")
+    return labels
 
 
 def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import DomainError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.models.functions import recoverable
-from varmat.models.results import optional
+from varmat.models.results import coordinates, optional
 from varmat.models.starts import random_start
 
 
@@ -93,13 +93,21 @@ class Callbacks:
             rng = np.random.default_rng([self.seed, count, zlib.crc32(q.tobytes())])
             try:
                 with np.errstate(all="ignore"):
-                    values = self.model.constrain(q, True, True, rng)
+                    values = self._of_known_shapes(self.model.constrain(q, True, True, rng))
             except Exception as error:
                 self.failures.append(error)
                 values = {name: np.full(shape, np.nan) for name, shape in self.shapes.items()}
             return {name: np.asarray(value) for name, value in values.items()}
 
         return expand
+
+    def _of_known_shapes(self, values: dict[str, Any]) -> dict[str, Any]:
+        shapes = {name: np.shape(value) for name, value in values.items()}
+        if shapes != self.shapes:
+            name = next(name for name in [*self.shapes, *shapes] if shapes.get(name) != self.shapes.get(name))
+            now, before = (f"has shape {known[name]}" if name in known else "is missing" for known in (shapes, self.shapes))
+            raise ShapeError(f"Model.sample: {name} {now} at a draw, but {before} at another, and must be the same at all!")
+        return values
 
 
 def _labels(labels: list[Any]) -> Any:
@@ -117,9 +125,10 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
     calls = Callbacks(model, seed, init)
+    coords = coordinates(calls.shapes, model.coords, model.dims)
     compiled = from_pyfunc(
         model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),
-        list(calls.shapes.values()), list(calls.shapes), coords={name: _labels(each) for name, each in model.coords.items()},
+        list(calls.shapes.values()), list(calls.shapes), coords={name: _labels(each) for name, each in coords.items()},
         dims={name: tuple(dims) for name, dims in model.dims.items()}, make_initial_point_fn=calls.initial_point,
     )  # fmt: skip
     try:
