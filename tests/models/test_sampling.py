@@ -29,7 +29,7 @@ def broken(x):
 
 
 def make(f=small, **settings):
-    return Callbacks(vm.Model(f, x=vm.real(), generated_quantities=quantities, **settings), 1)
+    return Callbacks(vm.Model(f, x=vm.real(), **{"generated_quantities": quantities, **settings}), 1)
 
 
 def test_log_density_is_that_of_the_model():
@@ -92,6 +92,27 @@ def test_error_at_a_draw_is_kept():
     assert {name: value.shape for name, value in values.items()} == calls.shapes
     assert np.all(np.isnan(values["replicate"]))
     assert type(calls.failures[0]) is IndexError
+
+
+def test_quantity_that_cannot_be_at_extreme_values():
+    def replicate(x, rng):
+        return {"replicate": rng.poisson(np.exp(30.0 * x), size=2)}
+
+    model = vm.Model(lambda x: -0.5 * np.sum(x**2), x=vm.real(2), generated_quantities=replicate)
+    calls = Callbacks(model, 1, tune=2)  # their shape is found near zero
+    assert calls.shapes["replicate"] == (2,)
+    expand = calls.make_expand()
+    assert np.all(np.isnan(expand(np.array([2.0, 0.0]))["replicate"]))
+    assert np.all(expand(np.zeros(2))["replicate"] >= 0.0)
+    assert not calls.failures
+    expand(np.array([2.0, 0.0]))
+    assert "lam value too large" in str(calls.failures[0])
+
+
+def test_quantity_that_can_be_nowhere():
+    with pytest.raises(ValueError, match=r"shapes \(2,\) \(3,\)") as failure:
+        make(lambda x: -0.5 * x * x, generated_quantities=lambda x: {"z": np.ones(2) + np.ones(3)})
+    assert not isinstance(failure.value, vm.DomainError)
 
 
 @pytest.mark.parametrize(

@@ -83,3 +83,8 @@ class Named:
 def recoverable(error: BaseException) -> bool:
     """Whether an error says that the point is outside the domain of the model, so that a sampler goes on elsewhere."""
     return bool(getattr(error, "is_recoverable", False))
+
+
+def of_values(error: BaseException) -> bool:
+    """Whether an error may be due to the values at one point, as those of random number generators far from the data are."""
+    return recoverable(error) or isinstance(error, (ValueError, ArithmeticError))

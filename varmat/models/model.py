@@ -18,7 +18,7 @@ from varmat.functionals.recording import recording, scalar_result
 from varmat.functionals.reverse import value_and_grad
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
-from varmat.models.functions import Named
+from varmat.models.functions import Named, of_values
 from varmat.models.layout import Layout, indexed
 from varmat.models.sampling import run_nutpie
 from varmat.models.starts import random_start
@@ -297,7 +297,8 @@ class Model:
         shapes = {name: transform.shape for name, transform in self._layout.parameters.items()}
         if (include_tp and self._transformed) or (include_gq and self._generated):
             rng = np.random.default_rng(0)
-            values = self.constrain(random_start(rng, self._layout.size, self._is_allowed), include_tp, include_gq, rng)
+            q = random_start(rng, self._layout.size, self._is_allowed, np.zeros(self._shape), of_values)
+            values = self.constrain(q, include_tp, include_gq, rng)
             shapes = {name: np.shape(value) for name, value in values.items()}
         return shapes
 
@@ -436,7 +437,8 @@ class Model:
         ImportError
             If nutpie is not installed.
         Exception
-            What a function of the model raises, with its line. A `DomainError` is none: it rejects the point.
+            What a function of the model raises, with its line. A `DomainError` is none: it rejects the point. Nor is a `ValueError`
+            or an `ArithmeticError` in generated quantities during adaptation, where parameters may be extreme: the draw is nan.
         """
         start = None if init is None else self.initial_point(init)
         settings.update(draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
-from varmat.models.functions import recoverable
+from varmat.models.functions import of_values, recoverable
 from varmat.models.results import coordinates, optional
 from varmat.models.starts import random_start
 
@@ -29,6 +29,8 @@ class Callbacks:
         Of the generated quantities.
     centre : ndarray, optional
         Of the random starting points.
+    tune : int
+        How many draws of each chain are for adaptation.
 
     Attributes
     ----------
@@ -38,10 +40,11 @@ class Callbacks:
         Errors other than refusals of a point, in the order in which they came.
     """
 
-    def __init__(self, model: Any, seed: int, centre: np.ndarray | None = None) -> None:
+    def __init__(self, model: Any, seed: int, centre: np.ndarray | None = None, tune: int = 0) -> None:
         self.model = model
         self.seed = seed
         self.centre = centre
+        self.tune = tune
         self.shapes: dict[str, tuple[int, ...]] = model.shapes(include_tp=True, include_gq=True)
         self.failures: list[Exception] = []
 
@@ -95,7 +98,8 @@ class Callbacks:
                 with np.errstate(all="ignore"):
                     values = self._of_known_shapes(self.model.constrain(q, True, True, rng))
             except Exception as error:
-                self.failures.append(error)
+                if count > self.tune or not of_values(error):
+                    self.failures.append(error)
                 values = {name: np.full(shape, np.nan) for name, shape in self.shapes.items()}
             return {name: np.asarray(value) for name, value in values.items()}
 
@@ -124,7 +128,7 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     from_pyfunc = optional("nutpie.compiled_pyfunc", "Model.sample").from_pyfunc
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
-    calls = Callbacks(model, seed, init)
+    calls = Callbacks(model, seed, init, settings["tune"])
     coords = coordinates(calls.shapes, model.coords, model.dims)
     compiled = from_pyfunc(
         model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),

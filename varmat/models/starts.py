@@ -13,11 +13,15 @@ _TRIES = 100
 
 
 def random_start(
-    rng: np.random.Generator, size: int, accepts: Callable[[np.ndarray], bool], centre: np.ndarray | None = None
+    rng: np.random.Generator,
+    size: int,
+    accepts: Callable[[np.ndarray], bool],
+    centre: np.ndarray | None = None,
+    refuses: Callable[[Exception], bool] = recoverable,
 ) -> np.ndarray:
     """The first of random points, uniform between -2 and 2 as in Stan, that is accepted.
 
-    Around a centre, each try is closer to it: the last one is the centre itself.
+    Around a centre, each try is closer to it: the last one is the centre itself. Errors by which a point is not refused are raised.
     """
     reason: Exception | None = None
     for reach in np.linspace(1.0, 0.0, _TRIES):
@@ -28,9 +32,11 @@ def random_start(
             if accepts(q):
                 return q
         except Exception as error:
-            if not recoverable(error):
+            if not refuses(error):
                 raise
             reason = error
+    if reason is not None and not recoverable(reason):
+        raise reason
     text = f"at {_TRIES} random points the model refused the parameters, or its log density was not finite; give a start"
     outside = "none was refused, but perhaps data are outside the support of their density, as a category 0 is"
     raise DomainError(f"Model: {text} ({f'the last refusal: {reason}' if reason else outside})") from reason
