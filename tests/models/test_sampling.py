@@ -289,6 +289,16 @@ def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evalua
 
 
 @pytest.mark.usefixtures("nutpie")
+def test_sampling_what_only_a_recording_refuses():
+    side = np.array([1.0, 2.0])
+
+    def log_density(x):  # recorded, the index is a variable
+        return -0.5 * np.square(x) + np.sum(side[np.where(side < x - 10.0, 1, 0)]) - 2.0
+
+    vm.Model(log_density, x=vm.real()).sample()
+
+
+@pytest.mark.usefixtures("nutpie")
 def test_sampling_what_was_to_be_recorded_and_cannot_be():
     model = vm.Model(lambda x: -0.5 * x * x if x > 0.0 else -0.5 * np.square(x), x=vm.real(), recorded=True)
     with pytest.raises(vm.TapeError, match="the function looks at the value of a variable here"):

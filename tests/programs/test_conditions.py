@@ -83,6 +83,7 @@ def test_special_values_are_compared_as_numpy_compares_them() -> None:
         lambda x: x[np.where(x > 0)[0][0]],
         lambda x: x[0] if (x > 0).all() else x[1],
         lambda x: x[0] * np.asarray(x > 0)[0],
+        lambda x: np.array(x > 0, dtype=float) @ x,
         lambda x: x[0] * len(x > 0),
         lambda x: x[0] if (x > 0)[0] == True else x[1],  # noqa: E712 - what people write
         lambda x: np.sum((x > 0).astype(int) * x),

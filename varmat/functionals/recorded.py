@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.core.arena import Arena
-from varmat.core.errors import refusals
+from varmat.core.errors import DomainError, refusals
 from varmat.core.tape import Tape
 from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar_result
 from varmat.functionals.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.conditions import compared, refuse_look
-from varmat.programs.program import ElsewhereError, Node, Program, RecordingError, tuple_of, writer_of
+from varmat.programs.program import ElsewhereError, Node, Program, tuple_of, writer_of
 
 __all__ = ["recorded"]
 
@@ -147,9 +147,13 @@ class RecordedIfPossible(Recorded):
     def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
         try:
             return self._call(*args, **named)
-        except RecordingError:
-            self._call = self._eager
-            return self._eager(*args, **named)
+        except DomainError:
+            raise
+        except Exception:  # of the function itself, or because a comparison is another object while it is recorded
+            pass
+        result = self._eager(*args, **named)
+        self._call = self._eager
+        return result
 
 
 class WatchedTape(Tape):

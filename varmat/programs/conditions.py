@@ -18,7 +18,7 @@ from varmat.core.rules import ZERO
 from varmat.programs.program import RecordingError
 
 
-def refuse_look(*_: Any) -> NoReturn:
+def refuse_look(*_: Any, **__: Any) -> NoReturn:
     """Raise where a function that is being recorded depends on the value of a variable."""
     raise RecordingError(
         "recorded: the function looks at the value of a variable here (it branches, sorts, or takes the plain value or a "
