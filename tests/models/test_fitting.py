@@ -99,6 +99,17 @@ def test_laplace_on_the_unconstrained_scale():
     np.testing.assert_allclose(again.q, found.q, rtol=1e-10)
 
 
+def test_mode_is_a_start_for_everything():
+    # Its values hold a transformed parameter, which is none of a start.
+    model = vm.Model(lambda x, y: -np.sum(x * y), x=vm.real(2), transformed_parameters=lambda x: {"y": 2.0 * x})
+    mode = model.optimize(seed=1)
+    point = model.initial_point(mode)
+    np.testing.assert_array_equal(point, mode.q)
+    assert point is not mode.q
+    assert model.check_gradient(mode)
+    assert model.optimize(mode).success
+
+
 def test_laplace_refuses_a_ridge():
     with pytest.raises(vm.DomainError, match=r"laplace: the Hessian of the log density is not negative definite"):
         vm.Model(lambda a, b: -((a + b) ** 2), a=vm.real(), b=vm.real()).laplace([0.3, 0.0])

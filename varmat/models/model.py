@@ -329,8 +329,9 @@ class Model:
 
         Parameters
         ----------
-        init : dict or array_like of shape (N,), optional
-            Parameters by name, or the point itself; by default random, uniform between -2 and 2, with a finite log density.
+        init : dict, array_like of shape (N,) or Optimum, optional
+            Parameters by name, the point itself, or a mode that was found; by default random, uniform between -2 and 2, with a
+            finite log density.
         seed : int, optional
             Of the random point.
         jacobian : bool
@@ -342,6 +343,8 @@ class Model:
         """
         if isinstance(init, Mapping):
             return self.param_unconstrain(init)
+        if isinstance(init, Optimum):
+            return init.q.copy()
         if init is not None:
             return self._point("initial_point", init).copy()
 
@@ -359,7 +362,7 @@ class Model:
 
         Parameters
         ----------
-        init : dict or array_like of shape (N,), optional
+        init : dict, array_like of shape (N,) or Optimum, optional
             Where to start; by default a random point, see `initial_point`.
         jacobian : bool
             By default the mode is one of the density of the *parameters*: the maximum a posteriori, or the maximum likelihood
@@ -405,7 +408,6 @@ class Model:
         DomainError
             If the Hessian is not negative definite.
         """
-        init = init.q if isinstance(init, Optimum) else init
         return approximate(self, self.optimize(init, jacobian=jacobian, seed=seed, **options), draws, seed)
 
     def sample(
@@ -421,7 +423,7 @@ class Model:
         chains, cores : int
             Chains, and how many of them run at a time.
         seed : int, optional
-        init : dict or array_like of shape (N,), optional
+        init : dict, array_like of shape (N,) or Optimum, optional
             The centre of the random starting points, which are up to 2 away from it on the unconstrained scale, less if need be.
         progress_bar : bool
         **settings
@@ -455,7 +457,7 @@ class Model:
 
         Parameters
         ----------
-        q : dict or array_like of shape (N,), optional
+        q : dict, array_like of shape (N,) or Optimum, optional
             The point; by default a random one, see `initial_point`.
         seed : int, optional
             Of the random point.
