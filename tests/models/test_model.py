@@ -241,6 +241,7 @@ def test_what_a_function_assigns_stays_its_own():
     [
         (lambda: vm.Model(3.0, mu=vm.real()), TypeError, r"Model: the log density is a float, but must be a function!"),
         (lambda: vm.Model(lambda mu: mu, mu=1.0), TypeError, r"Model: mu is a float, but must be a parameter such as varmat.re"),
+        (lambda: vm.Model(lambda mu, y: mu, mu=vm.real(), y=[1.0]), TypeError, r"Model: y is a list, .*: data go into data="),
         (lambda: vm.Model(lambda mu: mu, mu=vm.real(), data={"mu": 1}), TypeError, r"Model: mu is both a parameter and data"),
         (
             lambda: vm.Model(lambda mu, nu: mu, mu=vm.real(), data={"y": 1}), TypeError,

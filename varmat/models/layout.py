@@ -59,7 +59,8 @@ class Layout:
 
     def _check(self, name: str, transform: Any) -> None:
         if not isinstance(transform, Transform):
-            raise TypeError(f"Model: {name} is a {type(transform).__name__}, but must be a parameter such as varmat.real()!")
+            kind = type(transform).__name__
+            raise TypeError(f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): data go into data={{...}}!")
         if isinstance(transform, Dependent):
             known = [entry[0] for entry in self._entries] + list(self._given)
             for other in transform.names:
