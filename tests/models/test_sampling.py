@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import sys
 import traceback
@@ -175,6 +176,32 @@ def test_dimension_without_labels_is_counted(dims):
     *_, labels, _ = vm.Model(lambda x: -0.5 * np.sum(x**2), x=vm.real(1), dims=dims).sample()
     assert labels["coords"]["k"].tolist() == [0]
     assert labels["dims"] == {"x": ("k",)}
+
+
+@pytest.mark.usefixtures("nutpie")
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (np.array(["2020-01-01"], "M8[D]"), "M8[ns]"),
+        ([datetime.date(2020, 1, 1)], "M8[ns]"),
+        ([datetime.datetime(2020, 1, 1)], "M8[ns]"),
+        (np.array([1], "m8[D]"), "m8[ns]"),
+        (np.array([1], np.uint8), "i8"),
+        (np.array([1.0], np.float32), "f8"),
+        ([True], "?"),
+    ],
+)
+def test_labels_as_nutpie_takes_them(labels, kind):
+    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": labels}).sample()
+    assert given["coords"]["k"].dtype == np.dtype(kind)
+    np.testing.assert_array_equal(given["coords"]["k"], np.asarray(labels, kind))
+
+
+@pytest.mark.usefixtures("nutpie")
+def test_labels_that_are_strings_to_nutpie():
+    instant = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": ["a", 1], "t": [instant]}).sample()
+    assert given["coords"] == {"k": ["a", "1"], "t": ["2020-01-01 00:00:00+00:00"]}
 
 
 @pytest.mark.usefixtures("nutpie")

@@ -8,7 +8,8 @@ by which all chains come to their end at once. (Handed to nutpie it would panic 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -114,12 +115,14 @@ class Callbacks:
         return values
 
 
-def _labels(labels: list[Any]) -> Any:
+def _labels(labels: Sequence[Any]) -> Any:
     """Labels as nutpie takes them: numbers and dates in an array, strings in a list."""
-    array = np.asarray(labels)
-    if array.dtype.kind in "iuf":
-        return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
-    return array if array.dtype.kind in "bM" else list(map(str, labels))
+    # The dates of pandas, and Python's, are objects to NumPy; those with a time zone remain what they are.
+    dates = bool(labels) and all(isinstance(x, date) and getattr(x, "tzinfo", None) is None for x in labels)
+    array = np.asarray(labels, "M8[ns]" if dates else None)
+    # nutpie knows one kind of numbers each, and no days.
+    known = {"i": "i8", "u": "i8", "f": "f8", "M": "M8[ns]", "m": "m8[ns]", "b": "?"}.get(array.dtype.kind)
+    return list(map(str, labels)) if known is None else array.astype(known)
 
 
 def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]) -> Any:
