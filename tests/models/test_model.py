@@ -240,6 +240,8 @@ def test_what_a_function_assigns_stays_its_own():
     ("make", "error", "message"),
     [
         (lambda: vm.Model(3.0, mu=vm.real()), TypeError, r"Model: the log density is a float, but must be a function!"),
+        (lambda: vm.Model(lambda mu: mu, vm.real()), TypeError, r"Model: the second argument is a Real, but must be a dict; param"),
+        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), data=[1]), TypeError, r"Model: data is a list, but must be a dict; param"),
         (lambda: vm.Model(lambda mu: mu, mu=1.0), TypeError, r"Model: mu is a float, but must be a parameter such as varmat.re"),
         (lambda: vm.Model(lambda mu, y: mu, mu=vm.real(), y=[1.0]), TypeError, r"Model: y is a list, .*: data go into data="),
         (lambda: vm.Model(lambda mu: mu, mu=vm.real(), data={"mu": 1}), TypeError, r"Model: mu is both a parameter and data"),

@@ -97,6 +97,10 @@ class Model:
         dims: Mapping[str, Sequence[str]] | None = None, recorded: bool | None = None,
         **named: Transform,
     ) -> None:  # fmt: skip
+        for title, each in (("the second argument", parameters), ("data", data)):
+            if each is not None and not isinstance(each, Mapping):
+                kind = type(each).__name__
+                raise TypeError(f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in x=varmat.real(3)!")
         declared = {**(parameters or {}), **named}
         given = dict(data or {})
         for name in declared:
