@@ -140,19 +140,18 @@ class Recorded:
 class RecordedIfPossible(Recorded):
     """A function recorded once; evaluated anew each time if it cannot be."""
 
-    def __init__(self, function: Any, argnums: int | tuple[int, ...]) -> None:
-        super().__init__(function, argnums)
-        self._call = super().__call__
+    _possible = True
 
     def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
-        try:
-            return self._call(*args, **named)
-        except DomainError:
-            raise
-        except Exception:  # of the function itself, or because a comparison is another object while it is recorded
-            pass
+        if self._possible:
+            try:
+                return super().__call__(*args, **named)
+            except DomainError:
+                raise
+            except Exception:  # of the function itself, or because a comparison is another object while it is recorded
+                pass
         result = self._eager(*args, **named)
-        self._call = self._eager
+        self._possible = False
         return result
 
 

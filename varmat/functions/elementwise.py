@@ -21,7 +21,6 @@ from varmat.core.rules import OPERANDS, ZERO, function_of, in_place
 
 __all__: list[str] = []
 
-# The derivative of what is piecewise constant, by selection: nothing that is infinite or nan comes through.
 LN2 = repr(math.log(2.0))
 LN10 = repr(math.log(10.0))
 DEGREE = repr(math.pi / 180.0)

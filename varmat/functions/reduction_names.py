@@ -130,7 +130,7 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> A
     return delivered(out, max(a, axis=axis, keepdims=keepdims) - min(a, axis=axis, keepdims=keepdims))
 
 
-def _selected(where: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def _count_of_selected(where: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """How many elements are selected."""
     if type(where) is Condition:
         return sum(np.where(where, np.ones(np.shape(a)), 0.0), axis=axis, keepdims=keepdims)
@@ -146,7 +146,7 @@ def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
     if where is True:
         r = mean(a, axis=axis, keepdims=keepdims)
     else:
-        r = sum(selected("mean", where, a, 0.0), axis=axis, keepdims=keepdims) / _selected(where, a, axis, keepdims)
+        r = sum(selected("mean", where, a, 0.0), axis=axis, keepdims=keepdims) / _count_of_selected(where, a, axis, keepdims)
     return delivered(out, r)
 
 
@@ -166,7 +166,7 @@ def _spread_measure(op: Any, root: bool) -> Any:
             return delivered(out, op(a, axis=axis, keepdims=keepdims, ddof=ddof))
         center = _mean(a, axis, keepdims=True, where=where) if mean is None else mean
         d = selected(op.name, where, a - center, 0.0)
-        r = sum(d * d, axis=axis, keepdims=keepdims) / np.maximum(_selected(where, a, axis, keepdims) - ddof, 0.0)
+        r = sum(d * d, axis=axis, keepdims=keepdims) / np.maximum(_count_of_selected(where, a, axis, keepdims) - ddof, 0.0)
         if root:
             zero = dispatch.plain(r) == 0
             r = np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, r)))
