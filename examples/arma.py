@@ -90,6 +90,7 @@ def plot(future, path):
     axes.set_title("Airline passengers: seasonal moving average, and two years ahead")
     axes.legend(frameon=False, fontsize="small")
     axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 

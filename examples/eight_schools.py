@@ -73,6 +73,7 @@ def plot(theta, mu, path):
     axes.set_title("Eight schools: what each found, and what all of them say about it")
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 

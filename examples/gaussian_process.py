@@ -106,6 +106,7 @@ def plot(fits, path):
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("acceleration of the head (g)")
     figure.axes[0].legend(frameon=False, fontsize="small", loc="lower right")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 

@@ -70,6 +70,7 @@ def plot(mode, errors, draws, path):
     for each in (axes, fitted):
         each.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"Breast cancer: logistic regression, {len(X)} samples")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 

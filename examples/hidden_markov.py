@@ -76,6 +76,7 @@ def plot(probabilities, rates, path):
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xlim(1899.5, 2006.5)
     counts.set_title("Major earthquakes: a hidden Markov model with three states")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 

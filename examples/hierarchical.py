@@ -101,6 +101,7 @@ def plot(draws, path):
     for axes in (growth, slopes):
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle("Growth of thirty rats: lines drawn together by the population")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 

@@ -76,6 +76,7 @@ def plot(mode, errors, ols, ols_errors, path):
     axes.set_title(f"Diabetes progression after one year, {n} patients")
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
     axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 

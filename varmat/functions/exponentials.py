@@ -96,7 +96,7 @@ def _logsumexp(a: Any, axis: Any = None, keepdims: bool = False, workspace: Any 
 
 
 @_logsumexp.reverse
-def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool, e: Any, s: Any) -> Any:
+def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, e: Any, s: Any) -> Any:
     if type(s) is float and s:
         return e * (g / s)
     g = restored(g, np.shape(a), axis, keepdims)
@@ -104,7 +104,7 @@ def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool, e: Any,
 
 
 @_logsumexp.tangent
-def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     axes, kept = axes_of(axis, np.ndim(a)), restored(r, np.shape(a), axis, keepdims)
     regular = np.isfinite(dispatch.plain(kept))
     if np.all(regular):
@@ -131,13 +131,13 @@ def _logsumexp_weighted(a: Any, b: Any, axis: Any = None, keepdims: bool = False
 
 
 @_logsumexp_weighted.reverse
-def logsumexp_weighted_reverse(g: Any, r: Any, a: Any, b: Any, axis: Any, keepdims: bool, e: Any, s: Any, w: Any) -> Any:
+def logsumexp_weighted_reverse(g: Any, r: Any, a: Any, b: Any, axis: Any, keepdims: Any, e: Any, s: Any, w: Any) -> Any:
     scale = np.true_divide(restored(g, e.shape, axis, keepdims), s)
     return lambda: np.where(w == 0, 0.0, w * scale), lambda: np.where(e == 0, 0.0, e * scale)
 
 
 @_logsumexp_weighted.tangent
-def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: bool) -> Any:
+def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: Any) -> Any:
     kept = restored(r, np.broadcast_shapes(np.shape(a), np.shape(b)), axis, keepdims)
     regular = np.isfinite(dispatch.plain(kept))
     ratio = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), 0.0)

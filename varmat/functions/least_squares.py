@@ -176,7 +176,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     rank = int(np.count_nonzero(values > _cutoff(rcond, (m, n)) * np.max(values, initial=0.0)))
     residuals = np.empty(0)
     if rank == n < m:
-        residuals = np.sum(np.square(b - a @ x), axis=0, keepdims=np.ndim(b) == 1)
+        one_column: Any = np.ndim(b) == 1
+        residuals = np.sum(np.square(b - a @ x), axis=0, keepdims=one_column)
     return x, residuals, rank, s
 
 

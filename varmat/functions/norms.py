@@ -71,7 +71,7 @@ def _unit(r: Any, x: Any, ord: float) -> Any:
 
 
 @p_norm.reverse
-def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
+def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
     if type(r) is float and ord == 2:
         return x * (g / r if r else 0.0)
     if axis is not None and not keepdims:
@@ -80,12 +80,12 @@ def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: bool
 
 
 @p_norm.tangent
-def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
+def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
     unit = _unit(r if axis is None or keepdims else np.expand_dims(r, axis), x, ord)
     return lambda t: np.sum(unit * t, axis=axis, keepdims=keepdims)
 
 
-def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: Any) -> Any:
     if ord is None:
         ord = 2
     if isinstance(ord, str):
@@ -99,7 +99,7 @@ def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: bool) -> 
     return p_norm(x, ord=float(ord), axis=axis, keepdims=keepdims)
 
 
-def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: Any) -> Any:
     row, col = axes
     if not np.size(x):
         return np.linalg.norm(plain(x), ord, axes, keepdims)

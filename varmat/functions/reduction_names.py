@@ -102,11 +102,11 @@ def _sum(a: Any, axis: Any = None, *args: Any, **settings: Any) -> Any:
 def _extreme(reduce: Any, identity: float) -> tuple[Any, Any]:
     """The extreme with the arguments of NumPy's function, and the one that ignores nan."""
 
-    def extreme(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
+    def extreme(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
         return reduce(a, axis, None, out, keepdims, initial, where)
 
     def without_nan(
-        a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
     ) -> Any:
         check_arguments(np.fmax, None, out)
         missing = np.isnan(a)

@@ -100,12 +100,12 @@ def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @sum.reverse
-def sum_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def sum_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     return _spread(g, np.shape(a), axis, keepdims)
 
 
 @sum.tangent
-def sum_tangent(r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def sum_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     axes = axes_of(axis, np.ndim(a))
     return lambda t: np.sum(t, axis=axes, keepdims=keepdims)
 
@@ -143,12 +143,12 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @mean.reverse
-def mean_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def mean_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     return _spread(np.true_divide(g, count_of(np.shape(a), axis)), np.shape(a), axis, keepdims)
 
 
 @mean.tangent
-def mean_tangent(r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def mean_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     axes, n = axes_of(axis, np.ndim(a)), count_of(np.shape(a), axis) or 1
     return lambda t: np.sum(t, axis=axes, keepdims=keepdims) / n
 
@@ -237,7 +237,7 @@ def _merged(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 @prod.reverse
-def prod_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def prod_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     shape = np.shape(a)
     g = restored(g, shape, axis, keepdims)
     if is_safe_divisor(r):
@@ -249,7 +249,7 @@ def prod_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
 
 
 @prod.tangent
-def prod_tangent(r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def prod_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     axes = axes_of(axis, np.ndim(a))
     others = _others(_merged(a, axes))
 
@@ -305,12 +305,12 @@ def _freedom(a: Any, axis: Any, ddof: float) -> Any:
 
 
 @var.reverse
-def var_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool, ddof: float, d: Any) -> Any:
+def var_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, ddof: float, d: Any) -> Any:
     return restored(np.true_divide(g + g, _freedom(a, axis, ddof)), np.shape(a), axis, keepdims) * d
 
 
 @var.tangent
-def var_tangent(r: Any, a: Any, axis: Any, keepdims: bool, ddof: float) -> Any:
+def var_tangent(r: Any, a: Any, axis: Any, keepdims: Any, ddof: float) -> Any:
     axes, n = axes_of(axis, np.ndim(a)), _freedom(a, axis, ddof)
     d = _deviations(a, axis) * np.true_divide(2.0, n)
     return lambda t: np.sum(d * t, axis=axes, keepdims=keepdims)
@@ -355,13 +355,13 @@ def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
 
 
 @std.reverse
-def std_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool, ddof: float, d: Any) -> Any:
+def std_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, ddof: float, d: Any) -> Any:
     scale = np.where(r == 0, 0.0, np.true_divide(g, r * _freedom(a, axis, ddof)))
     return restored(scale, np.shape(a), axis, keepdims) * d
 
 
 @std.tangent
-def std_tangent(r: Any, a: Any, axis: Any, keepdims: bool, ddof: float) -> Any:
+def std_tangent(r: Any, a: Any, axis: Any, keepdims: Any, ddof: float) -> Any:
     axes, n = axes_of(axis, np.ndim(a)), _freedom(a, axis, ddof)
     d, flat = _deviations(a, axis), (dispatch.plain(r) == 0) | (n == 0)
     divisor = np.where(flat, 1.0, r) * n
@@ -464,12 +464,12 @@ def _attained(a: Any, r: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     return there, add_reduce(there, axis=axis, dtype=np.float64, keepdims=True)
 
 
-def extreme_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def extreme_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     there, count = _attained(a, r, axis, keepdims)
     return np.where(there, restored(g, np.shape(a), axis, keepdims) / count, 0.0)
 
 
-def extreme_tangent(r: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def extreme_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     there, count = _attained(dispatch.plain(a), dispatch.plain(r), axis, keepdims)
     axes = axes_of(axis, np.ndim(a))
     return lambda t: np.sum(np.where(there, t / count, 0.0), axis=axes, keepdims=keepdims)

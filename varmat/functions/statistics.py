@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 
 @composite(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     """The weighted mean, differentiable in values and weights."""
     a = as_operand(a, "average: a")
     if weights is None:
