@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.arena import Arena
 from varmat.core.errors import DomainError, refusals
 from varmat.core.tape import Tape
-from varmat.functionals.recording import leaf_tree, outsiders, recording, scalar_result
+from varmat.functionals.recording import held, leaf_tree, outsiders, recording, scalar_result
 from varmat.functionals.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.conditions import compared, refuse_look
@@ -128,7 +128,7 @@ class Recorded:
 
     def _recording(self, structures: Any, others: dict[Any, Any], *call: Any) -> Recording:
         """What several threads want at once is recorded by one of them."""
-        with self._lock:
+        with held(self._lock):
             known = self._found(structures, others)
             if known is None:
                 known = Recording(structures, others, *record(self.function, *call))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,17 @@ def recording() -> Iterator[Tape]:
     finally:
         if collecting:
             gc.enable()
+
+
+@contextmanager
+def held(lock: Any) -> Iterator[None]:
+    """Hold an `RLock`. From Python 3.14 on an interrupt can come between the entry of ``with lock`` and its block."""
+    try:
+        lock.acquire()
+        yield
+    finally:
+        with suppress(RuntimeError):  # it came before the lock was taken
+            lock.release()
 
 
 def leaf_tree(function: str, title: str, tree: Any, tape: Tape) -> Any:

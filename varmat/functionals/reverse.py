@@ -15,7 +15,7 @@ from varmat.core.arena import Arena
 from varmat.core.array_methods import FLOAT64
 from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
 from varmat.core.variables import Var, Variable, borrow_leaf, make_leaf
-from varmat.functionals.recording import adjoint_of, check_closed, leaf_tree, outputs, plain_copy, recording, scalar_result
+from varmat.functionals.recording import adjoint_of, check_closed, held, leaf_tree, outputs, plain_copy, recording, scalar_result
 from varmat.functionals.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 __all__ = ["grad", "gradient", "value_and_grad", "vjp"]
@@ -310,11 +310,11 @@ class _Pullback:
         # The user may change the value; only its shapes are needed.
         self._template = map_leaves(lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value)
         self._results = results
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
         parts = matching_leaves("vjp", "the cotangent", cotangent, self._template)
-        with self._lock:
+        with held(self._lock):
             start_sweep(self._tape)
             for y, part in zip(self._results, parts, strict=True):
                 if isinstance(y, Variable):
