@@ -88,8 +88,6 @@ CASES = {
     "polyint": (lambda p: np.polyint(p, 2, p[:2]), VECTOR),
     "polyint zero": (lambda p: np.polyint(p), VECTOR),
     "poly": (np.poly, VECTOR),
-    "sliding windows": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), VECTOR),
-    "sliding windows axis": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), MATRIX),
     "apply_along_axis": (lambda x: np.apply_along_axis(lambda lane: lane[1:] * lane[0], 0, x), MATRIX),
     "apply_along_axis scalar": (lambda x: np.apply_along_axis(np.sum, 1, x * x), CUBE),
     "apply_along_axis matrix": (lambda x: np.apply_along_axis(lambda lane: lane[:, None] * lane, 1, x), CUBE),

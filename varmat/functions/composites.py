@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
-from numpy.lib.stride_tricks import sliding_window_view
 
 from varmat.core.dispatch import SUPPORTED, implements, plain
 from varmat.core.errors import Domain, ShapeError
@@ -408,14 +407,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return p
 
 
-# Windows, lanes and sets
-
-
-@composite(sliding_window_view)
-def windows(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Any:
-    """All windows of a shape; a copy here, where NumPy gives a view."""
-    places = np.arange(np.size(x)).reshape(np.shape(x))
-    return np.take(np.ravel(x), sliding_window_view(places, window_shape, axis=axis))
+# Lanes and sets
 
 
 @composite(np.apply_along_axis)

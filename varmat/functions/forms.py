@@ -287,7 +287,7 @@ def trace_gen_quad_form(d: Any, a: Any, b: Any) -> Any:
     check_system("trace_gen_quad_form", a, b)
     if b.shape[-1] != d.shape[-1] or not broadcastable(d.shape[:-2], a.shape[:-2], b.shape[:-2]):
         raise ShapeError(
-            f"trace_gen_quad_form: b has shape {b.shape}, but must have {d.shape[-1]} columns, for d has shape {d.shape}!"
+            f"trace_gen_quad_form: b has shape {b.shape}, but must have {d.shape[-1]} columns and go with d, of shape {d.shape}!"
         )
     ab, bd = a @ b, b @ d.mT
     return Saved(_inner(ab, bd), ab=ab, bd=bd)

@@ -101,8 +101,6 @@ _DIRECT = VARIABLES | {float, int, np.ndarray}
 
 def _join(op: Any, arrays: Any, axis: int, new: int = 0) -> Any:
     """Join operands of any kinds; `new` is 1 if the axis is a new one."""
-    if not arrays:
-        raise ShapeError(f"{op.name}: there are no arrays, but there must be at least one!")
     if not _DIRECT.issuperset(map(type, arrays)):
         arrays = operands(op.name, arrays)
         if any(type(x) is Dual for x in arrays):
