@@ -317,8 +317,11 @@ REFUSALS: list[tuple[Any, Any, type[Exception], str]] = [
     (cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1, but must be positive definite!"),
     (cholesky, INDEFINITE, np.linalg.LinAlgError, "cholesky: a has the eigenvalue"),
     (upper_cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1"),
-    (cholesky, np.stack([np.eye(2), INDEFINITE]), vm.DomainError, r"cholesky: a\[1\] has the eigenvalue -1"),
     (cholesky, np.full((2, 2), np.nan), vm.DomainError, "cholesky: a has elements that are not finite"),
+    *(
+        (cholesky, np.stack([np.eye(n), wrong * np.eye(n)]), vm.DomainError, rf"cholesky: a\[1\] {what}")
+        for n in (2, 20) for wrong, what in ((-1.0, "has the eigenvalue -1"), (np.nan, "has elements that are not finite"))
+    ),
     (vm.cholesky_decompose, INDEFINITE, np.linalg.LinAlgError, "cholesky_decompose: a has the eigenvalue -1, but must be positive"),
     (vm.cholesky_decompose, SKEWED, vm.DomainError, r"cholesky_decompose: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for"),
     (vm.cholesky_decompose, np.stack([SPD, SPD + np.tri(3)]), vm.DomainError, r"cholesky_decompose: a\[1, 0, 1\] is"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import matmul
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import scipy.special
 from numpy.testing import assert_allclose, assert_array_equal
 
 import varmat as vm
+from varmat.core.variables import Large
 from varmat.functions import covariances, exponentials
 from varmat.testing import expect_ad
 
@@ -55,6 +58,27 @@ def test_products_below_a_sum_along_an_axis(axis: int) -> None:
     g = np.broadcast_to(w if axis == 0 else w[:, None], (40, 60))
     for x, expected in zip(found, (g @ B.T, A.T @ g), strict=True):
         assert_allclose(x, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("p", "q", "subscripts"), [
+    ((190, 180), (180, 190), "ij,jk->ik"),
+    ((40_000, 2), (2,), "ij,j->i"),
+    ((2, 100, 180), (180, 190), "hij,jk->hik"),
+    ((1, 180, 190), (2, 190, 100), "...ij,...jk->...ik"),
+])  # fmt: skip
+def test_products_as_large_as_their_factors(p: Any, q: Any, subscripts: str) -> None:
+    a, b = RNG.normal(size=p), RNG.normal(size=q)
+    w = RNG.normal(size=(a @ b).shape)
+    (value, gradients), (expected, others) = (
+        vm.value_and_grad(lambda x, y, f=f: np.vdot(w, f(x, y)), (0, 1))(a, b) for f in (matmul, partial(np.einsum, subscripts))
+    )
+    assert_allclose(value, expected, rtol=1e-11)
+    for g, other in zip(gradients, others, strict=True):
+        assert_allclose(g, other, rtol=1e-10, atol=1e-10)
+    with vm.nested():
+        assert type(vm.var(a) @ b) is Large
+        with pytest.raises(vm.ShapeError, match="matmul: b has shape"):
+            vm.var(a[..., :-1]) @ b
 
 
 def test_one_matrix_twice_and_what_is_not_finite() -> None:
