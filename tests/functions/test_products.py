@@ -367,9 +367,15 @@ REFUSALS = {
     "convolve nothing": (lambda x: np.convolve(x[0], x[0, :0]), r"convolve: v has shape \(0,\), but must be a vector that is not"),
     "einsum, axes": (lambda x: np.einsum("i->", x), r"einsum: an operand has shape \(2, 3\), but must have one axis for each of"),
     "einsum, operands": (lambda x: np.einsum("ij,jk", x), r"einsum: the subscripts name 2 operands, but must name 1!"),
+    "einsum, too few axes": (lambda x: np.einsum("...ijk", x), r"einsum: .* \(2, 3\), but must have one axis for each of 'ijk'!"),
+    "einsum, ellipsis": (lambda x: np.einsum("i...->i", x), r"einsum: the result is 'i', but must have the ellipsis that the"),
     "einsum, letters": (lambda x: np.einsum("...->...", np.reshape(x, (2, 3, *(1,) * 50))), r"einsum: there are more axes than"),
+    **({
+        "matvec": (lambda x: np.matvec(x[0], x), r"matvec: x1 has shape \(3,\), but must be a matrix"),
+        "vecmat": (lambda x: np.vecmat(x, x[0]), r"vecmat: x2 has shape \(3,\), but must be a matrix"),
+    } if hasattr(np, "matvec") else {}),  # from NumPy 2.2
     "dot_product": (lambda x: vm.dot_product(x[0], x[1, :2]), r"dot_product: b has shape \(2,\), but must be a vector as long as"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSALS)

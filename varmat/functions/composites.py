@@ -196,11 +196,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 @composite(*named("trapezoid trapz"))
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral by the trapezoidal rule."""
-    y = np.moveaxis(as_operand(y, "trapezoid: y"), axis, -1)
+    y = as_operand(y, "trapezoid: y")
+    along = normalize_axis_index(axis, np.ndim(y))
     if x is not None:
         x = as_operand(x, "trapezoid: x")
-        dx = np.diff(x) if np.ndim(x) == 1 else np.diff(np.moveaxis(x, axis, -1))
-    return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+        dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)[(..., *(None,) * (np.ndim(y) - 1 - along))]
+    return np.sum(dx * (y[_along(along, 1, None)] + y[_along(along, 0, -1)]) / 2.0, axis=axis)
 
 
 @composite(np.gradient)
@@ -401,7 +402,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if m < 0:
         raise ValueError(f"polyint: m is {m}, but must be nonnegative!")
     p = as_operand(p, "polyint: p")
-    constants = np.broadcast_to(np.zeros(1) if k is None else np.atleast_1d(as_operand(k, "polyint: k")), (m,))
+    constants = np.broadcast_to(np.zeros(1) if k is None else np.atleast_1d(as_operand(k, "polyint: k"))[:m], (m,))
     for i in range(m):
         p = np.concatenate((p / np.arange(float(np.size(p)), 0.0, -1.0), constants[i : i + 1]))
     return p

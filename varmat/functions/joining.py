@@ -80,7 +80,7 @@ def stack(*arrays: Any, axis: int = 0) -> Any:
     >>> vm.gradient(lambda x: np.prod(np.stack([x[0], 3.0, x[1]])), np.array([1.0, 2.0]))
     array([6., 3.])
     """
-    if all(type(x) is float for x in arrays):
+    if not axis and all(type(x) is float for x in arrays):
         return np.array(arrays)
     return np.stack(arrays, axis)
 

@@ -21,6 +21,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
 from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_large, new
+from varmat.functions.checks import check_matrix
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
 from varmat.functions.reduction_names import check_arguments, delivered
@@ -388,11 +389,13 @@ def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> A
 
 
 def _matvec(x1: Any, x2: Any) -> Any:
+    check_matrix("matvec", "x1", x1)
     x2 = as_operand(x2, "matvec: x2")
     return _matmul(x1, x2) if np.ndim(x2) == 1 else _matmul(x1, x2[..., None])[..., 0]
 
 
 def _vecmat(x1: Any, x2: Any) -> Any:
+    check_matrix("vecmat", "x2", x2)
     x1 = as_operand(x1, "vecmat: x1")
     return _matmul(x1, x2) if np.ndim(x1) == 1 else _matmul(x1[..., None, :], x2)[..., 0, :]
 
@@ -536,8 +539,8 @@ def _explicit(terms: list[str], output: str | None, arrays: list[Any]) -> str:
     """The subscripts with a letter for every axis, and the result's written out."""
     if len(terms) != len(arrays):
         raise ShapeError(f"einsum: the subscripts name {len(terms)} operands, but must name {len(arrays)}!")
-    counts = [np.ndim(x) - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, arrays, strict=True)]
-    most = sorted(counts)[-1]
+    counts = [max(0, np.ndim(x) - len(t.replace("...", ""))) if "..." in t else 0 for t, x in zip(terms, arrays, strict=True)]
+    most = max(counts)
     unused = [c for c in string.ascii_letters if c not in "".join(terms)]
     if len(unused) <= most:
         raise ShapeError("einsum: there are more axes than letters!")
@@ -546,6 +549,8 @@ def _explicit(terms: list[str], output: str | None, arrays: list[Any]) -> str:
     inputs = [term.replace("...", dots[most - n :]) for term, n in zip(terms, counts, strict=True)]
     if output is None:
         output = "..." * bool(most) + "".join(c for c in sorted(set(named_letters)) if named_letters.count(c) == 1)
+    elif most and "..." not in output:
+        raise ShapeError(f"einsum: the result is {output!r}, but must have the ellipsis that the operands have!")
     for term, x in zip(inputs, arrays, strict=True):
         if len(term) != np.ndim(x) or not set(term) <= set(string.ascii_letters):
             raise ShapeError(f"einsum: an operand has shape {np.shape(x)}, but must have one axis for each of {term!r}!")
