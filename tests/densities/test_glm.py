@@ -332,6 +332,14 @@ def test_integers_and_lists():
     assert value == pytest.approx(unfused("normal", *(np.array(x, float) for x in args))[0], rel=1e-15)
 
 
+@pytest.mark.parametrize(("place", "name", "wrong"), [(0, "y", np.array(["a"] * 3)), (1, "X", 1j * X), (2, "alpha", np.array(1j))])
+def test_what_is_no_real_number_is_refused(place, name, wrong):
+    args = [Y, X, 0.25, BETA, 1.3]
+    args[place] = wrong
+    with pytest.raises(TypeError, match=rf"^normal_id_glm_lpdf: {name} has dtype .*, but must be real numbers"):
+        normal_id_glm_lpdf(*args)
+
+
 def test_names_and_documentation():
     assert str(inspect.signature(normal_id_glm_lpdf)) == "(y, X, alpha, beta, sigma, *, propto=False)"
     assert poisson_log_glm_lpmf.proportional.name == "poisson_log_glm_lupmf"

@@ -61,6 +61,7 @@ def paths(log_omegas, gamma, rho):
 
 BANDED = np.array([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 1.0]])
 REVERSAL = np.array([[0.0, -900.0, 0.0], [-5.0, 0.0, -2000.0]])
+SLOW_REVERSAL = np.array([[0.0, -500.0, -500.0, 0.0, 0.0], [-5.0, 0.0, 0.0, -600.0, -600.0]])
 EXACT = {
     "two states": chain(2, 4),
     "three states": chain(3, 2),
@@ -73,6 +74,8 @@ EXACT = {
     "lost": (REVERSAL, np.eye(2), np.array([0.5, 0.5])),
     "lost, almost": (REVERSAL, np.array([[1.0, 0.0], [1e-300, 1.0]]), np.array([0.5, 0.5])),
     "lost backward": (REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
+    "lost little by little": (SLOW_REVERSAL, np.eye(2), np.array([0.5, 0.5])),
+    "lost backward, little by little": (SLOW_REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
     "not lost": (REVERSAL, np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])),
     "periodic": (rng.normal(size=(2, 4)), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, 0.0])),
 }

@@ -34,6 +34,7 @@ JOINS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "stack": (lambda *a: np.stack(a), (VECTOR, OTHER)),
     "stack axis": (lambda *a: np.stack(a, axis=-1), (MATRIX, MATRIX + 1)),
     "hstack": (lambda *a: np.hstack(a), (VECTOR, 2.0, OTHER)),
+    "hstack of one": (lambda a: np.hstack([a]), (VECTOR,)),
     "hstack matrices": (lambda *a: np.hstack(a), (MATRIX, MATRIX[:, :2])),
     "vstack": (lambda *a: np.vstack(a), (VECTOR, MATRIX)),
     "dstack": (lambda *a: np.dstack(a), (MATRIX, MATRIX + 1)),

@@ -263,11 +263,16 @@ def test_infinite_factors_do_not_spread():
     np.testing.assert_array_equal(adj[1], 3.0)
 
 
-def test_multi_dot_takes_the_cheap_order():
-    arrays_ = [vm.var(numbers(2, 30)), vm.var(numbers(30, 30)), vm.var(numbers(30, 30)), vm.var(numbers(30))]
+@pytest.mark.parametrize(("shapes", "results"), [
+    (((2, 30), (30, 30), (30, 30), (30,)), [(30,), (30,), (2,)]),
+    (((2, 30), (30, 30), (30, 20)), [(2, 30), (2, 20)]),
+    (((20, 30), (30, 30), (30, 2)), [(30, 2), (20, 2)]),
+    (((30,), (30, 30), (30, 2), (2, 30)), [(30,), (2,), (30,)]),
+])  # fmt: skip
+def test_multi_dot_takes_the_cheap_order(shapes, results):
     with vm.nested() as tape:
-        np.linalg.multi_dot(arrays_)
-        assert [result.shape for _, result, _, _ in tape] == [(30,), (30,), (2,)]
+        np.linalg.multi_dot([vm.var(numbers(*shape)) for shape in shapes])
+        assert [result.shape for _, result, _, _ in tape] == results
 
 
 # --- Stan's values ---

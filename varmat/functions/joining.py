@@ -10,7 +10,6 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core import dispatch
 from varmat.core.dual import Dual, result_dual
 from varmat.core.errors import ShapeError
-from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.gathering import align, alike, refuse_out
@@ -340,8 +339,6 @@ def _where(condition: Any, *choices: Any) -> Any:
         condition = dispatch.plain(condition)
     if not choices:
         return np.nonzero(condition)
-    if MatVar in map(type, choices):
-        choices = tuple(alike(choices))
     return where(*choices, condition=condition)
 
 
