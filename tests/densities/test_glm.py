@@ -174,6 +174,18 @@ def test_many_blocks(name, rows, layout, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.max(np.abs(b)))
 
 
+@pytest.mark.parametrize(("f", "y", "others"), [
+    (normal_id_glm_lpdf, 0.7, [1.3]), (bernoulli_logit_glm_lpmf, 1, []), (poisson_log_glm_lpmf, 4, []),
+], ids=FAMILIES)  # fmt: skip
+@pytest.mark.parametrize("make", [float, np.array, lambda x: np.full(1, x)], ids=["float", "0-d", "one"])
+def test_a_number_stands_for_a_vector(f, y, others, make):
+    vectors = [np.full(3, x) for x in (y, 0.25, *others)]
+    args = [make(x) for x in (y, 0.25, *others)]
+    for propto in (False, True):
+        expected = f(vectors[0], X, vectors[1], vm.var(BETA), *vectors[2:], propto=propto).val
+        assert f(args[0], X, args[1], vm.var(BETA), *args[2:], propto=propto).val == pytest.approx(expected, rel=1e-14)
+
+
 @pytest.mark.parametrize("name", ["scalars", "all variable", "bernoulli", "poisson"])
 def test_variables_one_at_a_time(name):
     f, *args = CASES[name]

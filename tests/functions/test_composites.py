@@ -164,6 +164,8 @@ EDGES = {
     "diff of one": (np.diff, np.array([1.0])),
     "diff of none": (np.diff, EMPTY),
     "ediff1d of one": (np.ediff1d, np.array([1.0])),
+    "gradient beside nan": (np.gradient, np.array([1.0, np.nan, 2.0, np.inf, 4.0, 7.0])),
+    "gradient beside nan twice": (lambda x: np.gradient(x, 0.5, edge_order=2), np.array([1.0, 4.0, np.nan, 2.0, 3.0])),
     "trapezoid of one": (np.trapezoid, np.array([1.0])),
     "interp nan": (lambda x: np.interp(x, KNOTS, HEIGHTS), np.array([np.nan, np.inf, -np.inf])),
     "interp empty": (lambda x: np.interp(x, KNOTS, HEIGHTS), EMPTY),
@@ -292,6 +294,15 @@ def test_unique_variants_are_named():
     assert result.inverse_indices.tolist() == [1, 0, 1]
     (result.values[1] * np.unique_counts(x).values[0]).grad()
     assert x.adj.tolist() == [1.0, 3.0, 0.0]
+
+
+@pytest.mark.parametrize("function", [np.median, np.nanmedian])
+@pytest.mark.parametrize("settings", [{}, {"axis": 1}, {"axis": 1, "keepdims": True}], ids=str)
+def test_median_of_nothing_is_nan_with_numpys_warning(function, settings):
+    with pytest.warns(RuntimeWarning):
+        expected = function(np.empty((2, 0)), **settings)
+    with pytest.warns(RuntimeWarning):
+        assert np.array_equal(vm.value(function(vm.var(np.empty((2, 0))), **settings)), expected, equal_nan=True)
 
 
 def test_degrees_of_freedom_warn():

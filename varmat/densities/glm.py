@@ -132,7 +132,7 @@ class Glm(Density):
         operands, values = [], []
         for x in args:
             kind = KINDS.get(type(x))
-            if kind is None or (kind == IS_ARRAY and (x.dtype is not FLOAT64 or not x.ndim)):
+            if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
                 number = as_number(x)
                 if number is None:
                     return super().__call__(*args)
@@ -254,7 +254,7 @@ def _rows(x: Any, beta: Any, *others: Any) -> int:
 
 def _number(x: Any) -> Any:
     """A float instead of an array of one element."""
-    return x if type(x) is float or (type(x) is np.ndarray and x.size != 1) else float(np.reshape(x, ()))
+    return x if type(x) is np.ndarray and x.size != 1 else float(np.reshape(x, ()))
 
 
 def _inner(rate: Any, t: Any) -> Any:

@@ -229,12 +229,13 @@ def _gradient_along(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
     if np.ndim(spacing) and np.shape(spacing) != (n,):
         raise ShapeError(f"gradient: the coordinates have shape {np.shape(spacing)}, but must have shape {(n,)} along axis {axis}!")
     h = np.diff(spacing) if np.ndim(spacing) else spacing
-    # The slopes of the two neighbouring intervals, weighted so that a parabola is differentiated exactly.
+    # The slopes of the two neighbouring intervals, weighted so that a parabola is differentiated exactly. Where these are equal the
+    # value between them does not count, and may be nan.
     slopes = np.diff(x) / h
     bend = slopes[..., 1:] - slopes[..., :-1]
     share = h[:-1] / (h[:-1] + h[1:]) if np.ndim(spacing) else np.array([0.5])
     first, last = slopes[..., :1], slopes[..., -1:]
-    inner = slopes[..., :-1] + share * bend
+    inner = slopes[..., :-1] + share * bend if np.ndim(spacing) else (x[..., 2:] - x[..., :-2]) / (2.0 * h)
     if edge_order == 2:
         first = first - share[:1] * bend[..., :1]
         last = last + (1.0 - share[-1:]) * bend[..., -1:]

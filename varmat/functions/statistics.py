@@ -176,7 +176,7 @@ def _placed(result: Any, front: tuple[int, ...], kept: tuple[int, ...], keepdims
 def _median(a: Any, axis: Any, keepdims: bool, skip_nan: bool) -> Any:
     lanes, kept = _sorted_lanes(a, axis)
     if not np.shape(lanes)[-1]:
-        return np.mean(lanes, axis=-1)
+        return _placed(np.mean(lanes, axis=-1, keepdims=True), (), kept, keepdims)
     n = _counts(lanes, skip_nan)
     lower, upper = np.maximum(n - 1, 0) // 2, n // 2
     below = _pick(lanes, lower)
