@@ -106,6 +106,7 @@ CASES = {
     "scalars": (normal_id_glm_lpdf, Y, X, 0.25, BETA, 1.3),
     "one y": (normal_id_glm_lpdf, 0.7, X, ALPHAS, BETA, 1.3),
     "a row": (normal_id_glm_lpdf, Y, X[0], 0.25, BETA, SIGMAS),
+    "a row as long as all rows": (normal_id_glm_lpdf, Y[:2], X[0], 0.25, BETA, SIGMAS[:2]),
     "a row, all scalars": (normal_id_glm_lpdf, 0.7, X[0], 0.25, BETA, 1.3),
     "a row of a matrix": (normal_id_glm_lpdf, Y, X[:1], 0.25, BETA, 1.3),
     "a row, one intercept each": (normal_id_glm_lpdf, 0.7, X[:1], ALPHAS, BETA, 1.3),

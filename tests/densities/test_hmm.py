@@ -268,6 +268,13 @@ def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypa
     np.testing.assert_allclose(gradients[0].sum(axis=0), np.ones(times), rtol=1e-14)
 
 
+def test_logarithms_lose_no_digits_far_below_zero():
+    log_omegas, gamma, rho = chain(3, 1000)
+    near, far = (hmm._log_posterior(log_omegas - drop, gamma, rho) for drop in (0.0, 8192.0))
+    for a, b in zip(near, far, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-10)
+
+
 @pytest.mark.parametrize("states", [2, 40])
 def test_long_chains(states):
     """States that are drawn anew each time make the times independent, so that the marginal is a product."""

@@ -116,6 +116,19 @@ def test_all_routes_agree(row):
     expect_ad_matvar(row, *vectors)
 
 
+def test_arrays_of_integers_are_numbers():
+    """Small and unsigned ones would wrap around."""
+    small, ones = np.array([1, 3, 200], np.uint8), np.ones(3, np.int8)
+    for row in (vm.normal_lpdf, vm.logistic_lpdf, vm.double_exponential_lpdf, vm.cauchy_lpdf):
+        for args in ((small, ones + 2, 2.0), (ones, small, ones), (0.5, small, small)):
+            for f in (row, row.pointwise):
+                np.testing.assert_array_equal(f(*args), f(*(np.asarray(x, float) for x in args)))
+    for row in (vm.poisson_lpmf, vm.poisson_log_lpmf):
+        np.testing.assert_array_equal(row(small, ones), row(small.astype(float), 1.0))
+    with pytest.raises(TypeError, match="normal_lpdf: y has dtype complex128, but must be real numbers"):
+        vm.normal_lpdf(np.array([1j]), 0.0, 1.0)
+
+
 @every_row
 def test_shapes(row):
     vectors = columns(row)
