@@ -76,6 +76,7 @@ EXACT = {
     "lost backward": (REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
     "lost little by little": (SLOW_REVERSAL, np.eye(2), np.array([0.5, 0.5])),
     "lost backward, little by little": (SLOW_REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
+    "lost backward alone": (np.array([[0.0, 0.0, -400.0], [0.0] * 3]), np.array([[0.5, 0.5], [1.0, 1e-170]]), np.array([0.5, 0.5])),
     "not lost": (REVERSAL, np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])),
     "periodic": (rng.normal(size=(2, 4)), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, 0.0])),
 }
@@ -307,8 +308,10 @@ def test_a_long_chain_from_left_to_right():
     np.testing.assert_allclose(in_log_omegas[0], np.exp(later - later[0]), rtol=1e-9, atol=1e-300)
 
 
+@pytest.mark.parametrize("largest", [hmm.LARGEST, 0], ids=["tree", "filter"])
 @pytest.mark.parametrize("times", [3, 100])
-def test_impossible_observations(times):
+def test_impossible_observations(times, largest, monkeypatch):
+    monkeypatch.setattr(hmm, "LARGEST", largest)
     log_omegas, gamma, rho = chain(2, times)
     log_omegas[:, times // 2] = -np.inf
     value, gradients = value_and_grad(log_omegas, gamma, rho)
