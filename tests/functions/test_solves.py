@@ -349,3 +349,11 @@ def test_names_of_stan() -> None:
 def test_scipy_linalg_is_imported_when_first_used() -> None:
     code = "import sys, varmat; assert 'scipy.linalg' not in sys.modules, 'imported'"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("i", "j"), [(3, 40), (0, 69), (66, 68)])
+def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) -> None:
+    factor = np.eye(70)
+    factor[i, j] = 0.5
+    with pytest.raises(vm.DomainError, match=rf"chol2inv: factor\[{i}, {j}\] is 0.5, but must be 0.0, above the diagonal!"):
+        vm.chol2inv(factor)
