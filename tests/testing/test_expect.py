@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import sys
 from math import inf
@@ -360,6 +362,7 @@ RIGHT = [
     (np.exp, (np.zeros((0, 3)),)),
     (np.multiply, (np.zeros((0, 3)), A)),
     (lambda x, n: x**n, (A, 3)),
+    (lambda x, i: x[i] * x[i], (A, np.array([2, 0, 2]))),
     (lambda x, order: x if order is None else np.exp(x), (A, "name")),
     (lambda x, y: (x * y, np.exp(x), 2.0, x), (A, 1.5)),
     (lambda a, b, c, d, e: a * b + c * d * e, (0.1, A, B, M, 2.0)),
@@ -382,14 +385,13 @@ def test_every_mixture_is_run():
 
     def f(*args):
         seen.add(tuple(type(x).__name__ for x in args))
-        return args[0] * args[1]
+        return math.prod(args)
 
     expect_ad(f, A, 2.0)
     assert {("VarMat", "Var"), ("VarMat", "float"), ("ndarray", "Var"), ("View", "Var"), ("Dual", "Dual")} <= seen
     seen.clear()
-    expect_ad_matvar(f, A, B)
-    kinds = {"MatVar", "VarMat", "ndarray"}
-    assert {(a, b) for a in kinds for b in kinds if "MatVar" in (a, b)} <= seen
+    expect_ad_matvar(f, A, B, A)
+    assert {kinds for kinds in itertools.product(("MatVar", "VarMat", "ndarray"), repeat=3) if "MatVar" in kinds} <= seen
 
 
 def test_kinks_need_no_finite_difference():
@@ -408,6 +410,11 @@ def test_kinks_need_no_finite_difference():
 def test_infinite_tolerance_leaves_out(switch, missing):
     f = no_tangent() if switch == "forward" else np.exp
     assert not any(missing in name for name in expect_ad(f, A, tolerances=Tolerances(**{switch: inf})).errors)
+
+
+def test_tolerances_are_those_that_are_given():
+    assert expect_ad_matvar(matvar_value_off(), A, tolerances=Tolerances(matvar=1e-6)).worst > 1e-8
+    assert expect_ad(other_value_with_variables(), A, tolerances=Tolerances(value=1e-7, rounding=1e-8)).worst > 1e-10
 
 
 def test_point_that_cannot_be_moved():
@@ -444,6 +451,7 @@ SLOPES = [
     (np.log, 1e-10, 1e10),
     (np.log, 1e8, 1e-8),
     (lambda x: np.sin(100.0 * x), 0.2, 100.0 * np.cos(20.0)),
+    (lambda x: 1e4 + np.sin(200.0 * x), 0.2, 200.0 * np.cos(40.0)),
     (np.abs, 1e-300, 1.0),
     (np.reciprocal, 1e-100, -1e200),
     (lambda x: np.remainder(x, 0.7), 1e6, 1.0),
