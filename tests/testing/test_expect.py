@@ -270,6 +270,10 @@ def varmat_from_matvar():
     return lambda x: vm.to_varmat(x) * 2.0
 
 
+def varmat_from_matvar_and_scalar():
+    return lambda x, y: (vm.to_varmat(x) if isinstance(x, vm.MatVar) and isinstance(y, vm.Var) else x) * y
+
+
 def matvar_from_varmat():
     return lambda x, y: vm.to_matvar(vm.to_varmat(x) * vm.to_varmat(y))
 
@@ -282,6 +286,7 @@ WRONG_MATVAR = [
     (matvar_value_off, (A,), r"value with matvar and plain NumPy disagree: f\(MatVar \(3,\)\): value 0\[\d\]"),
     (matvar_gradient_off, (A,), "gradient with matvar and varmat disagree.*respect to argument 0"),
     (varmat_from_matvar, (A,), r"the rule that with matvars only it is a MatVar disagree: f\(MatVar.*: result 0 is a VarMat"),
+    (varmat_from_matvar_and_scalar, (A, 2.0), r"only it is a MatVar disagree: f\(MatVar \(3,\), Var\): result 0 is a VarMat"),
     (matvar_from_varmat, (A, B), r"with a varmat among the arguments it is a VarMat disagree: f\(VarMat \(3,\), MatVar \(3,\)\)"),
     (raises_for_matvar, (A,), "matvar and plain NumPy disagree.*raises IndexError"),
 ]
