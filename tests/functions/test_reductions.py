@@ -137,6 +137,7 @@ def test_running_extremes_at_nan_and_at_ties():
 
 
 COMPOSITE = {
+    "spread of two": (lambda x: np.std(x, axis=0, ddof=1) + vm.sd(x[:, 0]), M[:2]),
     "var of a given mean": (lambda x, m: np.var(x, axis=0, mean=m, correction=1), M, M.mean(0, keepdims=True)),
     "initial": (lambda x: np.sum(x, axis=0, initial=2.0) * np.prod(x, initial=3.0), M),
     "ptp": (lambda x: np.ptp(x, axis=1, keepdims=True), M),
@@ -345,6 +346,7 @@ CONVENTIONS = {
     "sum of nothing": (np.sum, [], 0.0, []),
     "std of equals": (np.std, [2.0, 2.0], 0.0, [0.0, 0.0]),
     "std of equals whose mean is rounded": (np.std, [0.1, 0.1, 0.1], 0.0, [0.0, 0.0, 0.0]),
+    "std of large equals whose mean is rounded": (np.std, [987654321.123] * 5, 0.0, [0.0] * 5),
     "sd of one": (vm.sd, [2.0], 0.0, [0.0]),
     "variance of one": (vm.variance, [2.0], 0.0, [0.0]),
     "norm1 at zero": (vm.norm1, [0.0, -2.0], 2.0, [0.0, -1.0]),
