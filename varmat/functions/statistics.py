@@ -180,7 +180,7 @@ def _median(a: Any, axis: Any, keepdims: bool, skip_nan: bool) -> Any:
     n = _counts(lanes, skip_nan)
     lower, upper = np.maximum(n - 1, 0) // 2, n // 2
     below = _pick(lanes, lower)
-    result = np.where(lower == upper, below, 0.5 * (below + _pick(lanes, np.minimum(upper, np.maximum(n - 1, 0)))))
+    result = np.where(lower == upper, below, 0.5 * (below + _pick(lanes, upper)))
     return _placed(_or_nan(lanes, result, skip_nan), (), kept, keepdims)
 
 
