@@ -173,7 +173,7 @@ class Writer:
             if isinstance(factor, ast.Name) and factor.id in self._let and factor.id not in self._written:
                 parts = factors(self._let[factor.id], inverse)
                 arrays = [part for part, _ in parts if self.is_array(part)]
-                if len(parts) > 1 and len(arrays) == 1 and isinstance(arrays[0], ast.Name):
+                if len(arrays) == 1 and isinstance(arrays[0], ast.Name):
                     found += self._factors(self._let[factor.id]) if not inverse else parts
                     continue
             found.append((factor, inverse))
@@ -188,9 +188,7 @@ class Writer:
         return f"total({x})"
 
     def _product_sum(self, over: list[ast.expr], under: list[ast.expr]) -> str:
-        """The sum of a product of arrays, or the number of elements if there is none."""
-        if not over and not under:
-            return "size"
+        """The sum of a product of arrays."""
         if len(over) == 1 and not under and isinstance(over[0], ast.BinOp) and self._may_split(over[0]):
             return self.sum(over[0])
         texts = [self.code(factor)[0] for factor in over]
@@ -201,7 +199,7 @@ class Writer:
             for factor in under:
                 product = f"{product} / {self.code(factor)[0]}"
             name = f"sum{len(self._sums)}"  # an operation called sum is sum_3, say
-            product = f"({product})" if len(over) + len(under) > 1 else product
+            product = f"({product})" if len(texts) + len(under) > 1 else product
             self.statements.append(f"{name} = {self.inner_product(product, last)}" if last else f"{name} = {self.total(product)}")
             self._sums[key] = name
         return self._sums[key]
