@@ -170,8 +170,6 @@ def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:
     scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, variable._tape.chain()))
     if scopes and not any(type(x._tape) is WatchedTape for tape in scopes for x in outsiders(tape)):
         return None
-    if scopes:
-        refuse_look()
     return compared(ufunc, operands)
 
 
@@ -215,17 +213,13 @@ def written(tape: Tape, variables: list[Any], y: Any) -> tuple[Any, str]:
         gradients = [f"zeros({leaf.shape})" if leaf.shape else "0.0" for leaf in leaves]
         program.write(f"return {program.bind(y)}, {tuple_of(gradients)}")
         return program.compiled(parameters)
-    # Assignments are undone, so that each has its own values beside what it overwrote.
-    try:
-        for assignment in reversed(tape.assignments):
-            assignment.undo()
-        for leaf in tape.leaves[len(variables) :]:
-            program.constant(leaf)
-        for entry in tape:
-            program.entry(*entry)
-    finally:
-        for assignment in tape.assignments:
-            assignment.redo()
+    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads the variables any more.
+    for assignment in reversed(tape.assignments):
+        assignment.undo()
+    for leaf in tape.leaves[len(variables) :]:
+        program.constant(leaf)
+    for entry in tape:
+        program.entry(*entry)
     program.finish(program.find(y), leaves)
     return program.compiled(parameters)
 

@@ -123,7 +123,7 @@ def adjoint_of(leaf: Any) -> Any:
     g = leaf.adj
     if type(g) is not np.ndarray:
         return float(g)
-    return g if g.base is None and g.flags.c_contiguous else np.array(g, order="C")
+    return g if g.base is None else np.array(g, order="C")
 
 
 def plain_copy(y: Any) -> Any:

@@ -181,6 +181,7 @@ class Program(Writer):
         # Names of views, and of what elementwise operations compute.
         self.views: set[str] = set()
         self.computed: set[str] = set()
+        # Ids are those of living objects: the tape holds variables, and the namespace what is bound.
         self._nodes: dict[int, Node] = {}
         # Id of a variable -> ids of the views of it that have nodes.
         self._views: dict[int, list[int]] = {}
@@ -188,8 +189,6 @@ class Program(Writer):
         self._numbers: dict[float, str] = {}
         self._calls: dict[str, str] = {}
         self._equal: dict[str, str] = {}
-        # Ids are those of living objects only.
-        self._alive: list[Any] = []
         self._count = 0
         # Of what is being summed.
         self._summed: Shape = ()
@@ -214,7 +213,6 @@ class Program(Writer):
             letter = letter or f"{getattr(thing, '__name__', '').strip('_')}_"
             letter = letter if letter.isidentifier() and letter != "_" else "f"
             name = self._constants[id(thing)] = self.new_name(letter, np.shape(thing) if type(thing) is np.ndarray else None)
-            self._alive.append(thing)
             self.namespace[name] = thing
         return name
 
@@ -222,13 +220,11 @@ class Program(Writer):
         """A new node for a variable: a leaf, or the result of what is being written."""
         shape = variable.shape
         node = self._nodes[id(variable)] = Node(self.new_name("v", shape), shape)
-        self._alive.append(variable)
         return node
 
     def constant(self, leaf: Any) -> None:
         """A node for a variable that the function made of plain numbers, such as an array to write into."""
         self._nodes[id(leaf)] = Node(self.bind(np.copy(leaf._val) if leaf.shape else leaf._val, "k"), leaf.shape)
-        self._alive.append(leaf)
 
     def find(self, variable: Any) -> Node:
         """The node of an operand that is a variable; views are written where they are first used."""
