@@ -149,6 +149,14 @@ def test_assigning_a_variable_from_outside():
             vm.gradient(f, np.ones(2))
 
 
+def test_a_variable_from_outside_that_is_no_leaf():
+    vm.recover_memory()
+    c = vm.make_callback_var(2.0, lambda y: None)
+    with pytest.raises(vm.TapeError, match=r"^gradient: the function uses a Var of shape \(\) from outside"):
+        vm.gradient(lambda x: x * c, 1.0)
+    vm.recover_memory()
+
+
 @every_functional
 def test_a_functional_inside_a_function_of_what_is_outside(functional):
     """The derivative of a derivative cannot be had in this way, and is refused, not wrong."""

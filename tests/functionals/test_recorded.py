@@ -17,9 +17,18 @@ X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.array([0.5, -1.0, 2.0, 0.3, 0.1])
 
 
-def agree(f, *points, argnums=0, rtol=1e-13):
-    """Demand that a recording made at the first point gives the eager value and gradients at all of them."""
-    recorded, eager = vm.recorded(f, argnums), vm.value_and_grad(f, argnums)
+def agree(f, *points, argnums=0, rtol=1e-13, elsewhere=0):
+    """Demand that a recording made at the first point gives the eager value and gradients at all of them.
+
+    So many points are those at which the program leaves its line, so that the function is evaluated as it is written.
+    """
+    evaluations = []
+
+    def counted(*args):
+        evaluations.append(args)
+        return f(*args)
+
+    recorded, eager = vm.recorded(counted, argnums), vm.value_and_grad(f, argnums)
     for point in points:
         value, gradient = recorded(*point)
         expected, true = eager(*point)
@@ -28,7 +37,8 @@ def agree(f, *points, argnums=0, rtol=1e-13):
         for g, t in zip(vm.functionals.structure.leaves_of(gradient), vm.functionals.structure.leaves_of(true), strict=True):
             assert type(g) is type(t)
             np.testing.assert_allclose(g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0))
-            assert type(g) is float or g.flags.c_contiguous
+            assert type(g) is float or (g.flags.c_contiguous and g.dtype == np.float64)
+    assert len(evaluations) == len(recorded._recordings) + elsewhere
     return recorded
 
 
@@ -86,7 +96,7 @@ def made_to_write_into(theta):
 
 def broadcast(theta):
     a, b = theta[:2].reshape(2, 1), theta[2:5].reshape(1, 3)
-    return np.sum(np.exp(a * b) + a) + np.sum((a + b).T @ a)
+    return np.sum(np.exp(a * b) + a) + np.sum((a + b).T @ a) + np.sum(a - np.sin(b)) ** 2 + np.sum(theta[:2] / a) * b[0, 1]
 
 
 def gathered(theta):
@@ -95,7 +105,7 @@ def gathered(theta):
 
 def structured(theta):
     m = np.outer(theta, theta) + 5.0 * np.eye(5)
-    return np.linalg.slogdet(m)[1] + np.sum(np.linalg.solve(m, theta)) + vm.logsumexp(theta) + np.mean(m) + m[1, 2]
+    return np.linalg.slogdet(m)[1] + np.sum(np.linalg.solve(m, theta)) + vm.logsumexp(theta) + np.mean(m) + m[1, 2] * (m @ m)[0, 3]
 
 
 def fanned_out(theta):
@@ -106,7 +116,7 @@ def fanned_out(theta):
 def summed_with_numbers(theta):
     y = theta[0] + theta[1:]
     z = theta[0] * np.outer(theta, theta)
-    return np.sum(y * theta[1:]) + 0.5 * np.sum(y) + np.sum(z * z) - 0.25 * np.sum(z)
+    return np.sum(y * theta[1:]) + 0.5 * np.sum(y) + np.sum(z * z) - 0.25 * np.sum(z) + np.sum(y * theta[1:] * y / theta[0])
 
 
 def many_terms(theta):
@@ -206,8 +216,31 @@ def test_other_arguments_are_recorded_anew():
     assert h(np.ones(4), (1, 4), np.float64(2.5))[0] == 7.5
     assert h(np.ones(4), (1, 4), np.float64(3.0))[0] == 9.0
     assert count == [2.5, 2.5, 3.0]
+    along = vm.recorded(lambda x, axes: np.sum(np.sum(x, axis=axes) ** 2))
+    assert [along(np.ones((2, 3)), axes)[0] for axes in ((0,), (0, 1), (0,))] == [12.0, 36.0, 12.0]
     signed = vm.recorded(lambda x, zero: x * np.copysign(1.0, zero))
     assert signed(2.0, 0.0)[0] == -signed(2.0, -0.0)[0]
+
+
+def test_the_last_recordings_are_kept():
+    evaluations = []
+
+    def f(x, *others):
+        evaluations.append(others)
+        return np.sum(x)
+
+    g = vm.recorded(f)
+    for _ in range(2):
+        for n in range(14):
+            g(np.ones(n))
+        g(np.ones(1), float("2.5"))  # new objects, and equal
+        g(np.ones(1), (int("1000"), str(1.5)))
+    assert len(evaluations) == 16
+    g(np.ones(14))
+    g(np.ones(1))
+    assert len(evaluations) == 17
+    g(np.ones(0))
+    assert len(evaluations) == 18
 
 
 def test_gradients_are_the_callers_own():
@@ -218,12 +251,44 @@ def test_gradients_are_the_callers_own():
         first += 7.0
         np.testing.assert_array_equal(g(np.ones(3))[1], 1.0)
     np.testing.assert_array_equal(a, 1.0)
+    x, y = np.ones(3), np.ones(3)
+    for f in (lambda x, y: np.sum(x * y), lambda x, y: np.sum((1.0 * x) * y), lambda x, y: np.sum(x[:] * y)):
+        for gradient in vm.recorded(f, (0, 1))(x, y)[1]:
+            assert not any(np.shares_memory(gradient, each) for each in (x, y))
     _, (gx, gy) = vm.recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(np.zeros(2), np.zeros(2))
     gx += 1.0
     np.testing.assert_array_equal(gy, 1.0)
     _, (gx, gy) = vm.recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(np.zeros((2, 2)), np.zeros((2, 2)))
     gx += 1.0
     np.testing.assert_array_equal(gy, 1.0)
+
+
+def test_gradients_that_are_made_by_the_program_are_not_copied():
+    for f in (lambda x: np.sum(np.exp(x)), lambda x: np.sum(np.exp(x) * x), lambda x: np.sum(np.cumsum(x) ** 2)):
+        g = agree(f, *vectors(3))
+        assert "filled" not in g.source
+        # In two dimensions they may be in another order.
+        agree(f, *((np.asfortranarray(np.outer(x, x)),) for (x,) in vectors(3)))
+
+
+def test_what_is_used_more_than_once_is_computed_once():
+    g = agree(lambda x, y: np.sum(np.log1p(x * y * y)), (Y**2, Y), (Y**2, 2.0 * Y), argnums=(0, 1))
+    assert g.source.count("/") == 1
+
+
+def test_products_are_the_calls_that_suit_them():
+    for f, calls in (
+        (lambda x: np.sum(x * Y) + (X @ x[:3]) @ Y + x @ x, ("total(", "matmul_")),
+        (lambda x: np.sum(np.outer(x, x) * np.outer(Y, x)), ("whole(",)),
+        (lambda x: np.sum(np.exp(x[:2])) + np.sum(np.sin(x[2:])), ("zeros(",)),
+    ):
+        g = agree(f, *vectors(5))
+        assert not any(call in g.source for call in calls), g.source
+
+
+def test_divisions_by_zero():
+    with np.errstate(all="ignore"):
+        agree(lambda x: np.sum(x / 0.0), (Y,), (Y**2,), elsewhere=2)
 
 
 @pytest.mark.parametrize("n", [3, 2_000])
@@ -331,6 +396,33 @@ def test_refusals_of_the_function_itself_are_its_own():
     assert g(np.array([1.0, 2.0])) is not None
 
 
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda a: vm.gamma_lpdf(2.0, a, 1.0), "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
+        (lambda a: vm.gamma_lpdf(Y**2, a, 1.0), "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
+        (lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)), r"dirichlet_lpdf: .* is -0.5, but must be positive"),
+    ],
+)
+def test_arguments_that_do_not_show_in_the_value_are_refused(f, message):
+    """The logarithm of the gamma function is finite there."""
+    g = vm.recorded(f)
+    g(1.5)
+    with pytest.raises(vm.DomainError, match=message):
+        g(-0.5)
+
+
+def test_operations_of_ones_own_may_return_other_numbers():
+    for kind in (lambda x: x.astype(np.float32), lambda x: x.astype(int), lambda x: x.astype(">f8"), list):
+        one = vm.operation()(lambda x: 2.0 * x)
+        one.reverse(lambda g, r, x, kind=kind: kind(2.0 * g))
+        agree(lambda x, one=one: np.sum(one(x)), *vectors(3))
+    for kind in (np.float32, int, np.asarray, float):
+        one = vm.operation()(lambda x, kind=kind: kind(3 * x.size))
+        one.reverse(lambda g, r, x, kind: np.zeros(x.shape))
+        agree(lambda x, one=one: one(x) * np.sum(x), *vectors(3))
+
+
 def test_the_text_names_what_it_calls():
     def f(x):
         return vm.normal_lpdf(x[[0, 0]], 0.0, 1.0) + np.sum(np.linalg.inv(np.outer(x, x) + np.eye(2)))
@@ -435,18 +527,18 @@ def test_bounds_that_are_variables():
     with pytest.raises(vm.DomainError, match=r"lub_constrain: lb is 6.0, but must be less than ub, which is 5.0!"):
         g(np.array([0.5, 1.0, 6.0, 0.2]))
     # Without a bound, at the second point, the operations are others.
-    agree(lambda x: vm.ub_constrain(x[0], x[1]), (np.ones(2),), (np.array([3.0, np.inf]),))
+    agree(lambda x: vm.ub_constrain(x[0], x[1]), (np.ones(2),), (np.array([3.0, np.inf]),), elsewhere=1)
 
 
 def test_outside_the_support_the_function_is_evaluated():
-    agree(lambda x: vm.exponential_lpdf(x, 1.0) + np.sum(x), (np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),))
+    agree(lambda x: vm.exponential_lpdf(x, 1.0) + np.sum(x), (np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),), elsewhere=1)
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), ()])
 def test_recorded_outside_the_support(shape):
     y = np.arange(1.0, 4.0).reshape(shape) if shape else 1.0
     points = [(k, 2.0) for k in (-10.0, 1.0, -11.0, 2.0)]
-    agree(lambda k, rate: vm.gamma_lpdf(y + k, 2.0, rate) + rate * k, *points, argnums=(0, 1))
+    agree(lambda k, rate: vm.gamma_lpdf(y + k, 2.0, rate) + rate * k, *points, argnums=(0, 1), elsewhere=2)
 
 
 def test_densities_of_arguments_that_are_broadcast():
@@ -459,7 +551,7 @@ def test_densities_of_arguments_that_are_broadcast():
 
 
 def test_where_floats_raise():
-    agree(lambda x: np.exp(x) + 1.0 / x, (1.0,), (1000.0,), (0.0,))
+    agree(lambda x: np.exp(x) + 1.0 / x, (1.0,), (1000.0,), (0.0,), elsewhere=2)
 
 
 def test_nothing_to_differentiate_with_respect_to():
@@ -616,6 +708,22 @@ def test_large_indices():
     agree(f, (np.array([1.0, 2.0, 3.0]),), (np.array([0.5, 1.0, -1.0]),), rtol=1e-12)
 
 
+def test_memory_that_an_operation_asks_for():
+    """Large arrays that are used again; small probabilities, which may underflow, ask for other shapes."""
+    emissions = np.log(np.random.default_rng(1).uniform(0.1, 1.0, (3, 9_000)))
+
+    def f(p):
+        return vm.hmm_marginal(emissions * (1.0 + p), p + np.eye(3) * (1.0 - 3.0 * p), np.full(3, 1.0 / 3.0))
+
+    recorded = agree(f, (0.1,), (0.0,), (0.2,), (0.0,), (1e-30,), rtol=1e-10)
+    tracemalloc.start()
+    for _ in range(4):
+        recorded(0.1)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < emissions.nbytes
+
+
 def test_small_arrays_are_not_taken_apart():
     recorded = agree(lambda x: np.sum(np.exp(x) * x), (np.linspace(0.0, 1.0, 10_000),))
     assert "block" not in recorded.source
@@ -673,6 +781,7 @@ def test_the_memory_of_a_recording_is_given_back():
         tracemalloc.stop()
         assert held < 4 * LARGE.nbytes
         assert tape.arena.bytes_taken == taken
+        assert (outside + 1.0)._val.base is outside._val.base
         np.sum(outside + vm.var(LARGE)).grad()
         np.testing.assert_array_equal(outside.val, LARGE * 2.0)
 

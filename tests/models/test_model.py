@@ -425,7 +425,7 @@ def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
         names = [rule.name for rule, *_ in tape]
     assert names.count("parameters") == 1
     assert names.count("sum_of_terms") == 1
-    assert "exp" not in names
+    assert not {"exp", "getitem"} & {*names}
     expect_ad(lambda x: model._target(x, False, True), q)
     expect_ad(lambda x: model._target(x, False, False), q)
     # The fused way is that of variables; plain arrays go from one transform to the other.
@@ -442,20 +442,21 @@ def test_simple_parameters_far_out() -> None:
 
 
 def test_a_recorded_model_has_the_same_gradient():
-    def log_density(mu, tau, theta, part):
-        terms = [vm.normal_lpdf(mu, 0, 5), vm.cauchy_lpdf(tau, 0, 5), vm.normal_lpdf(theta, 0, 1)]
+    def log_density(mu, debt, tau, theta, part):
+        terms = [vm.normal_lpdf(mu, debt, 5), debt, vm.cauchy_lpdf(tau, 0, 5), vm.normal_lpdf(theta, 0, 1)]
         return (*terms, vm.dirichlet_lpdf(part, np.ones(3)), vm.normal_lpdf(Y, mu + tau * theta, SIGMA))
 
     runs = []
 
-    def counted(mu, tau, theta, part):
+    def counted(mu, debt, tau, theta, part):
         runs.append(1)
-        return log_density(mu, tau, theta, part)
+        return log_density(mu, debt, tau, theta, part)
 
-    parameters = {"mu": vm.upper(9.0), "tau": vm.positive(), "theta": vm.lower(-9.0, 8), "part": vm.simplex(3)}
+    parameters = {"mu": vm.upper(9.0), "debt": vm.upper(0.0), "tau": vm.positive(), "theta": vm.lower(-9.0, 8)}
+    parameters["part"] = vm.simplex(3)
     plain, recorded = vm.Model(log_density, parameters), vm.Model(counted, parameters, recorded=True)
     for seed in range(5):
-        q = np.random.default_rng(seed).normal(size=12)
+        q = np.random.default_rng(seed).normal(size=13)
         for jacobian in (True, False):
             value, gradient = recorded.log_density_gradient(q, jacobian=jacobian)
             expected, true = plain.log_density_gradient(q, jacobian=jacobian)

@@ -49,7 +49,10 @@ SELECTIONS = {
 def test_selections(f: Any, times: int) -> None:
     """Also of arrays that are gone through block by block."""
 
+    evaluations = []
+
     def many(x: Any) -> Any:
+        evaluations.append(x)
         return f(x) if times == 1 else np.sum(np.where(x > 0.25, np.exp(x), x**2)) + f(x[:6])
 
     rng = np.random.default_rng(1)
@@ -60,7 +63,7 @@ def test_selections(f: Any, times: int) -> None:
         (value, gradient), (expected, other) = recorded(x), eager(x)
         assert value == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(gradient, other, rtol=1e-13)
-    assert len(recorded._recordings) == 1
+    assert len(evaluations) == 5  # one of them of the recording
 
 
 def test_special_values_are_compared_as_numpy_compares_them() -> None:
@@ -93,6 +96,7 @@ def test_special_values_are_compared_as_numpy_compares_them() -> None:
         lambda x: np.sum(np.where(np.logical_and(x > 0, 2.0), x, 0.0)),
         lambda x: np.sum(np.where(np.logical_or.reduce([x > 0, x < 1]), x, 0.0)),
         lambda x: np.sum(np.exp(x > 0) * x),
+        lambda x: np.sum(np.gcd(x > 0, 2) * x),
         max,
     ],
 )  # fmt: skip
