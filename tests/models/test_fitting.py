@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import varmat as vm
 from varmat.models import results
@@ -34,10 +35,23 @@ def test_mode_in_closed_form(method, jacobian):
     assert "mu = " in repr(found)
 
 
-def test_default_is_exact_and_reproducible():
+def test_default_is_exact_and_reproducible(monkeypatch):
+    minimize, searches = optimize.minimize, []
+    monkeypatch.setattr(optimize, "minimize", lambda *args, **kwargs: searches.append(minimize(*args, **kwargs)) or searches[-1])
     found = GAUSSIAN.optimize(seed=4)
+    assert [search.nit for search in searches] == [found.iterations]
     np.testing.assert_allclose(found.values["mu"], Y.mean(), rtol=1e-8)
     np.testing.assert_array_equal(found.q, GAUSSIAN.optimize(seed=4).q)
+
+
+def test_success_is_where_nothing_can_be_gained():
+    model = vm.Model(lambda x: 10.0 - np.sum(np.cosh(x - 0.3) ** 2), x=vm.real(3))
+    found = model.optimize(seed=1, method="BFGS", gtol=1e-300)
+    assert found.success
+    assert "precision" in found.message
+    found = model.optimize(seed=1, method="BFGS", maxiter=2)
+    assert not found.success
+    assert repr(found).startswith("no mode found (Maximum number of iterations")
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -349,6 +349,8 @@ def test_initial_point_is_one_that_the_model_accepts():
     q = model.initial_point(seed=2)
     assert q[0] >= 1.0
     np.testing.assert_array_equal(model.initial_point(seed=2), q)
+    with pytest.raises(KeyError):  # at once, although it would be accepted elsewhere
+        vm.Model(lambda x: x if vm.value(x) > 1.0 else {}["small"], x=vm.real()).initial_point(seed=2)
     never = vm.Model(lambda x: -np.inf * vm.value(x) ** 2, x=vm.real())
     with pytest.raises(vm.DomainError, match=r"at 100 random points .* was not finite; give a start .*outside the support"):
         never.initial_point(seed=1)
@@ -428,6 +430,11 @@ def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
     assert not {"exp", "getitem"} & {*names}
     expect_ad(lambda x: model._target(x, False, True), q)
     expect_ad(lambda x: model._target(x, False, False), q)
+    for parameter, entries in ((vm.positive(), ["parameters", "negative", "add"]), (vm.real(2), ["negative"])):
+        with vm.nested() as tape:
+            small = vm.Model(lambda b: -b, b=parameter)
+            small._target(vm.var(q[: small.param_unc_num()]), False, True)
+            assert [rule.name for rule, *_ in tape] == entries
     # The fused way is that of variables; plain arrays go from one transform to the other.
     assert model.log_density_gradient(q)[0] == pytest.approx(model.log_density(q), rel=1e-14)
 
