@@ -160,6 +160,13 @@ def test_arviz_of_either_kind(monkeypatch, version, nested):
     assert set(groups["sample_stats"]) == {"lp", "log_approximation"}
 
 
+def test_package_that_cannot_be_imported_says_why_itself(monkeypatch, tmp_path):
+    (tmp_path / "not_whole.py").write_text("import a_dependency_that_is_missing")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="No module named 'a_dependency_that_is_missing'"):
+        results.optional("not_whole", "to_arviz")
+
+
 def test_missing_package_is_said_with_the_command(monkeypatch):
     for module in ("arviz", "nutpie"):
         monkeypatch.setitem(__import__("sys").modules, module, None)

@@ -139,6 +139,7 @@ def test_transformed_parameters_and_generated_quantities():
     assert (values["largest"], values["many"]) == (values["theta"].max(), 1.0)
     flat = model.param_constrain(q, include_tp=True, include_gq=True, rng=np.random.default_rng(5))
     np.testing.assert_array_equal(flat, np.concatenate([np.ravel(value) for value in values.values()]))
+    assert model.constrain(q).keys() == {"z", "mu", "tau"}
     assert model.constrain(q, include_gq=True).keys() == {"z", "mu", "tau", "replicate", "largest", "many"}
 
 
@@ -209,6 +210,15 @@ def test_propto_is_passed_on_if_taken():
     gradients = [model.log_density_gradient(np.zeros(1), propto=propto) for propto in (True, False)]
     np.testing.assert_allclose(gradients[0][0] - gradients[1][0], 8 * np.log(2 * np.sqrt(2 * np.pi)), rtol=1e-13)
     np.testing.assert_array_equal(gradients[0][1], gradients[1][1])
+
+
+def test_without_constants_and_with_the_jacobian_unless_asked_otherwise():
+    model = vm.Model(lambda tau, propto: 0.0 if propto else 100.0, tau=vm.positive())
+    q, v = np.array([0.5]), np.array([1.0])
+    assert model.log_density(q) == model.log_density_gradient(q)[0] == model.log_density_hessian(q)[0] == 0.5
+    assert model.log_density_hessian_vector_product(q, v)[0] == 0.5
+    assert model.check_gradient(q).value == 0.5
+    assert model.constrain(q).keys() == {"tau"}
 
 
 @pytest.mark.parametrize("density", [

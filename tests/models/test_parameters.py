@@ -163,6 +163,8 @@ def test_bound_of_something_unknown_is_refused():
 def test_bound_that_depends_needs_a_model():
     with pytest.raises(TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"):
         vm.lower(lambda a: a).constrain(0.0)
+    with pytest.raises(TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"):
+        vm.lower(lambda a: a).unconstrain(1.0)
 
 
 def test_bound_refused_at_a_point():

@@ -242,6 +242,13 @@ def test_sampling_stops_with_the_error_of_a_quantity():
 
 
 @pytest.mark.usefixtures("nutpie")
+def test_errors_of_the_sampler_itself_are_raised(monkeypatch):
+    monkeypatch.setattr(sys.modules["nutpie"], "sample", lambda compiled, **settings: {}["settings"])
+    with pytest.raises(KeyError, match="settings"):
+        vm.Model(small, x=vm.real()).sample()
+
+
+@pytest.mark.usefixtures("nutpie")
 def test_sampler_that_finds_no_start_says_so():
     model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
     with pytest.raises(vm.DomainError, match=r"the last refusal: normal_lpdf: Scale parameter is -1.0"):
