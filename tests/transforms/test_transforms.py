@@ -110,6 +110,16 @@ def test_infinite_bounds_are_none() -> None:
         assert log_jacobian == 0.0
 
 
+def test_finite_bounds_are_checked_once(monkeypatch: Any) -> None:
+    made = [tr.Lower(1.0, 2), tr.Upper(1.0, 2), tr.LowerUpper(0.0, BOUNDS[0], 2), tr.OffsetMultiplier(0.5, 2.0, 2)]
+    expected = [transform.constrain_with_log_jacobian(np.zeros(2)) for transform in made]
+    monkeypatch.setattr(tr.bounded, "check_values", None)
+    for transform, (y, log_jacobian) in zip(made, expected, strict=True):
+        found = transform.constrain_with_log_jacobian(np.zeros(2))
+        np.testing.assert_array_equal(found[0], y)
+        assert found[1] == log_jacobian
+
+
 def test_few_entries_on_the_tape() -> None:
     x = vm.var(np.ones(6))
     tape = x._tape.top
