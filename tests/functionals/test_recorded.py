@@ -100,7 +100,7 @@ def broadcast(theta):
 
 
 def gathered(theta):
-    return np.sum(theta[[0, 0, 3]] * theta[np.array([True, False, True, True, False])]) + np.sum(theta[::-2] ** 3)
+    return np.sum(theta[[0, 0, 3]] * theta[np.array([True, False, True, True, False])]) + np.sum(theta[::-2] ** 3) * np.sum(theta)
 
 
 def structured(theta):
@@ -233,7 +233,7 @@ def test_the_last_recordings_are_kept():
     for _ in range(2):
         for n in range(14):
             g(np.ones(n))
-        g(np.ones(1), float("2.5"))  # new objects, and equal
+        g(np.ones(1), float("2.5"), float("0"))  # new objects, and equal
         g(np.ones(1), (int("1000"), str(1.5)))
     assert len(evaluations) == 16
     g(np.ones(14))

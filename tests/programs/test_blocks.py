@@ -61,6 +61,11 @@ def test_whole_arrays_stand_between_loops():
     assert loops(run(["v1 = f1(v0)", "v2 = (v1 * v0)", "v3 = exp(v0)", "s4 = v2.dot(v3)", "return s4, v2"])) == 1
 
 
+def test_what_stays_is_written_where_it_stays():
+    lines = run(["v1 = exp(v0)", "v2 = (v1 * k1)", "v3 = (-v2)", "return v1, v2, v3"])
+    assert sum("out=" in line for line in lines) == 2
+
+
 def test_a_loop_of_sums_alone_is_none():
     assert loops(run(["s1 = total(v0)", "s2 = v0.dot(k1)", "return s1, s2"])) == 0
 
@@ -68,8 +73,9 @@ def test_a_loop_of_sums_alone_is_none():
 def test_what_is_written_into_is_read_before_or_after_as_it_was():
     run(["v1 = (v0 * 2.0)", "v2 = (v1 * v1)", "v9 = v1", "v9[i0] = 5.0", "v3 = (v9 * k1)", "s4 = total(v2)", "return s4, v3"])
     run(["v1 = (v0 * 2.0)", "s2 = total(v1)", "v2 = (v1 / s2)", "v1[i0] = 7.0", "a1 = (v1 * v2)", "return s2, a1"])
-    by_another_name = ["v1 = (v0 * 2.0)", "s2 = total(v1)", "v2 = (v1 / s2)", "v9 = contiguous(v1)", "v9[i0] = 7.0"]
-    run([*by_another_name, "a1 = (v9 * v2)", "return s2, a1"])
+    for same in ("v1", "contiguous(v1)"):
+        by_another_name = ["v1 = (v0 * 2.0)", "s2 = total(v1)", "v2 = (v1 / s2)", f"v9 = {same}", "v9[i0] = 7.0"]
+        run([*by_another_name, "a1 = (v9 * v2)", "return s2, a1"])
     through_a_view = ["v1 = (v0 * 2.0)", "v3 = v1[:]", "s2 = total(v0)", "v2 = (v3 / s2)", "v1[i0] = 7.0", "a1 = (v1 * v2)"]
     run([*through_a_view, "return s2, a1"], ["v3"])
     run(["a1 = (v0 * 2.0)", "c5 = (v0[1:3] * 1.0)", "f2(a1, c5)", "a2 = (a1 * k1)", "s3 = a2.dot(v0)", "return s3, a1"])
