@@ -202,10 +202,6 @@ class VarMat(Container, Variable):
     def size(self) -> int:
         return self._val.size  # type: ignore[no-any-return]
 
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self._val.strides  # type: ignore[no-any-return]
-
     def _take(self, c: Any) -> None:
         if c.shape != self._val.shape:
             c = unbroadcast(c, self._val.shape)
@@ -346,18 +342,15 @@ def make_leaf(val: Any, tape: Tape) -> Any:
 
 
 def borrow_leaf(x: Any, tape: Tape) -> Any:
-    """A leaf for a functional: a large array is read where it lies instead of being copied first."""
-    if type(x) is np.ndarray and x.dtype is FLOAT64 and 0 < x.size <= LARGE and x.ndim:
-        return make_leaf(x.copy(), tape)
-    if type(x) is np.ndarray and x.size > LARGE and x.dtype == FLOAT64 and x.flags.c_contiguous:
-        leaf = new(Borrowed)
-        leaf._val = x.view()
-        leaf._val.flags.writeable = False
-        leaf._adj, leaf._tape = None, tape
-        tape.leaves.append(leaf)
-        return leaf
-    x = data(x, "var: the argument")
-    return make_leaf(np.array(x, order="C") if type(x) is not float else x, tape)
+    """A leaf of a float or a float64 array for a functional: a large one is read where it lies instead of being copied first."""
+    if type(x) is float or x.size <= LARGE or not x.flags.c_contiguous:
+        return make_leaf(x if type(x) is float else x.copy(), tape)
+    leaf = new(Borrowed)
+    leaf._val = x.view()
+    leaf._val.flags.writeable = False
+    leaf._adj, leaf._tape = None, tape
+    tape.leaves.append(leaf)
+    return leaf
 
 
 def var(x: Any) -> Any:
