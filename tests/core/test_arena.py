@@ -97,11 +97,39 @@ def test_scopes_do_not_take_more_blocks_each_time():
     assert len(arena._free) == 1
 
 
+def test_blocks_that_became_too_small_are_given_up():
+    arena = Arena()
+    mark = arena.mark()
+    arena.take((FIRST_BLOCK,))
+    arena.release(mark)
+    arena.take((FIRST_BLOCK + 1,))
+    assert [block.capacity for block in arena._used] == [2 * FIRST_BLOCK]
+    assert arena._free == []
+
+
 def test_bytes_taken_counts_values_and_adjoints():
     arena = Arena()
     arena.take((8,))
     arena.take((9,))
     assert arena.bytes_taken == 2 * 8 * (8 + 16)
+
+
+@pytest.mark.parametrize("n", [LARGE, LARGE + 1])
+def test_only_large_arrays_lie_there_with_their_adjoints(n) -> None:
+    with vm.nested() as tape:
+        a = np.ones(n)
+        x = vm.var(np.ones(n + 1))
+        for make in (
+            *(lambda: vm.var(a), lambda: np.exp(x[1:]), lambda: x[1:] * x[:-1], lambda: a * x[1:], lambda: x[1:] / 2.0),
+            *(lambda: vm.var(2.0) * a, lambda: vm.fma(x[1:], a, 2.0)),
+        ):
+            taken = tape.arena.bytes_taken
+            y = make()
+            assert (tape.arena.bytes_taken - taken) // (16 * n) == (n > LARGE)
+            if n > LARGE:
+                space = y._space
+                np.sum(np.exp(y)).grad()
+                assert np.shares_memory(y.adj, space)
 
 
 def test_what_is_made_in_a_workspace_has_its_adjoint_beside_it() -> None:

@@ -702,28 +702,30 @@ def test_views_assigned_to_where_they_are(steps: Any) -> None:
     expect_moves(program, VECTOR)
 
 
+# What is assigned to, where in it, and what.
 OVERLAPS: dict[str, Any] = {
-    "other steps": (slice(None, None, 2), lambda x: x[:4]),
-    "ahead": (slice(1, None), lambda x: x[:-1]),
-    "mask": (np.full(8, True), lambda x: x[::-1]),
-    "mask of another view": (np.arange(8) % 2 == 0, lambda x: np.reshape(x, (2, 4))[1]),
+    "other steps": (lambda x: x, slice(None, None, 2), lambda x: x[:4]),
+    "ahead": (lambda x: x, slice(1, None), lambda x: x[:-1]),
+    "mask": (lambda x: x, np.full(8, True), lambda x: x[::-1]),
+    "mask of another view": (lambda x: x, np.arange(8) % 2 == 0, lambda x: np.reshape(x, (2, 4))[1]),
+    "mask of a view, the whole": (lambda x: x[::-1], np.full(8, True), lambda x: x),
 }
 
 
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_a_part_assigned_to_a_part_is_read_before_it_is_written(name: str) -> None:
     """NumPy itself reads, with masks and unequal steps, some of what it has just written."""
-    index, part = OVERLAPS[name]
+    whole, index, part = OVERLAPS[name]
     point, weights = np.array([3.0, -1.0, 2.0, 5.0, 0.5, -2.0, 4.0, 1.0]), np.arange(1.0, 9.0)
 
     def f(x: Any) -> Any:
         y = np.copy(x)
-        y[index] = np.copy(part(y))
+        whole(y)[index] = np.copy(part(y))
         return y
 
     def overlapping(x: Any) -> Any:
         y = np.copy(x)
-        y[index] = part(y)
+        whole(y)[index] = part(y)
         return y
 
     expected = f(point)

@@ -128,6 +128,21 @@ def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> 
                     np.testing.assert_array_equal(given, ones)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (200, 200)])
+def test_a_new_array_that_a_rule_returns_becomes_the_adjoint(shape: tuple[int, ...]) -> None:
+    contributions = []
+
+    def reverse(g: Any, r: Any, x: Any) -> Any:
+        contributions.append(2.0 * g)
+        return contributions[-1]
+
+    double = made(lambda x: 2.0 * x, reverse)
+    with vm.nested():
+        x = vm.var(np.ones(shape))
+        np.sum(np.exp(double(x))).grad()
+        assert x.adj is contributions[0]
+
+
 @pytest.mark.parametrize("size", [3, 40_000])
 def test_one_array_for_operands_that_are_one_variable(size: int) -> None:
     @vm.operation()
@@ -185,3 +200,15 @@ def test_what_is_no_contribution(returned: Any, refusal: str) -> None:
     with pytest.raises((TypeError, ValueError), match=refusal) as caught:
         vm.gradient(lambda x: np.sum(double(x)), X)
     assert caught.value.__notes__ == ["in the reverse rule of f"]
+
+
+def test_a_plain_array_of_variables_is_a_matvar() -> None:
+    with vm.nested():
+        x = np.full(3, 0.5, dtype=object)
+        x[0], x[2] = vm.var(1.0), vm.var(3.0)
+        for f in (vm.softmax, vm.inv_logit, lambda x: vm.fma(x, 2.0, x), lambda x: vm.normal_lpdf(x, 0.0, x)):
+            y = f(x)
+            np.testing.assert_allclose(vm.value(y), f(np.array([1.0, 0.5, 3.0])), rtol=1e-14)
+            np.sum(y * X).grad()
+            slopes = vm.gradient(lambda x, f=f: np.sum(f(x) * X), np.array([1.0, 0.5, 3.0]))
+            np.testing.assert_allclose([x[0].adj, x[2].adj], slopes[[0, 2]], rtol=1e-13)
