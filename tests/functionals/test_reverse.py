@@ -129,6 +129,20 @@ def test_argnums(argnums, expected):
     assert_same(vm.grad(three, argnums)(np.array([1.0, 2.0]), np.array([3.0, 4.0]), 2.0, scale=5.0), expected)
 
 
+@pytest.mark.parametrize("n", [2, 40_000])
+def test_an_argument_named_twice_has_two_gradients(n):
+    x = np.linspace(1.0, 2.0, n)
+    for functional in (vm.value_and_grad, vm.recorded):
+        for argnums in ((0, 0), (0, 1, -2)):
+            first, *_, last = functional(lambda x, y: np.sum(x * x) * y, argnums)(x, 2.0)[1]
+            assert_same(last, 4.0 * x)
+            first += 1.0
+            assert_same(last, 4.0 * x)
+            (a, *_), *_, (b, *_) = functional(lambda p, y: np.sum(p[0] * p[1]) * y, argnums)([x, 3.0], 2.0)[1]
+            a += 1.0
+            assert_same(b, np.full(n, 6.0))
+
+
 @pytest.mark.parametrize(("argnums", "message"), [
     (3, "argnums is 3, but the function was called with 2 positional"), ("x", "argnums is 'x', but must be an integer"),
     ((0, 0.5), "but must be an integer or a tuple"), (-3, "argnums is -3"),

@@ -151,7 +151,9 @@ def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, t
         # The function may take its argument apart, so the leaves are remembered here.
         variables[i] = leaves_of(given[i])
     value = _swept(scalar_result(name, f(*given, **kwargs), tape), tape)
-    gradients = tuple(rebuilt(args[i], map(adjoint_of, variables[i])) for i in chosen)
+    # Of an argument named twice each gradient is an array of its own.
+    adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: plain_copy(adjoint_of(x))
+    gradients = tuple(rebuilt(args[i], map(adjoint, variables[i])) for i in chosen)
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
