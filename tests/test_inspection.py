@@ -51,6 +51,28 @@ def test_print_stack_writes_lines_and_a_graph():
     assert "n0 -> n2" in graph.getvalue()
 
 
+def test_print_stack_shows_entries_of_every_kind_in_all_open_scopes():
+    text = io.StringIO()
+    with vm.nested():
+        x = vm.var([[2.0, 0.5], [0.5, 1.0]])
+        w, _ = np.linalg.eigh(x)
+        y = x * 1.0
+        y[0], y[1, 0] = w, 7.0
+        y[1] = w[0]
+        vm.reverse_pass_callback(lambda: None)
+        with vm.nested():
+            np.concatenate([y[0] * vm.var(3.0), w])
+            vm.print_stack(file=text)
+    lines = [line.split("  <- ") for line in text.getvalue().splitlines()]
+    assert [(head.split()[1], *sources) for head, *sources in lines] == [
+        *(("leaf",), ("eigh", "#0"), ("multiply", "#0"), ("setitem", "#2 #1"), ("getitem", "#1"), ("setitem", "#2 #4")),
+        *(("reverse_pass_callback",), ("leaf",), ("multiply", "#2 #7"), ("concatenate", "#8 #1")),
+    ]
+    assert lines[1][0].count("VarMat") == 2
+    assert lines[2][0].endswith("VarMat (2, 2)  val [[0.79289322 2.20710678]  [0.79289322 0.79289322]]  adj [[0. 0.]  [0. 0.]]")
+    assert lines[7][0].endswith("Var  val 3  adj 0")
+
+
 def test_operations_are_counted_under_their_names():
     with vm.profile() as costs:
         g = vm.gradient(f, X)
@@ -219,7 +241,9 @@ def test_the_table_is_sorted_and_aligned():
 
 def test_an_empty_table():
     assert str(Profile(lines=False)).splitlines()[-1].split()[:2] == ["total", "0"]
-    assert Cost("exp").seconds == 0.0
+    cost = Cost("exp")
+    cost.forward, cost.reverse = 1.0, 0.5
+    assert cost.seconds == 1.5
 
 
 @pytest.mark.parametrize(

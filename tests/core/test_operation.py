@@ -128,6 +128,20 @@ def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> 
                     np.testing.assert_array_equal(given, ones)
 
 
+@pytest.mark.parametrize("size", [3, 40_000])
+@pytest.mark.parametrize("returned", [lambda g: g, lambda g: g[:], lambda g: g.reshape(1, -1)[0]])
+def test_the_adjoint_of_the_result_that_a_rule_returns_is_not_added_to(returned: Any, size: int) -> None:
+    shifted = made(lambda x: 1.0 + x, lambda g, r, x: returned(g))
+    weights = np.arange(1.0, size + 1.0)
+    with vm.nested():
+        x = vm.var(np.ones(size))
+        before = np.sum(3.0 * x)
+        y = shifted(x)
+        (before + np.sum(y * weights)).grad()
+        np.testing.assert_array_equal(y.adj, weights)
+        np.testing.assert_array_equal(x.adj, weights + 3.0)
+
+
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (200, 200)])
 def test_a_new_array_that_a_rule_returns_becomes_the_adjoint(shape: tuple[int, ...]) -> None:
     contributions = []

@@ -346,6 +346,18 @@ def test_data_of_pandas_is_refused(kind):
                 op(left, right)
 
 
+def test_functions_take_data_of_pandas_as_data():
+    import pandas
+    x, series = np.array([4.0, 3.0]), pandas.Series([1.5, 2.5])
+    for f in (vm.beta, lambda x, y: vm.beta(y, x), lambda x, y: vm.fma(y, x, y), lambda x, y: vm.normal_lpdf(y, x, 1.0)):
+        with vm.nested() as tape:
+            f(vm.var(x), series.to_numpy())
+            count = len(tape)
+            f(vm.var(x), series)
+            assert len(tape) == 2 * count
+        np.testing.assert_array_equal(vm.jacobian(f, x, series), vm.jacobian(f, x, series.to_numpy()))
+
+
 ATTRIBUTES = ("shape", "ndim", "size", "dtype", "nbytes", "itemsize")
 
 

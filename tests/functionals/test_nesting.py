@@ -259,5 +259,6 @@ def test_no_array_waits_for_the_collector(use):
         use(lambda x, data=data: np.sum(np.exp(x) * (x + data)), np.zeros(3))
         del data
         assert alive() is None
+        assert not gc.isenabled()
     finally:
         gc.enable()

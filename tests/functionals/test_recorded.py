@@ -209,15 +209,17 @@ def test_other_arguments_are_recorded_anew():
 
     def selected(x, bounds, size):
         count.append(size)
-        return np.sum(x[bounds[0] : bounds[1]]) * size
+        return np.sum(x[slice(*bounds)]) * size
 
     h = vm.recorded(selected)
     for scale in (1.0, 2.0):
+        x = scale * np.ones(4)
         # Made anew for each call, and equal.
-        assert h(scale * np.ones(4), (1, 3), np.float64(2.5))[0] == 5.0 * scale
-    assert h(np.ones(4), (1, 4), np.float64(2.5))[0] == 7.5
-    assert h(np.ones(4), (1, 4), np.float64(3.0))[0] == 9.0
-    assert count == [2.5, 2.5, 3.0]
+        assert h(x, (1, len(x) - 1), np.float64(2.5))[0] == 5.0 * scale
+        assert h(x, (1, len(x) - 1, 2), np.float64(2.5))[0] == 2.5 * scale
+        assert h(x, (1, len(x)), np.float64(2.5))[0] == 7.5 * scale
+        assert h(x, (1, len(x)), np.float64(0.0))[0] == 0.0
+    assert count == [2.5, 2.5, 2.5, 0.0]
     along = vm.recorded(lambda x, axes: np.sum(np.sum(x, axis=axes) ** 2))
     assert [along(np.ones((2, 3)), axes)[0] for axes in ((0,), (0, 1), (0,))] == [12.0, 36.0, 12.0]
     signed = vm.recorded(lambda x, zero: x * np.copysign(1.0, zero))

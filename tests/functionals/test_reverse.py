@@ -301,8 +301,10 @@ def test_value_and_grad_looks_like_the_function_and_pickles():
     g = vm.value_and_grad(three)
     assert g.__name__ == "value_and_grad(three)"
     assert vm.grad(three).__name__ == "grad(three)"
-    again = pickle.loads(pickle.dumps((g, vm.grad(three))))
+    assert vm.recorded(three).__name__ == "recorded(three)"
+    again = pickle.loads(pickle.dumps((g, vm.grad(three), vm.recorded(three, 1))))
     assert again[0](1.0, 2.0) == (2.0, again[1](1.0, 2.0))
+    assert again[2](1.0, 2.0) == (2.0, 1.0)
 
 
 def test_grad_of_variables_and_of_other_things():
@@ -330,6 +332,7 @@ VJPS = {
     "nested primal": (
         lambda p: p["a"] * p["b"], ({"a": 2.0, "b": np.ones(2)},), np.array([1, 2]), ({"a": 3.0, "b": np.array([2.0, 4.0])},)
     ),
+    "matvar": (lambda x: vm.to_matvar(x) ** 2, (np.array([1.0, 2.0]),), np.array([1.0, 10.0]), (np.array([2.0, 40.0]),)),
     "constant": (lambda x: 4, (1.0,), 1.0, (0.0,)),
     "nothing": (lambda: 4.0, (), 1.0, ()),
 }

@@ -1,0 +1,31 @@
+"""From expressions to rules: which statements write them in place, with as few temporaries as can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from varmat.core.rules import in_place
+
+
+@pytest.mark.parametrize(
+    ("expression", "statements"),
+    [
+        ("g", ["copyto(out, g)"]),
+        ("-g", ["negative(g, out)"]),
+        ("g / x", ["divide(g, x, out)"]),
+        ("g * y / x", ["multiply(g, y, out)", "divide(out, x, out)"]),
+        ("-(g * r)", ["multiply(g, r, out)", "negative(out, out)"]),
+        ("g * (1 + r * r)", ["multiply(r, r, out)", "add(1, out, out)", "multiply(g, out, out)"]),
+        # Of two sides only one can be written into the result.
+        ("(g + x) * (g - y)", ["add(g, x, out)", "multiply(out, g - y, out)"]),
+        ("g * exp(-x)", ["multiply(g, exp(-x), out)"]),
+        ("g * x**2", ["multiply(g, x ** 2, out)"]),
+        ("where(x > 0, g, 0.0)", ["copyto(out, where(x > 0, g, 0.0))"]),
+        # Numbers are no arrays: they need no memory.
+        ("(2.0 * n) * x", ["multiply(2.0 * n, x, out)"]),
+        ("-n * x", ["multiply(-n, x, out)"]),
+        ("(n + 1.0) / sqrt(n)", ["divide(n + 1.0, sqrt(n), out)"]),
+    ],
+)
+def test_expressions_in_place(expression: str, statements: list[str]) -> None:
+    assert in_place(expression, frozenset("n")) == statements
