@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import threading
 
 import numpy as np
@@ -187,9 +188,10 @@ def test_models_inside():
     assert calls(costs)["normal_lpdf"] == 1
 
 
-def test_memory_that_belongs_to_others_is_not_counted():
+@pytest.mark.parametrize("rows", [(), (2, 4)])
+def test_memory_that_belongs_to_others_is_not_counted(rows):
     n = LARGE + 8
-    x = np.ones(n)
+    x = np.ones((*rows, n // math.prod(rows)))
     with vm.profile() as costs:
         vm.gradient(lambda x: np.sum(x * 2.0), x)
     # A large argument is read where it lies, and the adjoint below a sum is one number.

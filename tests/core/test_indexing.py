@@ -334,6 +334,7 @@ def test_assigning_inside_a_functional_leaves_the_callers_array_alone(n: int, vi
 
     def f(theta: Any) -> Any:
         early = theta[1:]
+        vm.keep_alive(object())
         first = np.sum(theta * theta)
         part = theta[:3] if view else theta
         part[0] = 5.0

@@ -180,7 +180,8 @@ def test_one_array_for_operands_that_are_one_variable(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 40_000])
-def test_an_operand_that_is_returned_may_be_assigned_to(size: int) -> None:
+@pytest.mark.parametrize("part", [lambda y: y, lambda y: y[:], lambda y: y.reshape(-1)[::-1][::-1]])
+def test_an_operand_that_is_returned_may_be_assigned_to(part: Any, size: int) -> None:
     @vm.operation()
     def inner(x: Any, y: Any) -> Any:
         return np.sum(x * y)
@@ -192,7 +193,7 @@ def test_an_operand_that_is_returned_may_be_assigned_to(size: int) -> None:
     def f(x: Any, y: Any) -> Any:
         y = y * 1.0
         y[:2] = x[:2] ** 2
-        return inner(x, y)
+        return inner(x, part(y))
 
     x, y = np.full(size, 3.0), np.full(size, 2.0)
     first = np.arange(size) < 2

@@ -246,6 +246,16 @@ def test_variables_of_two_threads_do_not_meet():
         assert state() == before
 
 
+def test_variables_of_one_new_thread_meet():
+    def product():
+        x, y = vm.var(2.0), vm.var(3.0)
+        (x * y).grad()
+        return x.adj, y.adj, x._tape is y._tape is current_tape()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(product).result() == (3.0, 2.0, True)
+
+
 def test_grad_of_an_array_is_refused():
     x = vm.var([1.0, 2.0])
     with pytest.raises(vm.ShapeError, match=r"grad: only a scalar has a gradient, this variable has shape \(2,\); sum it"):
