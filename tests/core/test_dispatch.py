@@ -235,3 +235,9 @@ def test_special_functions_come_through_the_same_door():
     assert x.adj == pytest.approx(scipy.special.digamma([0.5, 1.5]), rel=1e-14)
     with pytest.raises(TypeError, match=r"shichi is not differentiable here: it is not known to varmat"):
         scipy.special.shichi(x)
+
+    def gammaln(x):
+        """Of another library."""
+
+    with pytest.raises(TypeError, match=r"gammaln is not differentiable here: it is not known to varmat"):
+        x.__array_ufunc__(gammaln, "__call__", x)

@@ -227,3 +227,5 @@ def test_a_plain_array_of_variables_is_a_matvar() -> None:
             np.sum(y * X).grad()
             slopes = vm.gradient(lambda x, f=f: np.sum(f(x) * X), np.array([1.0, 0.5, 3.0]))
             np.testing.assert_allclose([x[0].adj, x[2].adj], slopes[[0, 2]], rtol=1e-13)
+        assert isinstance(vm.softmax(x), vm.MatVar)
+        assert isinstance(vm.inv_logit(x), vm.MatVar)

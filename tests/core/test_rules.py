@@ -19,6 +19,7 @@ from varmat.core.rules import in_place
         # Of two sides only one can be written into the result.
         ("(g + x) * (g - y)", ["add(g, x, out)", "multiply(out, g - y, out)"]),
         ("g * exp(-x)", ["multiply(g, exp(-x), out)"]),
+        ("g % x", ["copyto(out, g % x)"]),
         ("g * x**2", ["multiply(g, x ** 2, out)"]),
         ("where(x > 0, g, 0.0)", ["copyto(out, where(x > 0, g, 0.0))"]),
         # Numbers are no arrays: they need no memory.

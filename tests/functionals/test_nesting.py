@@ -23,6 +23,7 @@ FUNCTIONALS = {
     "jvp": lambda f, x: vm.jvp(f, (x,), (np.ones(np.shape(x)) if np.ndim(x) else 1.0,))[1],
     "gradient_dot_vector": lambda f, x: vm.gradient_dot_vector(f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0),
     "vjp": lambda f, x: vm.vjp(f, x)[1](1.0)[0],
+    "recorded": lambda f, x: vm.recorded(f)(x)[1],
 }
 every_functional = pytest.mark.parametrize("functional", FUNCTIONALS.values(), ids=FUNCTIONALS)
 
@@ -40,10 +41,6 @@ def big(x):
 
 @every_functional
 def test_nothing_remains(functional):
-    before = state()
-    functional(big, 0.5)
-    assert state() == before
-
     def fails(x):
         big(x)
         raise ZeroDivisionError
@@ -51,10 +48,15 @@ def test_nothing_remains(functional):
     def fails_deep_inside(x):
         vm.gradient(lambda z: vm.gradient(fails, 1.0), 1.0)
 
-    for f in (fails, fails_deep_inside):
-        with pytest.raises(ZeroDivisionError):
-            functional(f, 0.5)
+    with vm.nested():
+        vm.var(np.ones(40_000))  # the arena is in use, and goes on where it was
+        before = state()
+        functional(big, 0.5)
         assert state() == before
+        for f in (fails, fails_deep_inside):
+            with pytest.raises(ZeroDivisionError):
+                functional(f, 0.5)
+            assert state() == before
 
 
 def test_blocks_are_used_again():
@@ -129,7 +131,8 @@ def test_every_functional_inside_every_other(functional, inner):
 def test_variables_from_outside(functional, outside, use):
     with vm.nested():
         c = outside()
-        with pytest.raises(vm.TapeError, match=r"^\w+: the function uses a \w+ of shape .* from outside"):
+        refusal = r"^\w+: (the function uses a \w+ of shape .* from outside|to_varmat cannot be written as a program)"
+        with pytest.raises(vm.TapeError, match=refusal):
             functional(lambda x: use(x, c), 0.5)
         before = [item.adj for item in (np.ravel(c) if isinstance(c, vm.MatVar) else [c])]
         assert all(np.all(a == 0.0) for a in before)
@@ -161,7 +164,7 @@ def test_a_variable_from_outside_that_is_no_leaf():
 def test_a_functional_inside_a_function_of_what_is_outside(functional):
     """The derivative of a derivative cannot be had in this way, and is refused, not wrong."""
     for outer in FUNCTIONALS.values():
-        with pytest.raises((vm.TapeError, TypeError), match=r"lost"):
+        with pytest.raises((vm.TapeError, TypeError), match=r"lost|looks at the value"):
             outer(lambda x: np.sum(functional(lambda z: np.sum(z * z * x), 2.0) * x), 1.5)
 
 
@@ -247,9 +250,7 @@ def in_a_scope(f, x):
         f(vm.var(x)).grad()
 
 
-@pytest.mark.parametrize("use", [
-    *FUNCTIONALS.values(), in_a_scope, lambda f, x: vm.recorded(f)(x),
-])  # fmt: skip
+@pytest.mark.parametrize("use", [*FUNCTIONALS.values(), in_a_scope])
 def test_no_array_waits_for_the_collector(use):
     data = np.ones(3)
     alive = weakref.ref(data)

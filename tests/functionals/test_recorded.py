@@ -196,6 +196,19 @@ def test_the_function_runs_once():
     assert len(calls) == 2
 
 
+def test_the_last_sixteen_recordings_are_kept():
+    sizes = []
+
+    def f(x):
+        sizes.append(x.size)
+        return np.sum(x)
+
+    g = vm.recorded(f)
+    for n in (*range(1, 18), 2, 17, 1, 2):
+        assert g(np.ones(n))[0] == n
+    assert sizes == [*range(1, 18), 1, 2]
+
+
 def test_other_arguments_are_recorded_anew():
     g = vm.recorded(lambda x, y, power=2: np.sum((x - y) ** power))
     x, y = np.array([3.0]), np.array([1.0])
@@ -390,6 +403,8 @@ def test_what_cannot_be_written_is_refused():
         assert function.__code__ in [entry.frame.code.raw for entry in refusal.traceback]
     with pytest.raises(TypeError, match="recorded: the argument is a float"):
         vm.recorded(1.0)
+    with pytest.raises(TypeError, match=r"^recorded: argument 2 has dtype complex128"):
+        vm.recorded(np.multiply, 1)(1.0, 1j)
 
 
 def test_refusals_of_the_function_itself_are_its_own():
