@@ -315,7 +315,9 @@ def test_callbacks():
         x.adj += y.val * z.adj
         y.adj += x.val @ z.adj
 
-    z = vm.make_callback_var(x.val * y.val, product_adjoint)
+    values = x.val * y.val
+    z = vm.make_callback_var(values, product_adjoint)
+    values[:] = 0.0
     np.sum(z * z).grad()
     assert x.adj.tolist() == [18.0, 36.0]
     assert y.adj == 30.0
@@ -324,6 +326,7 @@ def test_callbacks():
     np.sum(x).grad()
     assert ran == [1]
     assert x.adj.tolist() == [1.0, 1.0]
+    assert type(vm.make_callback_var(2, product_adjoint).val) is float
 
 
 def test_an_exception_in_a_callback_leaves_assigned_values_in_place():

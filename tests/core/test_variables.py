@@ -126,6 +126,18 @@ def test_views_share_values_and_adjoints_and_record_nothing(n):
 
 
 @pytest.mark.parametrize("n", [4, LARGE + 4])
+def test_results_lie_in_row_major_order_whatever_their_operands_do(n):
+    x, a = vm.var(np.ones((2, n))), np.ones((2, n)).T
+    for y in (np.exp(x.T), x.T * 2.0, a - x.T, x.T * x[:, ::-1].T, vm.fma(x.T, a, 1.0), np.clip(x.T, 0.0, a), np.sort(x.T, axis=0)):
+        assert np.shares_memory(y.reshape(-1)._val, y._val)
+        before = np.sum(np.reshape(y, -1)[:1] * 3.0)
+        y.reshape(-1)[0] = 5.0
+        assert y.val[0, 0] == 5.0
+        (before + y[0, 0]).grad()
+        assert np.sum(x.adj != 0.0) <= 2
+
+
+@pytest.mark.parametrize("n", [4, LARGE + 4])
 def test_contributions_through_views_add_up(n):
     x = vm.var(np.ones((2, n)))
     s = np.sum(x[0] * 2.0) + np.sum(x.T[1:] * 3.0) + np.sum(x) + np.sum(x[0][1:][1:] * x[1, 2:])

@@ -140,6 +140,16 @@ def test_variables_from_outside(functional, outside, use):
         assert np.isfinite(functional(lambda x: np.sum(x * vm.value(c)), 0.5))
 
 
+@every_functional
+def test_variables_from_further_outside(functional):
+    with vm.nested():
+        c = vm.var(2.0)
+        with vm.nested():
+            with pytest.raises(vm.TapeError, match="from outside"):
+                functional(lambda x: np.sum(x * c), 0.5)
+            assert np.isfinite(functional(lambda x: np.sum(np.concatenate([np.ravel(x), np.ones(2)])), 0.5))
+
+
 def test_assigning_a_variable_from_outside():
     with vm.nested():
         c = vm.var(2.0)

@@ -232,7 +232,8 @@ def test_other_arguments_are_recorded_anew():
         assert h(x, (1, len(x) - 1, 2), np.float64(2.5))[0] == 2.5 * scale
         assert h(x, (1, len(x)), np.float64(2.5))[0] == 7.5 * scale
         assert h(x, (1, len(x)), np.float64(0.0))[0] == 0.0
-    assert count == [2.5, 2.5, 2.5, 0.0]
+        assert h(x, (1, len(x)), float("0.5"))[0] == 1.5 * scale
+    assert count == [2.5, 2.5, 2.5, 0.0, 0.5]
     along = vm.recorded(lambda x, axes: np.sum(np.sum(x, axis=axes) ** 2))
     assert [along(np.ones((2, 3)), axes)[0] for axes in ((0,), (0, 1), (0,))] == [12.0, 36.0, 12.0]
     signed = vm.recorded(lambda x, zero: x * np.copysign(1.0, zero))

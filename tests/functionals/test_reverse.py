@@ -300,6 +300,7 @@ def test_derivatives_in_a_class_are_methods():
 def test_value_and_grad_looks_like_the_function_and_pickles():
     g = vm.value_and_grad(three)
     assert g.__name__ == "value_and_grad(three)"
+    assert g.__wrapped__ is three
     assert vm.grad(three).__name__ == "grad(three)"
     assert vm.recorded(three).__name__ == "recorded(three)"
     again = pickle.loads(pickle.dumps((g, vm.grad(three), vm.recorded(three, 1))))

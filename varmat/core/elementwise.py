@@ -53,7 +53,6 @@ class Elementwise:
         self.points: Any = ()
         self.reference: str | None = None
         self._rules: dict[Any, Rule] = {}
-        self._pushes: list[Any] = []
         self.call: Any = _unary_call(self) if self.arity == 1 else _binary_call(self) if self.arity == 2 else self.general
 
     def _scalar_function(self, text: str) -> Any:
@@ -111,12 +110,11 @@ class Elementwise:
         names = set().union(*map(names_in, self.partials))
         return {name: for_scalars(name) if scalar else for_arrays(name) for name in names}
 
+    @cached_property
     def pushes(self) -> list[Any]:
         """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
-        if not self._pushes:
-            parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
-            self._pushes = [function_of(parameters, [f"return {p}"], self.namespace()) for p in self.partials]
-        return self._pushes
+        parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
+        return [function_of(parameters, [f"return {p}"], self.namespace()) for p in self.partials]
 
     def push(self, r: Any, values: Any, settings: Any) -> list[Any]:
         """The linear maps of the tangent rule, one per operand."""
@@ -132,7 +130,7 @@ class Elementwise:
 
             return apply
 
-        return [linear(push, x) for push, x in zip(self.pushes(), values, strict=True)]
+        return [linear(push, x) for push, x in zip(self.pushes, values, strict=True)]
 
     def general(self, *args: Any) -> Any:
         """Call with operands of any kinds; NotImplemented for what only the other side may know."""

@@ -119,7 +119,7 @@ def _scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
         *(f"    c{x} = float(p{x}(float64(g), {arguments}, r))" for x, _ in wanted),
         *(f"a = {x}_._adj; {x}_._adj = c{x} if a is None else a + c{x}" for x, _ in wanted),
     ]
-    general = dict(zip((f"p{x}" for x in OPERANDS), row.pushes(), strict=False))
+    general = dict(zip((f"p{x}" for x in OPERANDS), row.pushes, strict=False))
     return _rule_function(row, variable, body, {**row.namespace(scalar=True), **general, "float64": np.float64})
 
 
@@ -131,7 +131,7 @@ def _large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
 
     def writing(numbers: frozenset[str]) -> list[Any]:
         write = [function_of(parameters, in_place(p, numbers), namespace) for p in row.partials]
-        return [(w, p, e == "g") if v else None for w, p, e, v in zip(write, row.pushes(), row.partials, variable, strict=True)]
+        return [(w, p, e == "g") if v else None for w, p, e, v in zip(write, row.pushes, row.partials, variable, strict=True)]
 
     # By whether the adjoint is the same number everywhere, as below a sum.
     functions = {True: writing(frozenset("g")), False: writing(frozenset())}

@@ -466,9 +466,8 @@ def make_callback_var(value: Any, function: Any) -> Any:
     >>> x.adj
     array([2., 4.])
     """
-    val = data(value, "make_callback_var: the value")
     tape = current_tape()
-    result = make_result(val if type(val) is float else np.array(val, order="C"), tape)
+    result = make_result(np.array(data(value, "make_callback_var: the value"), order="C"), tape)
     tape.append((CALLBACK_VAR, result, function, None))
     return result
 

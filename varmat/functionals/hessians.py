@@ -9,11 +9,10 @@ from typing import Any, overload
 import numpy as np
 
 from varmat.core.dual import Dual
-from varmat.core.errors import ShapeError
 from varmat.core.tape import Tape, sweep
 from varmat.core.variables import CALLBACK_VAR, borrow_leaf
 from varmat.functionals.forward import call_with_tangents, dual_parts
-from varmat.functionals.recording import adjoint_of, outputs, recording, scalar_result
+from varmat.functionals.recording import adjoint_of, recording, scalar_result
 from varmat.functionals.structure import derivative_block, leaves_of, matching_leaves, plain_tree, rebuilt, unit_directions
 
 __all__ = ["hessian", "hessian_times_vector", "hessp"]
@@ -167,9 +166,7 @@ def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args
         return Dual(variables[-1], borrow_leaf(t, tape))
 
     value, tangent = dual_parts(name, call_with_tangents(name, f, (points,), direction, args, kwargs, make))
-    if np.shape(value):
-        raise ShapeError(f"{name}: the result has shape {np.shape(value)}, but must be a scalar: sum it!")
-    outputs(name, [value], tape)
+    scalar_result(name, value, tape)
     if any(rule is CALLBACK_VAR for rule, _, _, _ in tape):
         raise TypeError(
             f"{name}: the function uses make_callback_var, which has no tangent rule, so its share in the Hessian would be lost: "
