@@ -465,6 +465,18 @@ def test_scalars_in_python():
         iter(v)
 
 
+@pytest.mark.parametrize("f", [
+    np.exp, np.log1p, vm.inv_logit, vm.lgamma, lambda v: np.float64(2.0) * v, lambda v: v**2.5, lambda v: np.arctan2(v, 2.0),
+    lambda v: np.where(v > 0, v, 1.0), lambda v: np.sum(v), lambda v: vm.normal_lpdf(v, 0.0, 1.0), lambda v: vm.fma(v, v, v),
+])  # fmt: skip
+def test_values_and_adjoints_of_scalars_are_floats(f):
+    v = vm.var(1.5)
+    y = f(v)
+    assert type(y.val) is float
+    y.grad()
+    assert type(v.adj) is float
+
+
 def test_arrays_in_python():
     x = vm.var([[1.0, 2.0], [3.0, 4.0]])
     assert len(x) == 2
