@@ -55,6 +55,19 @@ def test_contributions_of_other_types_become_float64(dtype: Any) -> None:
         np.testing.assert_array_equal(gradient, np.full(3, 2.1))
 
 
+def test_read_only_contributions_in_another_order_become_gradients() -> None:
+    def reverse(g: Any, r: Any, x: Any) -> Any:
+        c = np.array(2.0 * g, order="F")
+        c.flags.writeable = False
+        return c
+
+    double = made(lambda x: 2.0 * x, reverse)
+    gradient = vm.gradient(lambda x: np.sum(double(x) * np.arange(6.0).reshape(2, 3)), np.ones((2, 3)))
+    np.testing.assert_array_equal(gradient, 2.0 * np.arange(6.0).reshape(2, 3))
+    assert gradient.flags.c_contiguous
+    assert gradient.flags.writeable
+
+
 def test_values_of_other_types_become_float64() -> None:
     """A recording too assigns into them what is not whole."""
     step = made(lambda x: x > 0, lambda g, r, x: 0.0 * g)
