@@ -230,6 +230,13 @@ def test_what_is_no_contribution(returned: Any, refusal: str) -> None:
     assert caught.value.__notes__ == ["in the reverse rule of f"]
 
 
+def test_an_operand_given_twice_is_refused_with_the_signature() -> None:
+    a = np.eye(2)
+    for x in (a, vm.var(a), vm.matvar(a), vm.Dual(a, a)):
+        with pytest.raises(TypeError, match=r"^quad_form: multiple values for argument 'a'; the signature is quad_form\(a, b\)"):
+            vm.quad_form(x, a, a=a)
+
+
 def test_a_plain_array_of_variables_is_a_matvar() -> None:
     with vm.nested():
         x = np.full(3, 0.5, dtype=object)

@@ -159,7 +159,7 @@ class Operation:
         return str(self.function.__qualname__)  # found in its module, as functions are
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
-        if not self.variadic and len(args) != self.arity:
+        if not self.variadic and (len(args) != self.arity or not settings.keys().isdisjoint(self.operands)):
             args, settings = self._bind(args, settings)
         if self.defaults:
             settings = {**self.defaults, **settings}

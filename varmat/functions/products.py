@@ -38,7 +38,7 @@ def _check_matmul(name: str, a: Any, b: Any) -> None:
     for title, shape in (("a", p), ("b", q)):
         if not shape:
             raise ShapeError(f"{name}: {title} is a scalar, but must be a vector, a matrix or a stack of matrices!")
-    if p[-1] != q[-2:][0]:
+    if p[-1] != q[-2 if len(q) > 1 else 0]:
         raise ShapeError(f"{name}: b has shape {q}, but must have {p[-1]} rows, for a has shape {p}!")
     try:
         np.broadcast_shapes(p[:-2], q[:-2])
