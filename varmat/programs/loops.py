@@ -168,20 +168,28 @@ class Blocks:
     def body(self) -> tuple[list[str], int]:
         """The statements of the loop, and the number of buffers."""
         last = {operand: i for i, (_, _, operands) in enumerate(self.steps) for operand in operands}
+        # The place of a result is a buffer, too, up to the step that writes the result there: an array that comes from afar is
+        # best written to while the arguments come, too. At 10^6 elements that takes half to two thirds of the time.
+        due = {self.places[register]: i for i, (register, _, _) in enumerate(self.steps) if register in self.places}
         place = dict(self.places)
-        free: list[str] = []
+        free = sorted(due, key=due.__getitem__)
         lines, count = [], 0
         for i, (register, text, operands) in enumerate(self.steps):
             names = [place.get(operand, operand) for operand in operands]
-            free += [place[operand] for operand in {*operands} if last[operand] == i and place.get(operand, "").startswith("b_")]
+            ended = {place[operand] for operand in operands if last[operand] == i and operand in place}
+            free += [name for name in sorted(ended) if i < due.get(name, len(self.steps))]
             if register in self.own:
                 names.insert(0, register)
             elif register is not None:
                 if register not in place:
-                    if not free:
-                        free.append(f"b_{count}")
+                    end = last.get(register, i)
+                    fitting = [name for name in free if end <= due.get(name, end) and i < due.get(name, len(self.steps))]
+                    if fitting:
+                        place[register] = min(fitting, key=lambda name: due.get(name, len(self.steps)))
+                        free.remove(place[register])
+                    else:
+                        place[register] = f"b_{count}"
                         count += 1
-                    place[register] = free.pop()
                 names.append(place[register])
             lines.append(text.format(*names))
         return lines, count
