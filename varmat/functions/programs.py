@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from varmat.core.variables import unbroadcast
 from varmat.functions.products import MATMUL, left_factor, right_factor
 from varmat.functions.reductions import AVERAGE, TOTAL
-from varmat.programs.program import Program, binary, name_of, number, writes
+from varmat.programs.program import Product, Program, binary, name_of, number, writes
 
 
 @writes(TOTAL, AVERAGE)
@@ -37,13 +38,25 @@ def _matmul(program: Program, rule: Any, result: Any, a: Any, b: Any) -> None:
 
     def back() -> None:
         g = program.adjoint(node)
-        for operand, other, contribution in ((left, y, left_factor), (right, x, right_factor)):
+        if not node.shape:
+            for operand, other in ((left, y), (right, x)):
+                if operand is not None:
+                    operand.contributions.append(binary(g, ast.Mult(), other))
+            return
+        texts = whole, first, second = program.full(g, node.shape), x.id, y.id  # type: ignore[attr-defined]
+        row = "[None]" if len(node.shape) == 1 else ""
+        ways = (
+            (left, b, Product(left_factor, texts, whole + (row or ".T"), second + (row or ".T"))),
+            (right, a, Product(right_factor, texts, first + row, whole + row)),
+        )
+        for operand, other, product in ways:
             if operand is None:
                 continue
-            if not node.shape:
-                operand.contributions.append(binary(g, ast.Mult(), other))
+            few = other.size + math.prod(node.shape) < math.prod(operand.shape)
+            if plain and few and len(operand.shape) == 2 and program.is_array(g):
+                operand.products.append(product)
                 continue
-            tree = program.call(contribution, operand.shape, program.full(g, node.shape), x.id, y.id)  # type: ignore[attr-defined]
+            tree = program.call(product.function, operand.shape, *texts)
             if not plain:
                 tree = program.call(unbroadcast, operand.shape, tree.id, str(operand.shape))
             operand.contributions.append(tree)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from functools import cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,15 @@ class RecordingError(TapeError):
         refusals.of_looks += 1
 
 
+class Product(NamedTuple):
+    """A contribution that is a call of a function, or, beside others, ``left.T @ right``."""
+
+    function: Any
+    texts: tuple[str, ...]
+    left: str
+    right: str
+
+
 class Node:
     """A variable of the recording.
 
@@ -72,9 +81,11 @@ class Node:
         To its adjoint: each is an array of the shape of the node, or a number, which stands for equal elements.
     parts : list
         Contributions to a part of it: the place and the expression.
+    products : list of Product
+        Contributions that are products of matrices with fewer elements than the node has.
     """
 
-    __slots__ = ("contributions", "name", "parts", "shape", "tree")
+    __slots__ = ("contributions", "name", "parts", "products", "shape", "tree")
 
     def __init__(self, name: str, shape: Shape) -> None:
         self.name = name
@@ -82,6 +93,12 @@ class Node:
         self.tree: ast.expr | None = None
         self.contributions: list[ast.expr] = []
         self.parts: list[tuple[Any, ast.expr]] = []
+        self.products: list[Product] = []
+
+    @property
+    def reached(self) -> bool:
+        """Whether there are contributions to its adjoint."""
+        return bool(self.contributions or self.parts or self.products)
 
 
 def writer_of(rule: Rule) -> Callable[[Program, Any, Any, Any, Any], None]:
@@ -353,8 +370,11 @@ class Program(Writer):
 
         What is used only `once` may be an expression too, whose factors then meet those of the expression it becomes part of.
         """
-        if not node.contributions and not node.parts:
+        if not node.reached:
             return None
+        if node.products:
+            node.contributions.append(self._sum_of_products(node))
+            node.products = []
         tree: Any = None
         for i, each in enumerate(node.contributions):
             tree = each if tree is None else binary(tree, ast.Add(), each)
@@ -369,6 +389,13 @@ class Program(Writer):
             tree = name_of(self.assign("a", tree, node.shape if self.is_array(tree) else ()))
         node.contributions, node.parts = [tree], []
         return tree
+
+    def _sum_of_products(self, node: Node) -> ast.Name:
+        first, *others = node.products
+        if not others:
+            return self.call(first.function, node.shape, *first.texts)
+        left, right = ([getattr(each, side) for each in node.products] for side in ("left", "right"))
+        return self.call(sum_of_products, node.shape, tuple_of(left), tuple_of(right))
 
     def _assembled(self, node: Node, rest: ast.expr | None) -> str:
         """The name of an adjoint some of whose contributions are to parts of it."""
@@ -438,7 +465,7 @@ class Program(Writer):
         output.contributions.append(number(1.0))
         while self.steps:  # they hold the program, which would keep its arrays until the collector comes
             nodes, back = self.steps.pop()
-            if any(node.contributions or node.parts for node in nodes):
+            if any(node.reached for node in nodes):
                 back()
         gradients, given = [], set()
         for leaf in leaves:
@@ -515,6 +542,12 @@ def filled(x: Any, shape: Shape) -> np.ndarray:
 def summed(x: Any, shape: Shape) -> float:
     """The sum of what is broadcast to a shape."""
     return float(np.add.reduce(np.broadcast_to(x, shape), None))
+
+
+def sum_of_products(left: tuple[np.ndarray, ...], right: tuple[np.ndarray, ...]) -> np.ndarray:
+    """The sum of ``p.T @ q`` over pairs of matrices, as one product of all of them above each other."""
+    result: np.ndarray = np.concatenate(left).T.dot(np.concatenate(right))
+    return result
 
 
 def whole(x: Any) -> float:
