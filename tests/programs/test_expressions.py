@@ -8,7 +8,7 @@ import pytest
 from varmat.programs.expressions import Writer, compiled, tree_of
 
 ARGUMENTS = {"a": np.array([1.5, -0.3, 2.0]), "b": np.array([0.2, 1.1, -0.7]), "c": np.array([0.4, 3.0, 1.2]), "x": 0.8, "y": -2.5}
-LET = {"z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b"}
+LET = {"z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b", "three": "a * b * c"}
 
 # Expression -> the statements before the sum.
 SUMS = {
@@ -34,7 +34,9 @@ SUMS = {
     "b / scaled": ["sum0 = total((b / a))"],
     "scaled * b + exp(scaled)": ["sum0 = a.dot(b)", "scaled = (a / y)", "sum1 = total(exp(scaled))"],
     "grown + a": ["grown = exp(b)", "sum0 = total(grown)", "sum1 = total(a)"],
-    "both * c": ["both = (a * b)", "sum0 = both.dot(c)"],
+    "both * x": ["sum0 = a.dot(b)"],
+    "both * c": ["sum0 = (a * b).dot(c)"],
+    "three * x": ["three = ((a * b) * c)", "sum0 = total(three)"],
     "twice * a": ["twice = (x + x)", "sum0 = total(a)"],
 }
 

@@ -20,7 +20,7 @@ student_t_lpdf = univariate(
     terms=("log_rising_factorial(0.5 * nu, 0.5) - 0.5 * log(nu)", "-log(sigma)", "-0.5 * (nu + 1.0) * l", "-0.5723649429247001"),
     partials={
         # That in sigma is s z - inv, which cancels where nu is small.
-        "y": "-s", "mu": "s", "sigma": "(q - 1.0) / (1.0 + r) * inv",
+        "y": "-s", "mu": "s", "sigma": "(q - 1.0) * w * (nu / (nu + 1.0) * inv)",
         "nu": "0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (w * r - l)",
     },
     reference="loggamma((nu + 1) / 2) - loggamma(nu / 2) - log(nu * pi) / 2 - log(sigma)"

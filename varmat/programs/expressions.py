@@ -167,13 +167,13 @@ class Writer:
         return is_computed(node.left) or is_computed(node.right)
 
     def _factors(self, node: ast.expr) -> list[tuple[ast.expr, bool]]:
-        """The factors of a product; an abbreviation for an array times numbers is taken apart."""
+        """The factors of a product; an abbreviation for one or two arrays times numbers is taken apart, for an inner product."""
         found = []
         for factor, inverse in factors(node):
             if isinstance(factor, ast.Name) and factor.id in self._let and factor.id not in self._written:
                 parts = factors(self._let[factor.id], inverse)
                 arrays = [part for part, _ in parts if self.is_array(part)]
-                if len(arrays) == 1 and isinstance(arrays[0], ast.Name):
+                if 0 < len(arrays) < 3 and all(isinstance(part, ast.Name) for part in arrays):
                     found += self._factors(self._let[factor.id]) if not inverse else parts
                     continue
             found.append((factor, inverse))
