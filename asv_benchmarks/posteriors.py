@@ -9,7 +9,7 @@ on another machine.
 
 Statements are those of the Stan program, in transformed parameters and model, each line of a loop counted once. Operations are
 what one gradient records on the tape: those of the model as it is written here, and in all, with what `vm.Model` adds: taking the
-unknowns apart, constraining them, and the sum with the log-Jacobians; the aim is at most two more in all than there are statements.
+unknowns apart and constraining them, with the log-Jacobians; the aim is at most two more in all than there are statements.
 One thread; times are medians over turns. It exits with 1 if an error is over its bound.
 """
 

@@ -143,8 +143,10 @@ def operations_of(each: Posterior, q: np.ndarray) -> tuple[int, int]:
 
     counted.__signature__ = inspect.signature(log_density)  # type: ignore[attr-defined]
     model = vm.Model(counted, parameters)
+    # What a gradient evaluates; it records no sum (revisions before that had the one function).
+    evaluate = getattr(model, "_terms", model._target)
     with vm.nested() as tape:
-        model._target(vm.var(q), False, True)
+        evaluate(vm.var(q), False, True)
         return counts[0], len(tape)
 
 
@@ -507,6 +509,7 @@ def item_response(data: Data) -> Any:
     y, items, persons = data["y"], int(data["I"]), int(data["J"])
 
     def log_density(sigma_theta: Any, theta: Any, sigma_a: Any, a: Any, mu_b: Any, sigma_b: Any, b: Any) -> Any:
+        log_odds = a[:, None] * (theta - b[:, None])
         return (
             vm.cauchy_lpdf(sigma_theta, 0, 2),
             vm.normal_lpdf(theta, 0, sigma_theta),
@@ -515,7 +518,7 @@ def item_response(data: Data) -> Any:
             vm.normal_lpdf(mu_b, 0, 5),
             vm.cauchy_lpdf(sigma_b, 0, 2),
             vm.normal_lpdf(b, mu_b, sigma_b),
-            vm.bernoulli_logit_lpmf(y, a[:, None] * (theta - b[:, None])),
+            vm.bernoulli_logit_lpmf(y, log_odds),
         )
 
     parameters = {"sigma_theta": vm.positive(), "theta": vm.real(persons), "sigma_a": vm.positive(), "a": vm.positive(items)}

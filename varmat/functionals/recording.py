@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -62,7 +62,7 @@ def scalar_result(function: str, y: Any, tape: Tape) -> Any:
     return y
 
 
-def outputs(function: str, results: list[Any], tape: Tape) -> list[Any]:
+def outputs(function: str, results: Sequence[Any], tape: Tape) -> list[Any]:
     """Results of a function as variables of `tape`, floats and arrays."""
     checked = [output(function, y) for y in results]
     for y in checked:

@@ -14,7 +14,7 @@ import numpy as np
 from varmat.core.arena import Arena
 from varmat.core.array_methods import FLOAT64
 from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
-from varmat.core.variables import Var, Variable, borrow_leaf, make_leaf
+from varmat.core.variables import ARRAYS, Var, Variable, borrow_leaf, make_leaf
 from varmat.functionals.recording import adjoint_of, check_closed, held, leaf_tree, outputs, plain_copy, recording, scalar_result
 from varmat.functionals.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
@@ -98,7 +98,9 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
                 given[i] = borrow_leaf(args[i], tape)
             y = f(*given, **kwargs)
             outer: Any = tape.parent
-            if type(y) is not Var or y._tape is not tape:
+            if type(y) is Terms:
+                y = Terms(outputs(name, y, tape))
+            elif type(y) is not Var or y._tape is not tape:
                 y = scalar_result(name, y, tape)
             elif outer or outer.leaves or outer.parent is not None:
                 check_closed(name, tape)
@@ -124,17 +126,43 @@ def is_plain(x: Any) -> bool:
     return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 
 
+class Terms(tuple[Any, ...]):
+    """What a function may return instead of its sum: for a sum nothing needs to be recorded, each term gets the adjoint one."""
+
+    __slots__ = ()
+
+
 def _swept(y: Any, tape: Tape) -> Any:
-    """Run the reverse pass from a scalar result and return its value."""
+    """Run the reverse pass from a scalar result, or the sum of terms, and return its value."""
     if y.__class__ is float:
         return y
     if tape.swept:
         tape.drop_adjoints()
-    y._adj = 1.0
-    value = float(y._val)
+    if y.__class__ is Terms:
+        value = _seeded(y)
+    else:
+        y._adj = 1.0
+        value = float(y._val)
     del y
     sweep(tape)
     return value
+
+
+def _seeded(terms: Terms) -> float:
+    """Give all elements of all terms the adjoint one; their sum."""
+    total = 0.0
+    for y in terms:
+        if type(y) is Var:
+            total += y._val
+            y._take(1.0)
+        elif type(y) is float:
+            total += y
+        elif type(y) in ARRAYS:
+            total += float(np.add.reduce(y._val, None))
+            y._add(np.broadcast_to(1.0, y._val.shape))
+        else:
+            total += float(np.add.reduce(y, None))
+    return total
 
 
 def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> tuple[float, Any]:

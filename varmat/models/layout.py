@@ -55,7 +55,7 @@ class Layout:
             start += size
         self.size = start
         self._simple, self._steps = tuple(steps), tuple(steps.values())
-        self._bounded = any(each.sign for each in self._steps)
+        self._bounded = not all(each.is_free for each in self._steps)
 
     def _check(self, name: str, transform: Any) -> None:
         if not isinstance(transform, Transform):

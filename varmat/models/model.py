@@ -15,7 +15,7 @@ from varmat.core.variables import data as plain_data
 from varmat.functionals.hessians import hessian, hessian_times_vector
 from varmat.functionals.recorded import Recorded, RecordedIfPossible
 from varmat.functionals.recording import recording, scalar_result
-from varmat.functionals.reverse import value_and_grad
+from varmat.functionals.reverse import Terms, value_and_grad
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
 from varmat.models.functions import Named, of_values
@@ -120,25 +120,30 @@ class Model:
         self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
         self.dims = {name: [names] if isinstance(names, str) else list(names) for name, names in (dims or {}).items()}
         self._recorded = recorded
-        self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._target)
+        self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
 
     def __repr__(self) -> str:
         return f"Model({', '.join(f'{name}={transform!r}' for name, transform in self._layout.parameters.items())})"
 
     # --- evaluation ---
 
-    def _target(self, q: Any, propto: bool, jacobian: bool) -> Any:
+    def _terms(self, q: Any, propto: bool, jacobian: bool) -> Any:
+        """The terms whose sum is the log density."""
         values, log_jacobians = self._layout.unpack(q, jacobian)
         if self._transformed is not None:
             values.update(self._transformed.named_values(values))
         result = self._density(values, propto=propto)
         if isinstance(result, (tuple, list)):
-            return sum_of_terms(*result, *log_jacobians)
+            return Terms((*result, *log_jacobians))
         if result is None or type(result) is dict:
             missing = "None (is a return statement missing?)" if result is None else "a dict"
             raise TypeError(f"Model: the log density returned {missing}, but must return a scalar!")
-        # What is returned alone must be a scalar, which is looked at later; `sum_of_terms` would sum it.
-        return result + (sum_of_terms(*log_jacobians) if len(log_jacobians) > 1 else log_jacobians[0]) if log_jacobians else result
+        # What is returned alone must be a scalar, and is looked at later.
+        return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
+
+    def _target(self, q: Any, propto: bool, jacobian: bool) -> Any:
+        terms = self._terms(q, propto, jacobian)
+        return sum_of_terms(*terms) if type(terms) is Terms else terms
 
     def _point(self, function: str, q: Any) -> np.ndarray:
         if type(q) is not np.ndarray or q.dtype is not FLOAT64:

@@ -1,7 +1,7 @@
-"""The simplest parameters of a model, read off its unconstrained vector together, and the sum that ends a log density.
+"""The parameters of a model, read off its unconstrained vector together, and the sum that ends a log density.
 
-Numbers, and numbers or arrays bounded on one side by a number, are one entry on the tape, with their log-Jacobian. A model of ten
-scalars would otherwise record thirty operations before its first line.
+Numbers, numbers or arrays bounded by numbers, and sets for which there is one operation, such as simplexes, are one entry on the
+tape, with the log-Jacobian of all of them. A model of ten scalars would otherwise record thirty operations before its first line.
 """
 
 from __future__ import annotations
@@ -9,36 +9,55 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.operation import operation
+from varmat.core.operation import Operation, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs, make_result
+from varmat.programs.entries import contributions_of, value_of
 from varmat.programs.program import Program, binary, name_of, number, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
+from varmat.transforms.classes import FromFunctions
+
+WITH_JACOBIAN = {"jacobian": True}
 
 
 class Step(NamedTuple):
-    """A parameter that is ``bound + sign * exp(x)``, or `x` itself if `sign` is zero; `where` its `x` stands."""
+    """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero; `where` its `x` stands, of a shape.
+
+    With an operation it is what that makes of `x` and the bounds, and the operation has the log-Jacobian too.
+    """
 
     where: Any
     shape: tuple[int, ...]
     sign: float
-    bound: float
+    bounds: tuple[float, ...] = (0.0,)
+    operation: Operation | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there is no log-Jacobian."""
+        return not self.sign and self.operation is None
 
 
 def step(transform: Transform, where: Any) -> Step | None:
-    """How a parameter is read off; None if it is not one of the simple ones (or a view, which costs nothing)."""
-    shape = transform.shape
+    """How a parameter is read off; None if it is read off alone (or a view, which costs nothing)."""
+    shape = transform.unconstrained_shape
     if isinstance(transform, Real):
-        return None if shape else Step(where, shape, 0.0, 0.0)
+        return None if shape else Step(where, shape, 0.0)
     if isinstance(transform, Positive):
-        return Step(where, shape, 1.0, 0.0)
-    if isinstance(transform, (Lower, Upper)) and type(transform.bound) is float and math.isfinite(transform.bound):
-        return Step(where, shape, 1.0 if isinstance(transform, Lower) else -1.0, transform.bound)
+        return Step(where, shape, 1.0)
+    if isinstance(transform, FromFunctions):
+        function, bounds, sizes = transform.constraint
+        if not sizes and all(type(bound) is float and math.isfinite(bound) for bound in bounds):
+            if isinstance(transform, (Lower, Upper)):
+                return Step(where, shape, 1.0 if isinstance(transform, Lower) else -1.0, bounds)
+            if isinstance(function, Operation):
+                return Step(where, shape, 0.0, bounds, function)
     return None
 
 
@@ -54,21 +73,37 @@ def _exp(x: Any) -> Any:
 def read_off(q: Any, steps: Sequence[Step]) -> tuple[Any, ...]:
     """The parameters, variables on the tape of `q`, a `VarMat`, and the sum of their log-Jacobians."""
     tape, total, values = q._tape.top, 0.0, []
-    for where, shape, sign, bound in steps:
+    kept: list[Any] = []
+    for where, shape, sign, bounds, op in steps:
         x = q._val[where].reshape(shape) if shape else float(q._val[where])
-        values.append(bound + sign * _exp(x) if sign else x)
-        if sign:
-            total += float(np.add.reduce(x, None)) if shape else x
+        if op is not None:
+            (value, term), saved = value_of(op, WITH_JACOBIAN, (x, *bounds))
+            total += term
+            kept.append((term, saved))
+        else:
+            value = bounds[0] + sign * _exp(x) if sign else x
+            if sign:
+                total += float(np.add.reduce(x, None)) if shape else x
+            kept.append(None)
+        values.append(value)
     results = Outputs(make_result(value, tape) for value in (*values, total))
-    tape.append((_RULE, results, q, steps))
+    tape.append((_RULE, results, q, (steps, kept)))
     return results
 
 
-def _chain(results: Any, q: Any, steps: Sequence[Step]) -> None:
+def _chain(results: Any, q: Any, saved: Any) -> None:
     adjoint, h = q._writable_adjoint(), results[-1]._adj or 0.0
-    for result, (where, shape, sign, _) in zip(results, steps, strict=False):
-        g = 0.0 if result._adj is None else result._adj
-        x = q._val[where] if shape else float(q._val[where])
+    for result, (where, shape, sign, bounds, op), kept in zip(results, *saved, strict=False):
+        g = result._adj
+        x: Any = q._val[where] if shape else float(q._val[where])
+        if op is not None:
+            term, rest = kept
+            values, r = (x.reshape(shape) if shape else x, *bounds), (result._val, term)
+            (c,) = contributions_of(op, WITH_JACOBIAN, ((0, shape),), tuple, (g, h), r, values, rest)
+            adjoint[where] += np.reshape(c, -1) if shape else c
+            continue
+        if g is None:
+            g = 0.0
         adjoint[where] += sign * _exp(x) * (np.reshape(g, -1) if shape else g) + h if sign else g
 
 
@@ -76,44 +111,76 @@ _RULE = Rule("parameters", _chain)
 
 
 @writes(_RULE)
-def _write_parameters(program: Program, rule: Any, results: Any, x: Any, steps: Sequence[Step]) -> None:
+def _write_parameters(program: Program, rule: Any, results: Any, x: Any, saved: Any) -> None:
     q = program.find(x)
-    nodes, terms, slopes = [], [], []
-    for result, (where, shape, sign, bound) in zip(results, steps, strict=False):
+    nodes, terms, backs = [], [], []
+    for result, each in zip(results, saved[0], strict=False):
         node = program.node(result)
-        index = program.bind(where, "i")
-        taken = f"{q.name}[{index}].reshape({shape})" if shape else f"{q.name}.item({where})"
-        name = program.new_name("x", shape)
-        free = name_of(name)
+        index = program.bind(each.where, "i")
+        name = program.new_name("x", each.shape)
+        taken = f"{q.name}[{index}].reshape({each.shape})" if each.shape else f"{q.name}.item({each.where})"
         program.write(f"{name} = {taken}")
-        slope: Any = None
-        value: Any = free
-        if sign:
-            slope = value = name_of(program.assign("e", ast.Call(name_of("exp"), [free], []), shape))
-            terms.append(program.summed(free, shape) if shape else free)
-            if sign < 0 or bound:
-                slope = binary(number(sign), ast.Mult(), slope)
-                value = binary(number(bound), ast.Add(), slope)
-        program.write(f"{node.name} = {program.code(value)[0]}")
+        write = _write_bounded if each.operation is None else _write_operation
+        term, of_x = write(program, node, each, name)
+        terms += [term] if term else []
         nodes.append(node)
-        slopes.append(slope)
+        backs.append((each, of_x))
     jacobian = program.node(results[-1])
-    program.write(f"{jacobian.name} = {' + '.join(program.code(term)[0] for term in terms) or '0.0'}")
+    program.write(f"{jacobian.name} = {' + '.join(terms) or '0.0'}")
 
     def back() -> None:
         h = program.adjoint(jacobian)
-        for node, slope, (where, shape, sign, _) in zip(nodes, slopes, steps, strict=True):
-            g = program.adjoint(node)
-            if g is not None and sign:
-                g = binary(g, ast.Mult(), slope)
-            if h is not None and sign:
-                g = h if g is None else binary(g, ast.Add(), h)
+        for node, (each, of_x) in zip(nodes, backs, strict=True):
+            g = of_x(program.adjoint(node), h)
             if g is not None:
-                if shape and program.is_array(g):
-                    g = program.call(np.reshape, (math.prod(shape),), program.code(g)[0], "-1")
-                q.parts.append((itemgetter(where), g))
+                if each.shape and program.is_array(g):
+                    g = program.call(np.reshape, (math.prod(each.shape),), program.code(g)[0], "-1")
+                q.parts.append((itemgetter(each.where), g))
 
     program.steps.append(((*nodes, jacobian), back))
+
+
+def _write_bounded(program: Program, node: Any, each: Step, name: str) -> tuple[str, Any]:
+    """Write the value of a parameter bounded on one side, or free; its log-Jacobian, and what makes the contribution to `x`."""
+    (bound,), sign, free, term = each.bounds, each.sign, name_of(name), ""
+    slope: Any = free
+    value: Any = free
+    if sign:
+        slope = value = name_of(program.assign("e", ast.Call(name_of("exp"), [free], []), each.shape))
+        term = program.code(program.summed(free, each.shape) if each.shape else free)[0]
+        if sign < 0 or bound:
+            slope = binary(number(sign), ast.Mult(), slope)
+            value = binary(number(bound), ast.Add(), slope)
+    program.write(f"{node.name} = {program.code(value)[0]}")
+
+    def of_x(g: Any, h: Any) -> Any:
+        if not sign:
+            return g
+        if g is not None:
+            g = binary(g, ast.Mult(), slope)
+        return g if h is None else h if g is None else binary(g, ast.Add(), h)
+
+    return term, of_x
+
+
+def _write_operation(program: Program, node: Any, each: Step, name: str) -> tuple[str, Any]:
+    """The same of a parameter that an operation makes."""
+    op: Any = each.operation
+    term, saved = program.new_name("t"), program.new_name("m")
+    values = f"({', '.join([name, *map(repr, each.bounds)])},)"
+    program.write(f"({node.name}, {term}), {saved} = {program.bind(partial(value_of, op, WITH_JACOBIAN), op.name + '_')}({values})")
+
+    def of_x(g: Any, h: Any) -> Any:
+        if g is None and h is None:
+            return None
+        adjoints = [program.full(g, node.shape) if g is not None else "None", "0.0" if h is None else program.code(h)[0]]
+        reverse = partial(contributions_of, op, WITH_JACOBIAN, ((0, each.shape),), tuple)
+        found = program.new_name("c", each.shape)
+        called = program.bind(reverse, f"{op.name}_reverse_")
+        program.write(f"{found}, = {called}(({', '.join(adjoints)}), ({node.name}, {term}), {values}, {saved})")
+        return name_of(found)
+
+    return term, of_x
 
 
 @operation(variadic=True)

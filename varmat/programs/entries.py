@@ -170,7 +170,7 @@ def structured(program: Program, rule: Any, result: Any, args: Any, settings: An
     value = f"({value},)" if several else value
     values = f"({', '.join(texts)},)"
     calling = {**settings, "workspace": Workspace()} if op.wants_workspace else settings
-    program.write(f"{value}, {saved} = {program.bind(partial(_value, op, calling), op.name + '_')}({values})")
+    program.write(f"{value}, {saved} = {program.bind(partial(value_of, op, calling), op.name + '_')}({values})")
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
@@ -178,7 +178,7 @@ def structured(program: Program, rule: Any, result: Any, args: Any, settings: An
         names = [program.new_name("c", operand.shape) for _, operand in wanted]
         places = tuple((i, operand.shape) for i, operand in wanted)
         kind = type(result).kind if several else None
-        reverse = program.bind(partial(_contributions, op, settings, places, kind), f"{op.name}_reverse_")
+        reverse = program.bind(partial(contributions_of, op, settings, places, kind), f"{op.name}_reverse_")
         program.write(f"{', '.join(names)}, = {reverse}({f'({g},)' if several else g}, {value}, {values}, {saved})")
         for (_, operand), name in zip(wanted, names, strict=True):
             operand.contributions.append(name_of(name))
@@ -204,7 +204,7 @@ class Workspace(threading.local):
         return self._arrays[self.taken - 1][...]  # a view, for `alone`: it is not the caller's
 
 
-def _value(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, Any]]:
+def value_of(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, Any]]:
     """The value of an operation at plain operands, and what its reverse rule wants back."""
     if op.domains:
         op.check(values)
@@ -222,7 +222,7 @@ def _number_or_array(x: Any) -> Any:
     return x if x.dtype is FLOAT64 else x.astype(FLOAT64)
 
 
-def _contributions(op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
+def contributions_of(op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
     """The contributions to the operands at given places, in their shapes; `kind` makes the tuples of several results."""
     held = [*values, *((g, r) if kind is None else (*g, *r)), *saved.values()]
     if kind is not None:
