@@ -6,7 +6,7 @@ import ast
 from functools import partial
 from typing import Any
 
-from varmat.densities.univariate import IS_VARIABLE, LONG, Univariate
+from varmat.densities.univariate import IS_VARIABLE, Univariate
 from varmat.programs.program import ElsewhereError, Program, binary, name_of, writes
 
 
@@ -14,7 +14,7 @@ from varmat.programs.program import ElsewhereError, Program, binary, name_of, wr
 def _density(program: Program, rule: Any, result: Any, active: Any, saved: Any) -> None:
     density: Univariate = rule.op
     _, values, shape, use = saved
-    function, _, early, elementwise = density.compiled(use)
+    _, _, early, elementwise = density.compiled(use)
     bits = use[0] if isinstance(use, tuple) else use
     kinds = [bits >> 2 * i & 3 for i in reversed(range(density.arity))]
     variables = iter(active)
@@ -24,12 +24,13 @@ def _density(program: Program, rule: Any, result: Any, active: Any, saved: Any) 
     # Where it is recorded, outside the support, say, the partials may be other than they will be.
     array_shape = shape if shape is None or 0 not in shape else None
     names = [program.new_name("a", array_shape if is_array else None) for is_array in elementwise]
-    if early is not None and (shape is None or (len(shape) == 1 and 0 < shape[0] < LONG)):
+    if early is not None and (shape is None or (len(shape) == 1 and shape[0])):
         for i in early:
             title, domain = density.checks[i]
             if kinds[i] & IS_VARIABLE:
                 program.write(f"{program.bind(partial(domain.check, density.name, title), 'check_')}({texts[i]})")
-        call = f"{program.bind(function, density.name + '_')}({', '.join(texts)}, {shape[0] if shape else 1})"
+        size = shape[0] if shape else 1
+        call = f"{program.bind(density.made_for(use, size), density.name + '_')}({', '.join(texts)}, {size})"
     else:
         call = f"{program.bind(partial(_evaluated, density, shape, use), density.name + '_')}({', '.join(texts)})"
     program.write(f"{node.name}, [{', '.join(names)}] = {call}")

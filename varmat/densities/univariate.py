@@ -224,6 +224,10 @@ class Univariate(Density, Operation):
         """The density at each element, instead of their sum."""
         return Pointwise(self)
 
+    def made_for(self, use: Any, size: int) -> Any:
+        """The function for one use and so many elements."""
+        return self.compiled(use)[0] if size < LONG else self._long[use]()[0]
+
     def compiled(self, use: Any) -> Compiled:
         """The function for one use, compiled when it is first wanted."""
         return self._uses.get(use) or self._compile(use)
