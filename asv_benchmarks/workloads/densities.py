@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import environment  # noqa: F401 - before NumPy
 import numpy as np
+import peers
+from budgets import Budget
 from scipy.special import digamma, expit, gammaln
+from timing import duration, timings
 
+import varmat as vm
+from varmat.core.errors import Domain
 from workloads.vectors import SCALARS, SIZES, warm
-from workloads.workload import Workload
+from workloads.workload import FAMILIES, Workload
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 FREEDOM = 4.5
@@ -297,3 +303,86 @@ row(
     "poisson_log_glm", glm_point("poisson"), lambda xp, alpha, beta, y, x: xp.poisson_log_glm_lpmf(y, x, alpha, beta),
     two_passes(weigh_poisson), 2, sizes=GLM_SIZES,
 )  # fmt: skip
+
+
+# --- budgets ---
+
+# Seconds per turn of each competitor, and turns.
+SECONDS, TURNS = 0.02, 21
+COUNT = 200
+# Densities, each with the arguments that are variables, arrays.
+CHECKED: dict[str, Callable[[Any, Any], Any]] = {
+    "normal_lpdf": lambda y, scale: vm.normal_lpdf(y, 0.3, scale),
+    "student_t_lpdf": lambda y, scale: vm.student_t_lpdf(y, 4.0, 0.3, scale),
+    "lognormal_lpdf": lambda y, scale: vm.lognormal_lpdf(y, 0.3, scale),
+    "exponential_lpdf": lambda y, rate: vm.exponential_lpdf(y, rate),
+    "gamma_lpdf": lambda y, rate: vm.gamma_lpdf(y, 2.0, rate),
+    "weibull_lpdf": lambda y, scale: vm.weibull_lpdf(y, 2.0, scale),
+}
+
+
+def linear_models() -> list[Budget]:
+    """Value and gradient beside one product of the matrix with a vector, and beside two passes by hand."""
+    found, rows = [], GLM_SIZES[-1]
+    for name in ("normal_id_glm", "bernoulli_logit_glm"):
+        workload = next(each for each in FAMILIES["densities"] if each.name == name)
+        args = workload.point(rows)
+        beta, x = args[1], args[-1]
+        gradients = {way: peers.gradient_function(way, workload, rows) for way in ("varmat", "by hand")}
+        functions = {way: partial(gradient, *args) for way, gradient in gradients.items()}
+        t = timings({"product": partial(np.matmul, x, beta), **functions}, 0.1, 11)
+        for other, title, limit in (("product", "X @ beta alone", 1.6), ("by hand", "two passes by hand", 0.75)):
+            ratio = float(t["varmat"].over(t[other]))
+            note = f"{duration(t['varmat'])}, {duration(t[other])}"
+            found.append(Budget(0, f"{name}, 10^5 x {COLUMNS} / {title}, at most {limit}", ratio, limit, ratio <= limit, note))
+    return found
+
+
+def small_density() -> Budget:
+    """One entry, its place in a sum included."""
+    a, b = observations(8), np.linspace(1, 2, 8)
+
+    def plain() -> None:
+        for _ in range(COUNT):
+            np.multiply(a, b)
+
+    def recorded_and_swept() -> None:
+        with vm.nested():
+            y, mu, sigma = vm.var(a), vm.var(0.3), vm.var(1.2)
+            np.sum(np.stack([vm.normal_lpdf(y, mu, sigma) for _ in range(COUNT)])).grad()
+
+    t = timings({"plain": plain, "density": recorded_and_swept}, SECONDS, TURNS)
+    ratio = float(t["density"].over(t["plain"]))
+    title = "normal_lpdf of 8 variables, forward and reverse / np.multiply, at most 24"
+    return Budget(0, title, ratio, 24, ratio <= 24, f"{duration(t['density'] / COUNT)}, {duration(t['plain'] / COUNT)}")
+
+
+def cost_of_checks() -> list[Budget]:
+    """Of the domains of arguments, as a share of value and gradient; the support of an observation belongs to the density."""
+    check = Domain.check
+    found = []
+    for size in (1000, 100_000):
+        y, other = np.exp(observations(size)), np.exp(0.3 * observations(size)[::-1])
+        shares = {}
+        for name, density in CHECKED.items():
+            gradient = vm.value_and_grad(density, (0, 1))
+
+            def unchecked(gradient: Any = gradient, y: Any = y, other: Any = other) -> None:
+                Domain.check = lambda *_: None  # type: ignore[method-assign]
+                try:
+                    gradient(y, other)
+                finally:
+                    Domain.check = check  # type: ignore[method-assign]
+
+            t = timings({"with": lambda g=gradient, y=y, other=other: g(y, other), "without": unchecked}, SECONDS, TURNS)
+            shares[name] = 1.0 - float(t["without"].over(t["with"]))
+        worst = max(shares, key=shares.__getitem__)
+        note = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
+        title = f"share of the checks in a density of {size} elements, at most 0.15"
+        found.append(Budget(0, title, shares[worst], 0.15, shares[worst] <= 0.15, note))
+    return found
+
+
+def budgets() -> list[Budget]:
+    """Linear models, a small density and checks, measured now."""
+    return [*linear_models(), small_density(), *cost_of_checks()]
