@@ -61,6 +61,8 @@ class Domain:
         What follows "but must be" in the refusal.
     holds : callable
         Elementwise test of an array; nan must fail it.
+    quick : callable, optional
+        Test of a whole array that is not empty, which may fail although all elements are inside; for it takes half the time.
 
     Examples
     --------
@@ -71,14 +73,15 @@ class Domain:
     varmat.core.errors.DomainError: normal_lpdf: Scale parameter[2] is -1.0, but must be positive!
     """
 
-    __slots__ = ("holds", "phrase")
+    __slots__ = ("holds", "phrase", "quick")
 
-    def __init__(self, phrase: str, holds: Callable[[Any], Any]) -> None:
-        self.phrase = phrase
-        self.holds = holds
+    def __init__(self, phrase: str, holds: Callable[[Any], Any], quick: Callable[[Any], Any] | None = None) -> None:
+        self.phrase, self.holds, self.quick = phrase, holds, quick
 
     def check(self, function: str, name: str, value: Any) -> None:
         """Raise `DomainError` naming the first element of `value` outside the domain."""
+        if self.quick is not None and type(value) is np.ndarray and value.size and self.quick(value):
+            return
         inside = self.holds(value)
         if inside is True or (inside.all() if type(inside) is np.ndarray else inside):
             return
@@ -90,9 +93,8 @@ class Domain:
         raise DomainError(f"{function}: {name}{place} is {array.item()!r}, but must be {self.phrase}!")
 
 
-positive = Domain("positive", lambda x: x > 0)
-nonnegative = Domain("nonnegative", lambda x: x >= 0)
-# Comparisons take floats as well as arrays, and are faster than NumPy's functions on floats.
-finite = Domain("finite", lambda x: abs(x) < math.inf)
-positive_finite = Domain("positive finite", lambda x: (x > 0) & (x < math.inf))
-not_nan = Domain("a number", lambda x: ~np.isnan(x))
+positive = Domain("positive", lambda x: x > 0, lambda x: x.min() > 0)
+nonnegative = Domain("nonnegative", lambda x: x >= 0, lambda x: x.min() >= 0)
+# Comparisons take floats as well as arrays, and are faster than NumPy's functions on floats. A sum of squares may overflow.
+finite = Domain("finite", lambda x: abs(x) < math.inf, lambda x: np.vdot(x, x) < math.inf)
+positive_finite = Domain("positive finite", lambda x: (x > 0) & (x < math.inf), lambda x: x.min() > 0 and np.vdot(x, x) < math.inf)

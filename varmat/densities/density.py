@@ -35,8 +35,8 @@ from varmat.core.operation import Operation, is_differentiable, operation
 from varmat.functions.checks import check_values
 
 # In Stan's words; on floats and arrays alike.
-not_nan = Domain("not nan", lambda x: x == x)
-probability = Domain("in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1))
+not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
+probability = Domain("in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1)
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from varmat.core import dispatch
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
-from varmat.core.errors import ShapeError, nonnegative, not_nan
+from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.indexing import frozen, scatter_add
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
@@ -36,6 +36,8 @@ __all__ = [
     "symmetrize_from_lower_tri",
     "symmetrize_from_upper_tri",
 ]
+
+_number = Domain("a number", lambda x: ~np.isnan(x))
 
 
 @operation(operands="a", native=True, stacked=True)
@@ -726,7 +728,7 @@ def sort_asc(x: Any) -> Any:
     >>> vm.sort_asc([3.0, 1.0, 2.0])
     array([1., 2., 3.])
     """
-    not_nan.check("sort_asc", "x", dispatch.plain(x))
+    _number.check("sort_asc", "x", dispatch.plain(x))
     return np.sort(x)
 
 
@@ -752,7 +754,7 @@ def sort_desc(x: Any) -> Any:
     >>> vm.sort_desc([3.0, 1.0, 2.0])
     array([3., 2., 1.])
     """
-    not_nan.check("sort_desc", "x", dispatch.plain(x))
+    _number.check("sort_desc", "x", dispatch.plain(x))
     return np.flip(np.sort(x), -1)
 
 
