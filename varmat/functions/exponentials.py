@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core import dispatch
+from varmat.core.arena import LARGE
 from varmat.core.operation import Saved, operation
 from varmat.functions.reduction_names import answer_reduce, reduction
 from varmat.functions.reductions import add_reduce, axes_of, max_reduce, restored
@@ -36,6 +37,9 @@ def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
 
 def _shifted_exp_total(a: Any, m: float, workspace: Any) -> tuple[Any, float]:
     """``exp(a - m)`` and its sum, block by block, so that the differences stay in the cache."""
+    if a.size <= LARGE:
+        e = np.subtract(a, m, np.empty(a.shape))
+        return e, float(add_reduce(np.exp(e, e), None))
     e, s = workspace(a.shape), 0.0
     flat, out = a.ravel(), e.reshape(-1)
     for start in range(0, flat.size, BLOCK):
@@ -61,7 +65,8 @@ def _log_total(e: Any, s: Any, axis: Any) -> Any:
 def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, Any, Any]:
     """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else with the reduced axes kept."""
     a = np.asarray(a)
-    m = max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
+    # Without keywords it takes half as long.
+    m = max_reduce(a, None) if axis is None and a.size else max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
     if axis is None and math.isfinite(m):
         return float(m), *_shifted_exp_total(a, float(m), workspace)
     m = float(m) if axis is None else m

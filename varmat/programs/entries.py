@@ -233,8 +233,10 @@ def contributions_of(op: Operation, settings: Any, places: Any, kind: Any, g: An
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:
             c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)
-            if any(c is each for each in held):
-                c = c.view()  # for `alone`: it is not the caller's yet
+            for each in held:
+                if c is each:
+                    c = c.view()  # for `alone`: it is not the caller's yet
+                    break
             held.append(c)
             found.append(c if c.shape == shape else unbroadcast(c, shape))
         else:
