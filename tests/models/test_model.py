@@ -203,7 +203,11 @@ def test_parameters_with_names_that_are_taken():
 
 
 def test_propto_is_passed_on_if_taken():
-    for f in (lambda mu, propto: 1.0 if propto else 2.0, lambda p, propto=None: 1.0 if propto else 2.0):
+    for f in (
+        lambda mu, propto: 1.0 if propto else 2.0,
+        lambda p, propto=None: 1.0 if propto else 2.0,
+        lambda *, propto=None, **p: 1.0 if propto else 2.0,
+    ):
         model = vm.Model(f, mu=vm.real())
         assert [model.log_density(np.zeros(1), propto=propto) for propto in (True, False)] == [1.0, 2.0]
         assert model.log_density_gradient(np.zeros(1))[0] == 1.0

@@ -49,24 +49,25 @@ class Named:
                 raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {names}!")
 
     def __call__(self, values: dict[str, Any], **options: Any) -> Any:
-        if self._dict is not None and self._dict not in values and self._dict not in self._fixed:
-            chosen = {name: option for name, option in options.items() if name in self.names}
-            try:
-                return self.function({**self._given, **values}, **chosen)
-            except TypeError as error:
-                # Perhaps it was meant to be one of them.
-                names = ", ".join([*self._given, *values])
-                error.add_note(f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of them all")
-                raise
-        if self._everything:
-            return self.function(**self._fixed, **values)
-        arguments = self._fixed.copy()
-        for name in self._varying:
-            if name in values:
-                arguments[name] = values[name]
-            elif name in options:
-                arguments[name] = options[name]
-        return self.function(**arguments)
+        by_dict = self._dict is not None and self._dict not in values and self._dict not in self._fixed
+        if not (by_dict or self._everything):
+            arguments = self._fixed.copy()
+            for name in self._varying:
+                if name in values:
+                    arguments[name] = values[name]
+                elif name in options:
+                    arguments[name] = options[name]
+            return self.function(**arguments)
+        chosen = {name: option for name, option in options.items() if name in self.names}
+        if not by_dict:
+            return self.function(**{**chosen, **self._fixed, **values})
+        try:
+            return self.function({**self._given, **values}, **chosen)
+        except TypeError as error:
+            # Perhaps it was meant to be one of them.
+            names = ", ".join([*self._given, *values])
+            error.add_note(f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of them all")
+            raise
 
     def named_values(self, values: dict[str, Any], **options: Any) -> dict[str, Any]:
         """What the function returns, which must be a dict."""
