@@ -470,38 +470,59 @@ MAPPED = {
     "simplexes": vm.simplex(3, 2),
     "unit_vector": vm.unit_vector(3),
 }
+OTHERS = {
+    "positive": vm.positive(2, 2),
+    "lower": vm.lower(-1.5),
+    "upper": vm.upper(0.0, 3),
+    "no lower bound": vm.lower(-np.inf, 2),
+    "no upper bound": vm.upper(np.inf),
+    "half an interval": vm.lower_upper(-np.inf, 2.0),
+    "bounds of their own": vm.lower([0.0, 1.0], 2),
+    "nothing": vm.positive(0),
+    "simplex of one": vm.simplex(1),
+    "offset_multiplier": vm.offset_multiplier(1.0, 2.0),
+    "cholesky_corr": vm.cholesky_corr(3),
+}
 
 
 def used(x: Any) -> Any:
     return np.sum(np.sin(np.arange(1.0, 1.0 + np.size(x)).reshape(np.shape(x)) * x))
 
 
+def model_around(transform: Any) -> tuple[vm.Model, np.ndarray]:
+    """A model in which a parameter stands between others, and a point."""
+    model = vm.Model(lambda a, x, b: (used(x) * b, vm.normal_lpdf(a, 0, 2)), a=vm.real(2), x=transform, b=vm.positive())
+    return model, np.random.default_rng(7).normal(size=model.param_unc_num())
+
+
 @pytest.mark.parametrize("name", MAPPED)
 def test_parameters_made_by_an_operation_are_part_of_the_one_entry(name: str) -> None:
-    transform = MAPPED[name]
-    model = vm.Model(lambda a, x, b: (used(x) * b, vm.normal_lpdf(a, 0, 2)), a=vm.real(2), x=transform, b=vm.positive())
-    q = np.random.default_rng(7).normal(size=model.param_unc_num())
-    assert entries_of(model._terms, q)[0] == "parameters"
-    assert not {transform.constraint[0].name, "getitem"} & {*entries_of(model._terms, q)}
-    for jacobian in (True, False):
-        expect_ad(lambda u, jacobian=jacobian: model._target(u, False, jacobian), q)
+    model, q = model_around(MAPPED[name])
+    names = entries_of(model._terms, q)
+    assert names[0] == "parameters"
+    assert not {MAPPED[name].constraint[0].name, "getitem"} & {*names}
 
-        def apart(u: Any, jacobian: bool = jacobian) -> Any:
-            x, term = transform.constrain_with_log_jacobian(u[2:-1] if transform.unconstrained_shape else u[2])
-            b = np.exp(u[-1])
-            density = used(x) * b + vm.normal_lpdf(u[:2], 0, 2)
-            return density + term + u[-1] if jacobian else density
 
-        value, gradient = vm.value_and_grad(apart)(q)
-        recorded = vm.Model(model._density.function, model._layout.parameters, recorded=True)
-        for each in (model, recorded):
-            each.log_density_gradient(q + 0.1, jacobian=jacobian)
-            found = each.log_density_gradient(q, jacobian=jacobian)
-            assert found[0] == pytest.approx(value, rel=1e-13)
-            np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(
-            model.log_density_hessian(q, jacobian=jacobian)[2], vm.hessian(apart, q), rtol=1e-10, atol=1e-11
-        )  # fmt: skip
+@pytest.mark.parametrize("jacobian", [True, False])
+@pytest.mark.parametrize("name", MAPPED | OTHERS)
+def test_parameters_are_what_their_transforms_make(name: str, jacobian: bool) -> None:
+    transform = (MAPPED | OTHERS)[name]
+    model, q = model_around(transform)
+    expect_ad(lambda u: model._target(u, False, jacobian), q)
+
+    def apart(u: Any) -> Any:
+        x, term = transform.constrain_with_log_jacobian(u[2:-1] if transform.unconstrained_shape else u[2])
+        density = used(x) * np.exp(u[-1]) + vm.normal_lpdf(u[:2], 0, 2)
+        return density + term + u[-1] if jacobian else density
+
+    value, gradient = vm.value_and_grad(apart)(q)
+    recorded = vm.Model(model._density.function, model._layout.parameters, recorded=True)
+    for each in (model, recorded):
+        each.log_density_gradient(q + 0.1, jacobian=jacobian)
+        found = each.log_density_gradient(q, jacobian=jacobian)
+        assert found[0] == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(model.log_density_hessian(q, jacobian=jacobian)[2], vm.hessian(apart, q), rtol=1e-10, atol=1e-11)
 
 
 def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
@@ -516,6 +537,13 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
         assert value == pytest.approx(vm.value_and_grad(jacobians)(q)[0], rel=1e-14)
         np.testing.assert_allclose(gradient, vm.gradient(jacobians, q), rtol=1e-14)
         np.testing.assert_array_equal(each.log_density_gradient(q, jacobian=False)[1], [-1.0, 0.0, 0.0, 0.0])
+    # Far out they are infinite, which nobody sees either.
+    parameters = {"a": vm.real(), "x": vm.positive(), "y": vm.upper(1.0, 2)}
+    for each in (vm.Model(lambda a: -a * a, parameters, recorded=recorded) for recorded in (False, True)):
+        for jacobian in (True, False):
+            with np.errstate(over="ignore"):
+                gradient = each.log_density_gradient(np.array([0.5, 800.0, 800.0, 0.0]), jacobian=jacobian)[1]
+            np.testing.assert_array_equal(gradient, [-1.0, *[float(jacobian)] * 3])
 
 
 TERMS = {

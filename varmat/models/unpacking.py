@@ -94,17 +94,16 @@ def read_off(q: Any, steps: Sequence[Step]) -> tuple[Any, ...]:
 def _chain(results: Any, q: Any, saved: Any) -> None:
     adjoint, h = q._writable_adjoint(), results[-1]._adj or 0.0
     for result, (where, shape, sign, bounds, op), kept in zip(results, *saved, strict=False):
-        g = result._adj
-        x: Any = q._val[where] if shape else float(q._val[where])
-        if op is not None:
+        g, c = result._adj, h
+        x: Any = q._val[where].reshape(shape) if shape else float(q._val[where])
+        if op is not None and (g is not None or h):
             term, rest = kept
-            values, r = (x.reshape(shape) if shape else x, *bounds), (result._val, term)
-            (c,) = contributions_of(op, WITH_JACOBIAN, ((0, shape),), tuple, (g, h), r, values, rest)
-            adjoint[where] += np.reshape(c, -1) if shape else c
+            (c,) = contributions_of(op, WITH_JACOBIAN, ((0, shape),), tuple, (g, h), (result._val, term), (x, *bounds), rest)
+        elif g is not None:
+            c = sign * _exp(x) * g + h if sign else g
+        elif not sign:
             continue
-        if g is None:
-            g = 0.0
-        adjoint[where] += sign * _exp(x) * (np.reshape(g, -1) if shape else g) + h if sign else g
+        adjoint[where] += np.reshape(c, -1) if shape else c
 
 
 _RULE = Rule("parameters", _chain)
