@@ -55,7 +55,6 @@ class Layout:
             start += size
         self.size = start
         self._simple, self._steps = tuple(steps), tuple(steps.values())
-        self._bounded = not all(each.is_free for each in self._steps)
 
     def _check(self, name: str, transform: Any) -> None:
         if not isinstance(transform, Transform):
@@ -78,7 +77,7 @@ class Layout:
         if self._steps and type(q) in ARRAYS:
             *results, term = read_off(q, self._steps)
             together = dict(zip(self._simple, results, strict=True))
-            if jacobian and self._bounded:
+            if jacobian:
                 log_jacobians.append(term)
         for name, where, shape, transform in self._entries:
             if name in together:

@@ -38,11 +38,6 @@ class Step(NamedTuple):
     bounds: tuple[float, ...] = (0.0,)
     operation: Operation | None = None
 
-    @property
-    def is_free(self) -> bool:
-        """Whether there is no log-Jacobian."""
-        return not self.sign and self.operation is None
-
 
 def step(transform: Transform, where: Any) -> Step | None:
     """How a parameter is read off; None if it is read off alone (or a view, which costs nothing)."""
@@ -52,8 +47,8 @@ def step(transform: Transform, where: Any) -> Step | None:
     if isinstance(transform, Positive):
         return Step(where, shape, 1.0)
     if isinstance(transform, FromFunctions):
-        function, bounds, sizes = transform.constraint
-        if not sizes and all(type(bound) is float and math.isfinite(bound) for bound in bounds):
+        function, bounds = transform.constraint
+        if all(type(bound) is float and math.isfinite(bound) for bound in bounds):
             if isinstance(transform, (Lower, Upper)):
                 return Step(where, shape, 1.0 if isinstance(transform, Lower) else -1.0, bounds)
             if isinstance(function, Operation):

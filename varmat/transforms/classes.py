@@ -177,9 +177,9 @@ class FromFunctions(Transform):
         self._sizes = sizes
 
     @property
-    def constraint(self) -> tuple[Any, tuple[Any, ...], dict[str, int]]:
-        """The function that constrains, and the bounds and sizes that it takes."""
-        return self._functions[0], self._bounds, self._sizes
+    def constraint(self) -> tuple[Any, tuple[Any, ...]]:
+        """The function that constrains, and the bounds that it takes, beside sizes."""
+        return self._functions[0], self._bounds
 
     def _constrain(self, x: Any, jacobian: bool) -> Any:
         return self._functions[0](x, *self._bounds, **self._sizes, jacobian=jacobian)
