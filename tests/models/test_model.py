@@ -537,6 +537,9 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
         assert value == pytest.approx(vm.value_and_grad(jacobians)(q)[0], rel=1e-14)
         np.testing.assert_allclose(gradient, vm.gradient(jacobians, q), rtol=1e-14)
         np.testing.assert_array_equal(each.log_density_gradient(q, jacobian=False)[1], [-1.0, 0.0, 0.0, 0.0])
+    for recorded in (False, True):
+        value, gradient = vm.Model(lambda a: -a * a, a=vm.real(), b=vm.real(), recorded=recorded).log_density_gradient(q[:2])
+        assert (value, *gradient) == (-0.25, -1.0, 0.0)
     # Far out they are infinite, which nobody sees either.
     parameters = {"a": vm.real(), "x": vm.positive(), "y": vm.upper(1.0, 2)}
     for each in (vm.Model(lambda a: -a * a, parameters, recorded=recorded) for recorded in (False, True)):

@@ -127,7 +127,7 @@ def _write_parameters(program: Program, rule: Any, results: Any, x: Any, saved: 
         for node, (each, of_x) in zip(nodes, backs, strict=True):
             g = of_x(program.adjoint(node), h)
             if g is not None:
-                if each.shape and program.is_array(g):
+                if program.is_array(g):
                     g = program.call(np.reshape, (math.prod(each.shape),), program.code(g)[0], "-1")
                 q.parts.append((itemgetter(each.where), g))
 
