@@ -378,12 +378,16 @@ def test_duck_array_attributes(kind):
     assert [vm.value(item) for item in a.flat] == list(x.flat)
     if x.size == 1:
         assert vm.value(a.item()) == x.item()
+    else:
+        with pytest.raises(ValueError, match="size"):
+            a.item()
     if x.ndim:
+        assert vm.value(a.ravel()[:1].item()) == x.item(0)
         assert vm.value(a.item(1)) == x.item(1)
         assert vm.value(a.tolist()) == x.tolist()
     if x.ndim == 2:
         np.testing.assert_array_equal(vm.value(a.mT), x.mT)
-        assert vm.value(a.item(1, 2)) == x[1, 2]
+        assert vm.value(a.item(1, 2)) == vm.value(a.item((1, 2))) == x[1, 2]
 
 
 # Method -> arguments; each is NumPy's function of the same name.

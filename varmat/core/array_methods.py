@@ -110,7 +110,8 @@ class ArrayMethods:
         return [self[i].tolist() for i in range(self.shape[0])] if self.shape else self
 
     def item(self, *index: Any) -> Any:
-        return np.ravel(self)[index or 0] if len(index) < 2 else self[index]
+        at: Any = index[0] if len(index) == 1 else index
+        return np.ravel(self)[at] if type(at) is not tuple else self[at] if at else np.reshape(self, ())
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis=axis)

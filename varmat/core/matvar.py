@@ -61,8 +61,7 @@ for _name in [
 
 
 def _gather(x: MatVar, slot: str) -> np.ndarray:
-    default = 0.0
-    flat = (getattr(item, slot) if type(item) is Var else (item if slot == "val" else default) for item in x.ravel())
+    flat = (getattr(item, slot) if type(item) is Var else item if slot == "val" else 0.0 for item in x.ravel())
     return np.fromiter(flat, np.float64, x.size).reshape(x.shape)
 
 
