@@ -232,8 +232,10 @@ def test_arguments_outside_their_domain(row):
                         assert not tape
 
 
+@pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
 @every_row
-def test_outside_the_support(row):
+def test_outside_the_support(row, long, monkeypatch):
+    monkeypatch.setattr(univariate, "LONG", long)
     assert bool(row.outside) == (row.support is not None)
     continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
     for point in row.outside:

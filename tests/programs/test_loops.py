@@ -12,7 +12,7 @@ from varmat.programs import loops
 from varmat.programs.expressions import Writer, tree_of
 
 FUNCTIONS = {"log": np.log, "exp": np.exp, "where": np.where, "maximum": np.maximum}
-LET = {"z": "(a - x) / b", "s": "z * z", "w": "1.0 / (s + x)", "l": "log(b)", "u": "x + x"}
+LET = {"z": "(a - x) / b", "s": "z * z", "w": "1.0 / (s + x)", "l": "log(b)", "u": "x + x", "h": "s * x"}
 
 # Elementwise results, and sums.
 PROGRAMS = {
@@ -22,6 +22,8 @@ PROGRAMS = {
     "in the other order": (["l", "s", "z"], ["w"]),
     "the same twice": (["z", "z"], ["z"]),
     "an argument": (["a", "-a"], ["b"]),
+    "an argument once": (["-a"], ["b"]),
+    "the sign of a number": (["-h"], []),
     "of a number": (["a * u", "u * b"], ["u"]),
     "late sums": (["z"], ["exp(-s) * w", "exp(-s)", "l"]),
     "what cannot be written in place": (["where(a > x, z, l)", "z"], ["where(b > a, s, w)"]),
@@ -77,3 +79,5 @@ def test_results_are_computed_in_their_places() -> None:
     _, text, _ = by_blocks("in the other order", 100)
     assert "subtract(a, k_1, out=o_2)" in text
     assert "b_0" not in text
+    _, text, _ = by_blocks("the sign of a number", 100)
+    assert "negative" not in text
