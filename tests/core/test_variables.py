@@ -95,6 +95,24 @@ def test_value():
     assert vm.value(vm.matvar([1.0])).tolist() == [1.0]
 
 
+def test_matvar_takes_numbers_and_scalar_variables_in_lists():
+    a, b = vm.var(2.0), vm.var(3.0)
+    for items, values, adjoints in (
+        (1.5, 1.5, 3.0),
+        ([], [], []),
+        ((1, 2.5), [1.0, 2.5], [2.0, 5.0]),
+        ([np.array([1.0, 2.0]), [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]], [[2.0, 4.0], [6.0, 8.0]]),
+        ([a, 1, b], [2.0, 1.0, 3.0], [4.0, 0.0, 6.0]),  # beside variables numbers are constants
+        ([[a, 1.0], (5.0, b)], [[2.0, 1.0], [5.0, 3.0]], [[4.0, 0.0], [0.0, 6.0]]),
+    ):
+        x = vm.matvar(items)
+        assert type(x) is vm.MatVar
+        np.testing.assert_array_equal(x.val, np.array(values), strict=True)
+        if x.size:
+            np.sum(x * x).grad()
+        np.testing.assert_array_equal(x.adj, np.array(adjoints), strict=True)
+
+
 def test_val_cannot_be_written_to():
     x = vm.var([1.0, 2.0])
     with pytest.raises(ValueError, match="read-only"):

@@ -37,6 +37,8 @@ def test_structures_and_scale():
     assert got["b"][1] == pytest.approx(5e6, rel=1e-10)
     assert vm.finite_diff_gradient(lambda x: x**2, 3.0) == pytest.approx(6.0, rel=1e-11)
     np.testing.assert_allclose(vm.finite_diff_hessian(lambda p: p[0] * p[1] ** 2, (2.0, 3.0)), [[0, 6], [6, 4]], atol=1e-7)
+    assert vm.finite_diff_gradient(lambda p: 1.0, {}) == {}
+    assert vm.finite_diff_hessian(lambda p: 1.0, {}).shape == (0, 0)
 
 
 def test_refusals():

@@ -89,7 +89,7 @@ def matvar(x: Any) -> MatVar:
         raise TypeError("matvar: the argument is a variable already; varmat.to_matvar(x) converts it, recorded on the tape")
     if isinstance(x, np.ndarray) and x.dtype == object:
         return x.view(MatVar)
-    if isinstance(x, (list, tuple)) and x:
+    if isinstance(x, (list, tuple)):
         if any(type(item) is Var for item in x):
             return object_array([item if type(item) is Var else data(item, "matvar: the argument") for item in x], (len(x),))
         if not all(isinstance(item, (float, int)) for item in x):
