@@ -464,10 +464,11 @@ def test_scalars_in_python():
     assert round(v).val == round(v, 0).val == 2.0
     assert round(vm.var(1.26), 1).val == 1.3
     assert vm.var([1.5, 2.5, 3.5])[1] in [vm.var(2.5)]
-    with pytest.raises(TypeError):
-        len(v)
-    with pytest.raises(TypeError):
-        iter(v)
+    for scalar in (v, vm.Dual(1.0, 1.0)):
+        with pytest.raises(TypeError):
+            len(scalar)
+        with pytest.raises(TypeError):
+            iter(scalar)
 
 
 @pytest.mark.parametrize("f", [

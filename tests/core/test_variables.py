@@ -1,6 +1,8 @@
 """Variables: making them, what they refuse, and the promise that arrays taken from them never change."""
 
 import gc
+import math
+import operator
 import pickle
 import weakref
 
@@ -97,6 +99,8 @@ def test_value():
 
 def test_matvar_takes_numbers_and_scalar_variables_in_lists():
     a, b = vm.var(2.0), vm.var(3.0)
+    objects = np.full(2, 7.0, dtype=object)
+    objects[0] = a
     for items, values, adjoints in (
         (1.5, 1.5, 3.0),
         ([], [], []),
@@ -104,6 +108,7 @@ def test_matvar_takes_numbers_and_scalar_variables_in_lists():
         ([np.array([1.0, 2.0]), [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]], [[2.0, 4.0], [6.0, 8.0]]),
         ([a, 1, b], [2.0, 1.0, 3.0], [4.0, 0.0, 6.0]),  # beside variables numbers are constants
         ([[a, 1.0], (5.0, b)], [[2.0, 1.0], [5.0, 3.0]], [[4.0, 0.0], [0.0, 6.0]]),
+        (objects, [2.0, 7.0], [4.0, 0.0]),
     ):
         x = vm.matvar(items)
         assert type(x) is vm.MatVar
@@ -111,6 +116,13 @@ def test_matvar_takes_numbers_and_scalar_variables_in_lists():
         if x.size:
             np.sum(x * x).grad()
         np.testing.assert_array_equal(x.adj, np.array(adjoints), strict=True)
+
+
+@pytest.mark.parametrize("convert", [float, int, complex, operator.index, math.exp])
+def test_a_matvar_is_no_plain_number(convert):
+    for x in (1.0, [1.0]):
+        with pytest.raises(TypeError):
+            convert(vm.matvar(x))
 
 
 def test_val_cannot_be_written_to():

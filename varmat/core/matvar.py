@@ -47,11 +47,6 @@ class MatVar(np.ndarray[Any, Any]):
 
     _plain = val
 
-    def __float__(self) -> float:
-        raise TypeError("a MatVar cannot become a plain number, its derivative would be lost; varmat.value(x) gives the numbers")
-
-    __int__ = __complex__ = __index__ = __float__  # type: ignore[assignment]
-
 
 for _name in [
     *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot"),
