@@ -627,6 +627,14 @@ def test_a_recorded_model_has_the_same_gradient():
     np.testing.assert_allclose(mode["mu"], plain.optimize(seed=1).values["mu"], rtol=1e-4)
 
 
+def test_a_recorded_model_of_many_parameters_and_terms():
+    parameters = {f"p{i}": vm.positive() for i in range(3000)}
+    recorded, q = vm.Model(lambda p: [*p.values()], parameters, recorded=True), np.linspace(-1.0, 1.0, 3000)
+    value, gradient = recorded.log_density_gradient(q)
+    assert value == pytest.approx(np.sum(np.exp(q)), rel=1e-13)
+    np.testing.assert_allclose(gradient, np.exp(q) + 1.0, rtol=1e-14)
+
+
 def test_a_recorded_model_with_bounds_that_depend_on_parameters():
     parameters = {
         "a": vm.interval(0, 1),

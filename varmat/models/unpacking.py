@@ -120,7 +120,7 @@ def _write_parameters(program: Program, rule: Any, results: Any, x: Any, saved: 
         nodes.append(node)
         backs.append((each, of_x))
     jacobian = program.node(results[-1])
-    program.write(f"{jacobian.name} = {' + '.join(terms) or '0.0'}")
+    program.write(f"{jacobian.name} = {program.added(terms)}")
 
     def back() -> None:
         h = program.adjoint(jacobian)
@@ -199,7 +199,7 @@ def _write_sum(program: Program, rule: Any, result: Any, terms: Any, settings: A
     shapes = [np.shape(term) for term in terms]
     trees = [program.summed(tree, shape) if shape else tree for (tree, _), shape in zip(operands, shapes, strict=True)]
     node = program.node(result)
-    program.write(f"{node.name} = {' + '.join(program.code(tree)[0] for tree in trees)}")
+    program.write(f"{node.name} = {program.added([program.code(tree)[0] for tree in trees])}")
 
     def back() -> None:
         g = program.adjoint(node)

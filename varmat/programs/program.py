@@ -354,6 +354,14 @@ class Program(Writer):
         self.write(f"{name} = float({text})")
         return name_of(name)
 
+    def added(self, terms: list[str]) -> str:
+        """The sum of many numbers, as an expression that is not too deep."""
+        while len(terms) > MOST_TERMS:
+            name = self.new_name("s")
+            self.write(f"{name} = {' + '.join(terms[:MOST_TERMS])}")
+            terms = [name, *terms[MOST_TERMS:]]
+        return " + ".join(terms) or "0.0"
+
     def inner_product(self, left: str, right: str) -> str:
         return super().inner_product(left, right) if len(self._summed) == 1 else f"vdot({left}, {right})"
 
