@@ -264,6 +264,7 @@ def test_what_a_function_assigns_stays_its_own():
             lambda: vm.Model(lambda mu, nu: mu, mu=vm.real(), data={"y": 1}), TypeError,
             r"Model: the log density takes 'nu', but must take parameters and data: mu, y!",
         ),
+        (lambda: vm.Model(lambda *, nu: nu, mu=vm.real()), TypeError, r"Model: the log density takes 'nu', but must take .*: mu!"),
         (lambda: vm.Model(lambda mu, nu: mu), TypeError, r"Model: the log density takes 'mu', but must take .*: there are none!"),
         (
             lambda: vm.Model(lambda mu: mu, mu=vm.real(), generated_quantities=lambda mu, nu: {}), TypeError,
@@ -547,6 +548,10 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
             with np.errstate(over="ignore"):
                 gradient = each.log_density_gradient(np.array([0.5, 800.0, 800.0, 0.0]), jacobian=jacobian)[1]
             np.testing.assert_array_equal(gradient, [-1.0, *[float(jacobian)] * 3])
+    ordered = vm.Model(lambda a: -a * a, a=vm.real(), x=vm.ordered(2))
+    with np.errstate(over="ignore"):
+        gradient = ordered.log_density_gradient(np.array([0.5, 0.0, 800.0]), jacobian=False)[1]
+    np.testing.assert_array_equal(gradient, [-1.0, 0.0, 0.0])
 
 
 TERMS = {
