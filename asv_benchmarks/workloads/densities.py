@@ -309,7 +309,6 @@ row(
 
 # Seconds per turn of each competitor, and turns.
 SECONDS, TURNS = 0.02, 21
-COUNT = 200
 # Densities, each with the arguments that are variables, arrays.
 CHECKED: dict[str, Callable[[Any, Any], Any]] = {
     "normal_lpdf": lambda y, scale: vm.normal_lpdf(y, 0.3, scale),
@@ -338,43 +337,24 @@ def linear_models() -> list[Budget]:
     return found
 
 
-def small_density() -> Budget:
-    """One entry, its place in a sum included."""
-    a, b = observations(8), np.linspace(1, 2, 8)
-
-    def plain() -> None:
-        for _ in range(COUNT):
-            np.multiply(a, b)
-
-    def recorded_and_swept() -> None:
-        with vm.nested():
-            y, mu, sigma = vm.var(a), vm.var(0.3), vm.var(1.2)
-            np.sum(np.stack([vm.normal_lpdf(y, mu, sigma) for _ in range(COUNT)])).grad()
-
-    t = timings({"plain": plain, "density": recorded_and_swept}, SECONDS, TURNS)
-    ratio = float(t["density"].over(t["plain"]))
-    title = "normal_lpdf of 8 variables, forward and reverse / np.multiply, at most 24"
-    return Budget(0, title, ratio, 24, ratio <= 24, f"{duration(t['density'] / COUNT)}, {duration(t['plain'] / COUNT)}")
-
-
 def cost_of_checks() -> list[Budget]:
     """Of the domains of arguments, as a share of value and gradient; the support of an observation belongs to the density."""
-    check = Domain.check
-    found = []
+    check, found = Domain.check, []
+
+    def unchecked(gradient: Any, *args: Any) -> None:
+        Domain.check = lambda *_: None  # type: ignore[method-assign]
+        try:
+            gradient(*args)
+        finally:
+            Domain.check = check  # type: ignore[method-assign]
+
     for size in (1000, 100_000):
         y, other = np.exp(observations(size)), np.exp(0.3 * observations(size)[::-1])
         shares = {}
         for name, density in CHECKED.items():
             gradient = vm.value_and_grad(density, (0, 1))
-
-            def unchecked(gradient: Any = gradient, y: Any = y, other: Any = other) -> None:
-                Domain.check = lambda *_: None  # type: ignore[method-assign]
-                try:
-                    gradient(y, other)
-                finally:
-                    Domain.check = check  # type: ignore[method-assign]
-
-            t = timings({"with": lambda g=gradient, y=y, other=other: g(y, other), "without": unchecked}, SECONDS, TURNS)
+            ways = {"with": partial(gradient, y, other), "without": partial(unchecked, gradient, y, other)}
+            t = timings(ways, SECONDS, TURNS)
             shares[name] = 1.0 - float(t["without"].over(t["with"]))
         worst = max(shares, key=shares.__getitem__)
         note = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
@@ -384,5 +364,5 @@ def cost_of_checks() -> list[Budget]:
 
 
 def budgets() -> list[Budget]:
-    """Linear models, a small density and checks, measured now."""
-    return [*linear_models(), small_density(), *cost_of_checks()]
+    """Linear models and checks, measured now."""
+    return [*linear_models(), *cost_of_checks()]

@@ -266,14 +266,29 @@ def bare_chain() -> None:
         y.add(result.adj * x.val)
 
 
-def one_multiply() -> Budget:
+def plain_multiplies() -> None:
     a, b = np.linspace(1, 2, 8), np.linspace(0.999, 1.001, 8)
+    for _ in range(COUNT):
+        np.multiply(a, b)
 
-    def plain() -> None:
-        for _ in range(COUNT):
-            np.multiply(a, b)
 
-    t = timings({"plain": plain, "both": lambda: multiply_chain(reverse=True), "bare": bare_chain}, SECONDS, TURNS)
+def densities_of_eight() -> None:
+    """Recorded, summed and swept."""
+    with vm.nested():
+        y, mu, sigma = vm.var(np.linspace(-1, 1, 8)), vm.var(0.3), vm.var(1.2)
+        np.sum(np.stack([vm.normal_lpdf(y, mu, sigma) for _ in range(COUNT)])).grad()
+
+
+def small_density() -> Budget:
+    """One entry, its place in a sum included."""
+    t = timings({"plain": plain_multiplies, "density": densities_of_eight}, SECONDS, TURNS)
+    ratio = float(t["density"].over(t["plain"]))
+    title = "normal_lpdf of 8 variables, forward and reverse / np.multiply, at most 24"
+    return Budget(0, title, ratio, 24, ratio <= 24, f"{duration(t['density'] / COUNT)}, {duration(t['plain'] / COUNT)}")
+
+
+def one_multiply() -> Budget:
+    t = timings({"plain": plain_multiplies, "both": lambda: multiply_chain(reverse=True), "bare": bare_chain}, SECONDS, TURNS)
     ratio = float(t["both"].over(t["plain"]))
     title = "a recorded multiply of length 8, forward and reverse / np.multiply, at most 9"
     least = float(t["bare"].over(t["plain"]))
@@ -378,4 +393,4 @@ def flat_memory() -> Budget:
 
 def budgets() -> list[Budget]:
     """The cost of calls and of the tape, measured now."""
-    return [one_multiply(), one_scalar_operation(), *small_model(), views(), long_tapes(), flat_memory()]
+    return [one_multiply(), one_scalar_operation(), small_density(), *small_model(), views(), long_tapes(), flat_memory()]

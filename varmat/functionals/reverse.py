@@ -14,7 +14,7 @@ import numpy as np
 from varmat.core.arena import Arena
 from varmat.core.array_methods import FLOAT64
 from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
-from varmat.core.variables import ARRAYS, Var, Variable, borrow_leaf, make_leaf
+from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, make_leaf
 from varmat.functionals.recording import adjoint_of, check_closed, held, leaf_tree, outputs, plain_copy, recording, scalar_result
 from varmat.functionals.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
@@ -152,16 +152,11 @@ def _seeded(terms: Terms) -> float:
     """Give all elements of all terms the adjoint one; their sum."""
     total = 0.0
     for y in terms:
-        if type(y) is Var:
-            total += y._val
-            y._take(1.0)
-        elif type(y) is float:
-            total += y
-        elif type(y) in ARRAYS:
-            total += float(np.add.reduce(y._val, None))
-            y._add(np.broadcast_to(1.0, y._val.shape))
-        else:
-            total += float(np.add.reduce(y, None))
+        is_variable = type(y) in VARIABLES
+        value = y._val if is_variable else y
+        total += value if type(value) is float else float(np.add.reduce(value, None))
+        if is_variable:
+            y._add(1.0 if type(value) is float else np.broadcast_to(1.0, value.shape))
     return total
 
 

@@ -168,7 +168,7 @@ def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     if x.ndim == 1:  # added to zeros it takes half as long as a product
         out = np.zeros((len(x), len(y)))
         if out.size:
-            blas().dger(factor, y, x, 1, 1, out.T, 1, 1, 1)
+            add_outer(out, x, y, factor)
     elif x.ndim == 2 and x.size:
         out = np.empty((len(x), len(y)))
         blas().dgemm(factor, y.T, x.T, trans_a=True, c=out.T, overwrite_c=True)
@@ -177,12 +177,12 @@ def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return out
 
 
-def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-    """Add ``x @ y.T`` of matrices of columns, or of two vectors, to a C-contiguous matrix in place."""
+def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> None:
+    """Add ``factor * x @ y.T`` of matrices of columns, or of two vectors, to a C-contiguous matrix in place."""
     if x.ndim == 1:
-        blas().dger(1.0, y, x, 1, 1, out.T, 1, 1, 1)
+        blas().dger(factor, y, x, 1, 1, out.T, 1, 1, 1)
     else:
-        blas().dgemm(1.0, y, x, 1.0, out.T, trans_b=True, overwrite_c=True)
+        blas().dgemm(factor, y, x, 1.0, out.T, trans_b=True, overwrite_c=True)
 
 
 def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:

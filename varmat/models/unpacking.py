@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 from varmat.core.operation import Operation, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs, make_result
-from varmat.programs.entries import contributions_of, value_of
+from varmat.programs.entries import contributions_of, value_of, write_contributions, write_value
 from varmat.programs.program import Program, binary, name_of, number, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
 from varmat.transforms.classes import FromFunctions
@@ -161,17 +160,15 @@ def _write_operation(program: Program, node: Any, each: Step, name: str) -> tupl
     """The same of a parameter that an operation makes."""
     op: Any = each.operation
     term, saved = program.new_name("t"), program.new_name("m")
-    values = f"({', '.join([name, *map(repr, each.bounds)])},)"
-    program.write(f"({node.name}, {term}), {saved} = {program.bind(partial(value_of, op, WITH_JACOBIAN), op.name + '_')}({values})")
+    value, values = f"({node.name}, {term})", f"({', '.join([name, *map(repr, each.bounds)])},)"
+    write_value(program, op, WITH_JACOBIAN, value, values, saved)
 
     def of_x(g: Any, h: Any) -> Any:
         if g is None and h is None:
             return None
         adjoints = [program.full(g, node.shape) if g is not None else "None", "0.0" if h is None else program.code(h)[0]]
-        reverse = partial(contributions_of, op, WITH_JACOBIAN, ((0, each.shape),), tuple)
-        found = program.new_name("c", each.shape)
-        called = program.bind(reverse, f"{op.name}_reverse_")
-        program.write(f"{found}, = {called}(({', '.join(adjoints)}), ({node.name}, {term}), {values}, {saved})")
+        texts = f"({', '.join(adjoints)})", value, values, saved
+        (found,) = write_contributions(program, op, WITH_JACOBIAN, ((0, each.shape),), tuple, *texts)
         return name_of(found)
 
     return term, of_x

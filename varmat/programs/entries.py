@@ -170,20 +170,31 @@ def structured(program: Program, rule: Any, result: Any, args: Any, settings: An
     value = f"({value},)" if several else value
     values = f"({', '.join(texts)},)"
     calling = {**settings, "workspace": Workspace()} if op.wants_workspace else settings
-    program.write(f"{value}, {saved} = {program.bind(partial(value_of, op, calling), op.name + '_')}({values})")
+    write_value(program, op, calling, value, values, saved)
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
         g = ", ".join("None" if a is None else program.full(a, node.shape) for a, node in zip(adjoints, nodes, strict=True))
-        names = [program.new_name("c", operand.shape) for _, operand in wanted]
         places = tuple((i, operand.shape) for i, operand in wanted)
         kind = type(result).kind if several else None
-        reverse = program.bind(partial(contributions_of, op, settings, places, kind), f"{op.name}_reverse_")
-        program.write(f"{', '.join(names)}, = {reverse}({f'({g},)' if several else g}, {value}, {values}, {saved})")
-        for (_, operand), name in zip(wanted, names, strict=True):
+        texts = f"({g},)" if several else g, value, values, saved
+        for (_, operand), name in zip(wanted, write_contributions(program, op, settings, places, kind, *texts), strict=True):
             operand.contributions.append(name_of(name))
 
     program.steps.append((tuple(nodes), back))
+
+
+def write_value(program: Program, op: Operation, settings: Any, value: str, values: str, saved: str) -> None:
+    """Write the call that computes the value of an operation; all texts are those of names, or of tuples of them."""
+    program.write(f"{value}, {saved} = {program.bind(partial(value_of, op, settings), op.name + '_')}({values})")
+
+
+def write_contributions(program: Program, op: Operation, settings: Any, places: Any, kind: Any, *texts: str) -> list[str]:
+    """Write the call of its reverse rule, of the texts of what `contributions_of` takes; the names of the contributions."""
+    names = [program.new_name("c", shape) for _, shape in places]
+    reverse = program.bind(partial(contributions_of, op, settings, places, kind), f"{op.name}_reverse_")
+    program.write(f"{', '.join(names)}, = {reverse}({', '.join(texts)})")
+    return names
 
 
 class Workspace(threading.local):
