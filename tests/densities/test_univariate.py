@@ -187,6 +187,30 @@ def test_long_arrays_where_floats_raise():
     assert vm.value_and_grad(vm.poisson_log_lpmf, 1)(np.ones(univariate.LONG), 800.0) == (-math.inf, -math.inf)
 
 
+@pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
+@pytest.mark.parametrize("row", [row for row in ROWS if row.quick], ids=lambda row: row.name)
+@pytest.mark.parametrize(("residual", "sigma"), [(1.0, 2.0), (1e-170, 1e-170), (1e170, 1e170), (1e160, 1e10), (1.0, 1e-120)])
+def test_quick_forms(row, residual, sigma, long, monkeypatch):
+    """Arrays beside a number agree with their elements one by one, also where squares of residuals, or of sigma, overflow."""
+    monkeypatch.setattr(univariate, "LONG", long)
+    monkeypatch.setattr(row, "_uses", {})
+    forms, original = [], row._functions
+    monkeypatch.setattr(row, "_functions", lambda *args: forms.append(args[-1]) or original(*args))
+    y = residual * np.array([1.0, -2.0, 3.0])
+    y = np.exp(np.clip(y, -700.0, 700.0)) if row.support else y
+    freedom = [5.0] if "nu" in row.arguments else []
+    names = tuple(range(len(row.arguments)))
+    args = [y, *freedom, 0.25 * min(residual, 1.0), sigma]
+    value, gradients = vm.value_and_grad(row, names)(*args)
+    holds = 1e-100 < sigma < 1e100 and np.max(np.abs(np.log(y) if row.support else y)) < 1e154
+    assert forms == ([row.quick] if holds else [row.quick, None])
+    single = [vm.value_and_grad(row, names)(float(x), *args[1:]) for x in y]
+    assert value == pytest.approx(sum(v for v, _ in single), rel=1e-13)
+    np.testing.assert_allclose(gradients[0], [g[0] for _, g in single], rtol=1e-13)
+    for g, *each in zip(gradients[1:], *(g[1:] for _, g in single), strict=True):
+        assert g == pytest.approx(math.fsum(each), rel=1e-12, abs=1e-14 * max(map(abs, each)))
+
+
 @every_row
 def test_propto_drops_what_is_constant(row):
     """The proportional density has the same gradient, and differs by the same number wherever the variables are."""

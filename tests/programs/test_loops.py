@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varmat.programs import loops
+from varmat.programs import expressions, loops
 from varmat.programs.expressions import Writer, tree_of
 
 FUNCTIONS = {"log": np.log, "exp": np.exp, "where": np.where, "maximum": np.maximum}
@@ -43,9 +43,9 @@ def by_blocks(name: str, size: int) -> tuple[Any, str, dict[str, Any]]:
         texts.extend(statements)
         return original(parameters, statements, functions, **others)
 
-    original = loops.compiled
+    original = expressions.compiled
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loops, "compiled", compiled)
+        patch.setattr(expressions, "compiled", compiled)
         function, _ = loops.blocked(["a", "b", "x"], writer, "0.0", [*partials, *totals])
     rng = np.random.default_rng(size)
     return function, "\n".join(texts), {"a": rng.normal(size=size), "b": rng.uniform(0.5, 2.0, size=size), "x": 0.8}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varmat.core.errors import finite, positive_finite
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["cauchy_lpdf", "double_exponential_lpdf", "logistic_lpdf", "student_t_lpdf"]
 
@@ -15,13 +15,14 @@ student_t_lpdf = univariate(
     "student_t_lpdf", "Student t distribution",
     y=("Random variable", not_nan), nu=("Degrees of freedom parameter", positive_finite), mu=LOCATION, sigma=SCALE,
     shown=("y", "mu"),
-    let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "q": "z * z", "r": "q / nu", "l": "log1p(r)",
-         "w": "(nu + 1.0) / (nu + q)", "s": "w * z * inv"},
+    let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "k": "inv", "f": "1.0", "r": "z * z / nu", "l": "log1p(r)",
+         "w": "(nu + 1.0) / nu * k / (1.0 + r)", "s": "z * w"},
+    quick=Quick("sigma", "1e-100 < sigma < 1e100", {"z": "y - mu", "k": "inv * inv", "f": "sigma", "r": "z * z * (k / nu)"}),
     terms=("log_rising_factorial(0.5 * nu, 0.5) - 0.5 * log(nu)", "-log(sigma)", "-0.5 * (nu + 1.0) * l", "-0.5723649429247001"),
     partials={
         # That in sigma is s z - inv, which cancels where nu is small.
-        "y": "-s", "mu": "s", "sigma": "(q - 1.0) * w * (nu / (nu + 1.0) * inv)",
-        "nu": "0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (w * r - l)",
+        "y": "-s", "mu": "s", "sigma": "(nu * r - 1.0) * w * (nu / (nu + 1.0) * f)",
+        "nu": "0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (r * w / k - l)",
     },
     reference="loggamma((nu + 1) / 2) - loggamma(nu / 2) - log(nu * pi) / 2 - log(sigma)"
     " - (nu + 1) / 2 * log1p(((y - mu) / sigma)**2 / nu)",

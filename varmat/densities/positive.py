@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varmat.core.errors import finite, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["chi_square_lpdf", "exponential_lpdf", "gamma_lpdf", "inv_gamma_lpdf", "lognormal_lpdf", "weibull_lpdf"]
 
@@ -20,6 +20,7 @@ lognormal_lpdf = univariate(
     y=VARIABLE, mu=("Location parameter", finite), sigma=SCALE,
     support="y > 0.0", shown=("y", "mu"),
     let={"log_y": "log(y)", "inv": "1.0 / sigma", "z": "(log_y - mu) * inv", "s": "z * inv"},
+    quick=Quick("sigma", "1e-100 < sigma < 1e100", {"d": "log_y - mu", "z": "d * inv", "s": "d * (inv * inv)"}),
     terms=("-log(sigma)", "-log_y", "-0.5 * z * z", f"-{HALF_LOG_TWO_PI}"),
     partials={"y": "-(1.0 + s) / y", "mu": "s", "sigma": "s * z - inv"},
     reference="-log(y * sigma) - ((log(y) - mu) / sigma)**2 / 2 - log(2 * pi) / 2",

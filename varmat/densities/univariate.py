@@ -24,7 +24,7 @@ import math
 import sys
 from collections.abc import Sequence
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,14 @@ def as_number(x: Any) -> tuple[Any, int] | None:
     return None
 
 
+class Quick(NamedTuple):
+    """Abbreviations with which arrays take fewer steps, if one argument is a number for which this and all they lead to is finite."""
+
+    number: str
+    where: str
+    let: dict[str, str]
+
+
 class OutsideError(ElsewhereError):
     """An observation is outside the support."""
 
@@ -79,7 +87,7 @@ class Univariate(Density, Operation):
     def __init__(
         self, name: str, arguments: Arguments, let: dict[str, str], terms: Sequence[str], partials: dict[str, str],
         support: str | None, shown: Sequence[str], demand: tuple[str, str, str] | None,
-        dropping: Sequence[str],
+        dropping: Sequence[str], quick: Quick | None,
     ) -> None:  # fmt: skip
         def function(*values: Any) -> Any:
             return self(*values)
@@ -90,7 +98,7 @@ class Univariate(Density, Operation):
         Density.__init__(self, name, arguments, arguments.keys() - partials.keys())
         self.operation = self
         self.checks = tuple(arguments.values())
-        self.dropping = dropping
+        self.dropping, self.quick = dropping, quick
         self.let, self.terms, self.partials, self.support, self.demand = let, terms, partials, support, demand
         # What would make the value infinite or nan is looked for only if the value is that.
         self.shown = frozenset(shown)
@@ -240,7 +248,21 @@ class Univariate(Density, Operation):
         active = [name for name, bit in zip(self.operands, bits, strict=True) if bit & IS_VARIABLE]
         for name in self.discrete.intersection(active):
             self.refuse_variable(name)
-        writer = Writer(arrays, self.let)
+        quick = self.quick if self.quick is not None and arrays and self.quick.number not in arrays else None
+        function, self._long[key], elementwise = self._functions(arrays, active, keep, quick)
+        # What is dropped does not show anything.
+        early = [i for i, name in enumerate(self.operands) if name not in self.late] if keep is None else None
+        self._uses[key] = *function, early, elementwise
+        return self._uses[key]
+
+    def _functions(self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None) -> tuple[Any, Any, list[bool]]:
+        """The functions for one use, what makes those for long arrays, and for each partial whether it is an array."""
+        others: dict[str, Any] = {"Outside": OutsideError}
+        if quick is None:
+            writer = Writer(arrays, self.let)
+        else:
+            writer = Writer(arrays, {**self.let, **quick.let}, quick.where)
+            others["careful"] = _in_turn(cache(lambda: self._functions(arrays, active, keep, None)[0]))
         if self.support is not None and not self.support_is_shown:
             writer.statements.append(f"if not {writer.all(tree_of(self.support))}: raise Outside")
         # Elementwise partials first: then the sums know which abbreviations are there anyway.
@@ -252,13 +274,9 @@ class Univariate(Density, Operation):
         results |= {name: (f"float({writer.sum(tree_of(self.partials[name]))})", False) for name in active if name not in arrays}
         value = " + ".join(f"float({writer.sum(tree_of(t))})" for t in self.kept(keep)) or "0.0"
         partials = [results[name] for name in active]
-        statements = [*writer.statements, f"return {value}, [{', '.join(text for text, _ in partials)}]"]
-        function = compiled([*self.operands, "size"], statements, writer.functions, Outside=OutsideError)
-        # What is dropped does not show anything.
-        early = [i for i, name in enumerate(self.operands) if name not in self.late] if keep is None else None
-        self._long[key] = cache(lambda: blocked([*self.operands], writer, value, partials, Outside=OutsideError))
-        self._uses[key] = *function, early, [is_array for _, is_array in partials]
-        return self._uses[key]
+        function = writer.function(self.operands, writer.statements, value, [text for text, _ in partials], **others)
+        long = cache(lambda: blocked([*self.operands], writer, value, partials, **others))
+        return function, long, [is_array for _, is_array in partials]
 
     def _partial(self, writer: Writer, expression: str, taken: set[str]) -> Code:
         """The text of a partial with respect to an array: a float, or a new array, which may become its adjoint."""
@@ -318,6 +336,19 @@ class Univariate(Density, Operation):
         return tuple(map(directional, self.operands))
 
 
+def _in_turn(functions: Any) -> Any:
+    """A function that calls the first of `functions`, made when it is needed, and where Python's floats raise the second."""
+
+    def careful(*values: Any) -> Any:
+        function, exact = functions()
+        try:
+            return function(*values)
+        except (ArithmeticError, ValueError):
+            return exact(*ieee(values))
+
+    return careful
+
+
 def _of_arrays(function: Any, values: list[Any], shape: tuple[int, ...]) -> tuple[float, list[Any]]:
     """Value and partials of arrays of any shape."""
     values = [v.reshape(-1) if type(v) is np.ndarray else v for v in values]
@@ -331,7 +362,7 @@ def univariate(
     reference: str, points: Sequence[tuple[float, ...]], tails: Sequence[tuple[float, ...]] = (),
     outside: Sequence[tuple[float, ...]] = (), let: dict[str, str] | None = None, support: str | None = None,
     shown: Sequence[str] = (), demand: tuple[str, str, str] | None = None,
-    dropping: Sequence[str] = (), **arguments: tuple[str, Domain],
+    dropping: Sequence[str] = (), quick: Quick | None = None, **arguments: tuple[str, Domain],
 ) -> Univariate:  # fmt: skip
     """Make a density of one variable: one row of the table.
 
@@ -364,6 +395,8 @@ def univariate(
         that follows "but must be" in the refusal.
     dropping : sequence of str, optional
         The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
+    quick : Quick, optional
+        Other abbreviations for the same, for arrays beside a number.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
@@ -371,7 +404,7 @@ def univariate(
     -------
     Univariate
     """
-    row = Univariate(name, arguments, let or {}, terms, partials, support, shown, demand, dropping or terms)
+    row = Univariate(name, arguments, let or {}, terms, partials, support, shown, demand, dropping or terms, quick)
     row.__module__ = sys._getframe(1).f_globals["__name__"]  # where it is found when it is unpickled
     row.reference, row.points, row.tails, row.outside = reference, tuple(points), tuple(tails), tuple(outside)
     lines = "\n".join(f"    {each} : array_like\n        {words}: {domain.phrase}." for each, (words, domain) in arguments.items())

@@ -10,6 +10,7 @@ wanted results need is computed, once.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -61,9 +62,12 @@ class Writer:
         The arguments that are arrays, all one-dimensional and of one length; the others are floats.
     let : dict
         The abbreviations that expressions may use.
+    where : str, optional
+        A condition on floats. Where it does not hold, or the value is not finite, the function hands over to one called `careful`.
     """
 
-    def __init__(self, arrays: set[str], let: Mapping[str, str]) -> None:
+    def __init__(self, arrays: set[str], let: Mapping[str, str], where: str | None = None) -> None:
+        self._where = where
         self.statements: list[str] = []
         self.functions: set[str] = set()
         self._arrays = set(arrays)
@@ -75,6 +79,17 @@ class Writer:
     def arrays(self) -> set[str]:
         """The names that are arrays so far: arguments and abbreviations."""
         return self._arrays
+
+    def function(
+        self, parameters: Iterable[str], lines: list[str], value: str, partials: Iterable[str], **others: Any
+    ) -> tuple[Any, Any]:
+        """The function of `parameters` and ``size`` that runs `lines` and returns the value and the list of partials."""
+        parameters = [*parameters, "size"]
+        lines, outcome = [*lines, f"value_ = {value}"], f"return value_, [{', '.join(partials)}]"
+        if self._where is not None:
+            careful = f"return careful({', '.join(parameters)})"
+            lines = [f"if not {self._where}: {careful}", *lines, f"if not -inf < value_ < inf: {careful}"]
+        return compiled(parameters, [*lines, outcome], self.functions, **others)
 
     def code(self, node: ast.expr) -> Code:
         """The elementwise value of an expression."""
@@ -224,6 +239,6 @@ def total(x: Any) -> Any:
 def compiled(parameters: Iterable[str], statements: list[str], functions: Iterable[str], **others: Any) -> tuple[Any, Any]:
     """The function of these statements, and the same in IEEE arithmetic, for arguments where Python's floats raise."""
     arrays = {name: for_arrays(name) for name in functions}
-    shared = {"total": total, "smallest": np.minimum.reduce, "largest": np.maximum.reduce} | arrays | others
+    shared = {"inf": math.inf, "total": total, "smallest": np.minimum.reduce, "largest": np.maximum.reduce} | arrays | others
     quick, exact = ({f"{name}_scalar": of(name) for name in arrays} for of in (for_scalars, arrays.get))
     return tuple(function_of(", ".join(parameters), statements, shared | scalars) for scalars in (quick, exact))

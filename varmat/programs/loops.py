@@ -17,7 +17,7 @@ import numpy as np
 
 from varmat.core.elementwise import for_arrays
 from varmat.core.rules import IN_PLACE
-from varmat.programs.expressions import COMPARISONS, OPERATORS, Code, Writer, compiled, tree_of
+from varmat.programs.expressions import COMPARISONS, OPERATORS, Code, Writer, tree_of
 
 # Elements of all arguments, registers and results together, for one block: they stay in the L2 cache. A quarter of it takes a fifth
 # longer, for the calls.
@@ -196,7 +196,7 @@ class Blocks:
 
 
 def blocked(parameters: list[str], writer: Writer, value: str, partials: list[Code], **others: Any) -> tuple[Any, Any]:
-    """The function of `parameters` and ``size`` that returns the value and the list of partials, as `compiled` makes it."""
+    """What ``writer.function`` makes of its statements, with a loop over blocks in their place."""
     arrays = writer.arrays
     blocks = Blocks(arrays, writer.functions, writer.statements, [text for text, is_array in partials if is_array])
     body, count = blocks.body()
@@ -217,6 +217,7 @@ def blocked(parameters: list[str], writer: Writer, value: str, partials: list[Co
         *(f"    o_{i} = {name}[part_]" for i, name in enumerate(results)),
         *([f"    if size - start_ < length_: {'; '.join(f'{b} = {b}[: size - start_]' for b in buffers)}"] if buffers else []),
         *(f"    {line}" for line in body),
-        f"return {value}, [{', '.join(next(places) if is_array else text for text, is_array in partials)}]",
+        *(f"{name} = all_{name}" for name in given),
     ]
-    return compiled([*parameters, "size"], lines, writer.functions, **_NAMESPACE, **others)
+    outcome = (next(places) if is_array else text for text, is_array in partials)
+    return writer.function(parameters, lines, value, outcome, **_NAMESPACE, **others)
