@@ -188,7 +188,7 @@ def test_long_arrays_where_floats_raise():
 
 
 @pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
-@pytest.mark.parametrize("row", [row for row in ROWS if row.quick], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.quick and row.quick.number], ids=lambda row: row.name)
 @pytest.mark.parametrize(("residual", "sigma"), [(1.0, 2.0), (1e-170, 1e-170), (1e170, 1e170), (1e160, 1e10), (1.0, 1e-120)])
 def test_quick_forms(row, residual, sigma, long, monkeypatch):
     """Arrays beside a number agree with their elements one by one, also where squares of residuals, or of sigma, overflow."""
@@ -209,6 +209,25 @@ def test_quick_forms(row, residual, sigma, long, monkeypatch):
     np.testing.assert_allclose(gradients[0], [g[0] for _, g in single], rtol=1e-13)
     for g, *each in zip(gradients[1:], *(g[1:] for _, g in single), strict=True):
         assert g == pytest.approx(math.fsum(each), rel=1e-12, abs=1e-14 * max(map(abs, each)))
+
+
+@pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("row", "data", "limits"),
+    [
+        (vm.poisson_lpmf, [[0, 3, 2]], [0.0, 2.5, 1.0]),
+        (vm.poisson_log_lpmf, [[0, 3, 2]], [-math.inf, 0.5, 0.0]),
+        (vm.binomial_lpmf, [[0, 10, 4], 10], [0.0, 1.0, 0.5]),
+    ],
+)
+def test_quick_forms_at_limits(row, data, limits, long, monkeypatch):
+    """Where 0 times infinity is 0."""
+    monkeypatch.setattr(univariate, "LONG", long)
+    counts, *others = data
+    value, gradient = vm.value_and_grad(row, len(data))(np.array(counts), *others, np.array(limits))
+    single = [vm.value_and_grad(row, len(data))(n, *others, x) for n, x in zip(counts, limits, strict=True)]
+    assert value == pytest.approx(sum(v for v, _ in single), rel=1e-14)
+    np.testing.assert_allclose(gradient, [g for _, g in single], rtol=1e-14)
 
 
 @every_row

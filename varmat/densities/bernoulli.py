@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varmat.core.errors import finite, nonnegative
 from varmat.densities.density import not_nan, probability
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
 
@@ -54,8 +54,16 @@ binomial_lpmf = univariate(
     "binomial_lpmf", "binomial distribution",
     n=("Successes variable", not_nan), N=("Population size parameter", nonnegative), theta=("Probability parameter", probability),
     support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
-    terms=("lchoose(N, n)", "where(n > 0.0, n * log(theta), 0.0)", "where(n < N, (N - n) * log1m(theta), 0.0)"),
-    partials={"theta": "where(n > 0.0, n / theta, 0.0) - where(n < N, (N - n) / (1.0 - theta), 0.0)"},
+    let={
+        "m": "N - n", "wins": "where(n > 0.0, n * log(theta), 0.0)", "losses": "where(n < N, m * log1m(theta), 0.0)",
+        "odds": "where(n > 0.0, n / theta, 0.0)", "against": "where(n < N, m / (1.0 - theta), 0.0)",
+    },
+    quick=Quick({
+        "log_theta": "log(theta)", "wins": "n * log_theta", "log_rest": "log1m(theta)", "losses": "m * log_rest",
+        "odds": "n / theta", "against": "m / (1.0 - theta)",
+    }),
+    terms=("lchoose(N, n)", "wins", "losses"),
+    partials={"theta": "odds - against"},
     reference="log(binomial(N, n)) + (n * log(theta) if n else 0) + ((N - n) * log(1 - theta) if n < N else 0)",
     points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
     tails=[(1, 2, 1e-300), (500000, 1000000, 0.5001), (1, 10, 1e-12)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varmat.core.errors import finite, nonnegative, positive_finite
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "poisson_log_lpmf", "poisson_lpmf"]
 
@@ -15,8 +15,10 @@ poisson_lpmf = univariate(
     "poisson_lpmf", "Poisson distribution",
     n=("Random variable", not_nan), rate=("Rate parameter", nonnegative),
     support=COUNT,
-    terms=("where(n > 0.0, n * log(rate), 0.0)", "-rate", "-gammaln(n + 1.0)"),
-    partials={"rate": "where(n > 0.0, n / rate, 0.0) - 1.0"},
+    let={"log_part": "where(n > 0.0, n * log(rate), 0.0)", "quotient": "where(n > 0.0, n / rate, 0.0)"},
+    quick=Quick({"log_rate": "log(rate)", "log_part": "n * log_rate", "quotient": "n / rate"}),
+    terms=("log_part", "-rate", "-gammaln(n + 1.0)"),
+    partials={"rate": "quotient - 1.0"},
     reference="(n * log(rate) if n else 0) - rate - loggamma(n + 1)",
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
     tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0)],
@@ -34,9 +36,10 @@ poisson_log_lpmf = univariate(
     "poisson_log_lpmf", "Poisson distribution of the log rate",
     n=("Random variable", not_nan), alpha=("Log rate parameter", not_nan),
     support=COUNT,
-    let={"mean": "exp(alpha)"},
     # The limit is that of the second term for 0 * -inf and for inf - inf.
-    terms=("where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)", "-mean", "-gammaln(n + 1.0)"),
+    let={"mean": "exp(alpha)", "log_part": "where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)"},
+    quick=Quick({"log_part": "n * alpha"}),
+    terms=("log_part", "-mean", "-gammaln(n + 1.0)"),
     partials={"alpha": "n - mean"},
     reference="(n * alpha if n else 0) - exp(alpha) - loggamma(n + 1)",
     points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
@@ -80,11 +83,14 @@ neg_binomial_2_log_lpmf = univariate(
     "neg_binomial_2_log_lpmf", "negative binomial distribution of log mean and precision",
     n=("n", not_nan), eta=("Log location parameter", finite), phi=("Precision parameter", positive_finite),
     support=COUNT,
-    let={"log_phi": "log(phi)", "t": "eta - log_phi", "l": "log1p_exp(t)", "p": "expit(t)", "q": "expit(-t)"},
-    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "-n * log1p_exp(-t)", "-phi * l"),
+    let={
+        "log_phi": "log(phi)", "t": "eta - log_phi", "e": "exp(minimum(t, -t))", "m": "log1p(e)", "l": "maximum(t, 0.0) + m",
+        "p": "maximum(t > 0.0, e) / (1.0 + e)", "q": "maximum(t <= 0.0, e) / (1.0 + e)",
+    },
+    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "-n * (maximum(-t, 0.0) + m)", "-phi * l"),
     # What Stan drops stands in two terms, which cancel when the mean is large.
     dropping=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * eta", "-n * (log_phi + l)", "-phi * l"),
-    partials={"eta": "n * q - phi * p", "phi": "zeta_difference(1.0, phi, n) - l + p - n * q / phi"},
+    partials={"eta": "n * q - phi * p", "phi": "zeta_difference(1.0, phi, n) + (p - l) - n * q / phi"},
     reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - phi * log1p(exp(eta) / phi)",
     points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
     tails=[(3, 0.9, 1e6), (1000, 6.93, 35.0), (2, 12.0, 1e-3), (2, 300.0, 1.5), (80000, 1e8, 1e-10)],

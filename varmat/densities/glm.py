@@ -23,6 +23,7 @@ from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.special import expit
+from varmat.programs.expressions import log_factorials
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
@@ -30,8 +31,6 @@ __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lp
 BLOCK_BYTES = 512 * 1024
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
 MOST_ROWS = 4000
-# Counts up to which log factorials are taken from a table.
-TABLE = 4096
 
 total = np.add.reduce
 Weigh = Callable[[Any, slice], Any]
@@ -524,14 +523,5 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str
 
     one_pass.run(weigh)
     if "constants" in keep:
-        value -= one_pass.size * math.lgamma(y + 1.0) if type(y) is float else sum_of_log_factorials(y)
+        value -= one_pass.size * math.lgamma(y + 1.0) if type(y) is float else float(log_factorials(y))
     return Sums(value, one_pass.weights, one_pass.product)
-
-
-def sum_of_log_factorials(y: Any) -> float:
-    from scipy.special import gammaln
-
-    largest = float(np.maximum.reduce(y))
-    if largest > TABLE:
-        return float(total(gammaln(y + 1.0)))
-    return float(np.bincount(y.astype(np.intp)).dot(gammaln(np.arange(1.0, largest + 2.0))))

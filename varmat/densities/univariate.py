@@ -65,11 +65,11 @@ def as_number(x: Any) -> tuple[Any, int] | None:
 
 
 class Quick(NamedTuple):
-    """Abbreviations with which arrays take fewer steps, if one argument is a number for which this and all they lead to is finite."""
+    """Abbreviations with which arrays take fewer steps: where the value is finite, and if one argument is a number in a range."""
 
-    number: str
-    where: str
     let: dict[str, str]
+    number: str | None = None
+    where: str = "True"
 
 
 class OutsideError(ElsewhereError):

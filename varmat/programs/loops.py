@@ -84,7 +84,8 @@ class Blocks:
                 operands = [self._register(value.func.value), self._register(value.args[0])]
                 self.steps.append((None, f"{name} += {{}}.dot({{}})", operands))
             else:
-                self.steps.append((None, f"{name} += total({{}})", [self._register(value.args[0])]))
+                text = f"{name} += {value.func.id}({', '.join(['{}'] * len(value.args))})"  # type: ignore[attr-defined]
+                self.steps.append((None, text, [self._register(argument) for argument in value.args]))
 
     def _condition(self, node: ast.expr) -> tuple[str, list[str]]:
         """What raises unless a condition holds."""
