@@ -7,7 +7,7 @@ in it (see `varmat.functions.solves`).
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from varmat.densities.density import density, not_nan
 from varmat.densities.domains import TOLERANCE, ZERO, Scalar, factor_of, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.multi_normal import folded
 from varmat.functions.determinants import log_determinant_spd_of
-from varmat.functions.lapack import half_diagonal, inverse_triangle, triangular_solve
+from varmat.functions.lapack import above, diagonal_of, half_diagonal, inverse_triangle, triangular_solve
 from varmat.functions.solves import inner, inverse_spd_of, symmetric
 from varmat.functions.special import digamma, lmgamma, log_rising_factorial, zeta_difference
 
@@ -39,6 +39,7 @@ def half_log_determinant(factor: Any) -> float:
 
 # Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum over k = 1, ..., K - 1 of
 # log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi) / 2, each gamma quotient without cancellation.
+@lru_cache  # most models have the same one throughout
 def _lkj_constant(eta: float, k: int) -> float:
     half = 0.5 * np.arange(1.0, k)
     return float(total(log_rising_factorial(eta + (half[::-1] - 0.5), half))) - k * (k - 1) * QUARTER_LOG_PI
@@ -100,13 +101,20 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
 
 def _is_correlation_factor(x: Any) -> bool:
     norms = np.einsum("ij,ij->i", x, x)
-    return bool((x.diagonal() > 0).all() and (abs(norms - 1.0) <= 2.0 * TOLERANCE).all() and not np.triu(x, 1).any())
+    return bool((x.diagonal() > 0).all() and (abs(norms - 1.0) <= 2.0 * TOLERANCE).all() and not x[above(len(x))].any())
+
+
+@lru_cache
+def _lines(k: int) -> tuple[Any, Any]:
+    """Intercepts and slopes of the powers of the elements on the diagonal as functions of eta."""
+    later = np.arange(k) > 0
+    return np.where(later, np.arange(k - 3.0, -3.0, -1.0), 0.0), np.where(later, 2.0, 0.0)
 
 
 def _powers(k: int, eta: Any) -> Any:
     """The powers of the elements on the diagonal; differentiable."""
-    first = np.arange(k) == 0
-    return np.where(first, 0.0, np.arange(k - 3.0, -3.0, -1.0) + 2.0 * eta)
+    intercepts, slopes = _lines(k)
+    return intercepts + slopes * eta
 
 
 @lkj_corr_cholesky_lpdf.reverse
@@ -114,7 +122,13 @@ def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Any) 
     if r == -math.inf:
         return (lambda: ZERO,) * 2
     k = len(factor)
-    return lambda: np.diag(g * _powers(k, eta) / factor.diagonal()), lambda: g * _eta_slope(factor, eta)
+
+    def of_factor() -> Any:
+        c = np.zeros((k, k))
+        np.divide(g * _powers(k, eta), factor.diagonal(), diagonal_of(c))
+        return c
+
+    return of_factor, lambda: g * _eta_slope(factor, eta)
 
 
 def _eta_slope(factor: Any, eta: Any) -> Any:

@@ -89,7 +89,7 @@ def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = Fal
 
 
 @lru_cache
-def _above(n: int, k: int) -> np.ndarray:
+def above(n: int, k: int = 0) -> np.ndarray:
     """Where a block of `n` rows and columns lies above its diagonal `k`."""
     mask = ~np.tri(n, k=k, dtype=bool)
     mask.flags.writeable = False
@@ -100,12 +100,12 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Set to zero, in place, what stands above the diagonal of square matrices, or also the diagonal, if `k` is -1."""
     n = x.shape[-1]
     if n <= BLOCK:
-        np.copyto(x, 0.0, where=_above(n, k))
+        np.copyto(x, 0.0, where=above(n, k))
         return x
     for i, j in blocks(n):
         if j < n:
             x[..., i:j, j:] = 0.0
-        np.copyto(x[..., i:j, i:j], 0.0, where=_above(j - i, k))
+        np.copyto(x[..., i:j, i:j], 0.0, where=above(j - i, k))
     return x
 
 
@@ -212,7 +212,7 @@ def mirrored(x: np.ndarray) -> np.ndarray:
     """Copy, in place, the lower triangle of square matrices to the upper one."""
     for i, j in blocks(x.shape[-1]):
         block = x[..., i:j, i:j]
-        np.copyto(block, block.mT, where=_above(j - i, 0))
+        np.copyto(block, block.mT, where=above(j - i, 0))
         if i:
             x[..., :i, i:j] = x[..., i:j, :i].mT
     return x
