@@ -60,6 +60,8 @@ CORRECTED = {
     "bernoulli_logit_lpmf#5": {"gradients": [None, FAR - 1.0]},
     "bernoulli_logit_lpmf#6": {"gradients": [None, 1.0 - FAR]},
     "bernoulli_logit_lpmf#11": {"gradients": [None, FAR]},
+    # The limit of -1 / (1 - theta) at 1.
+    "bernoulli_lpmf#12": {"gradients": [None, -math.inf]},
     # The limits of n / rate - 1 at the rate 0, and of n - exp(alpha).
     "poisson_lpmf#10": {"gradients": [None, -1.0]},
     "poisson_lpmf#11": {"gradients": [None, math.inf]},
@@ -213,19 +215,26 @@ def test_quick_forms(row, residual, sigma, long, monkeypatch):
 
 @pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
 @pytest.mark.parametrize(
-    ("row", "data", "limits"),
+    ("row", "argnum", "args"),
     [
-        (vm.poisson_lpmf, [[0, 3, 2]], [0.0, 2.5, 1.0]),
-        (vm.poisson_log_lpmf, [[0, 3, 2]], [-math.inf, 0.5, 0.0]),
-        (vm.binomial_lpmf, [[0, 10, 4], 10], [0.0, 1.0, 0.5]),
+        (vm.poisson_lpmf, 1, ([0, 3, 2], [0.0, 2.5, 1.0])),
+        (vm.poisson_log_lpmf, 1, ([0, 3, 2], [-math.inf, 0.5, 0.0])),
+        (vm.binomial_lpmf, 2, ([0, 10, 4], 10, [0.0, 1.0, 0.5])),
+        (vm.bernoulli_lpmf, 1, ([0, 1, 1], [0.0, 1.0, 0.5])),
+        (vm.beta_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
+        (vm.beta_lpdf, 0, ([1.0, 0.25, 0.5], 2.5, 1.0)),
+        (vm.gamma_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
+        (vm.chi_square_lpdf, 0, ([0.0, 0.25, 0.5], 2.0)),
+        (vm.weibull_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
     ],
 )
-def test_quick_forms_at_limits(row, data, limits, long, monkeypatch):
+def test_quick_forms_at_limits(row, argnum, args, long, monkeypatch):
     """Where 0 times infinity is 0."""
     monkeypatch.setattr(univariate, "LONG", long)
-    counts, *others = data
-    value, gradient = vm.value_and_grad(row, len(data))(np.array(counts), *others, np.array(limits))
-    single = [vm.value_and_grad(row, len(data))(n, *others, x) for n, x in zip(counts, limits, strict=True)]
+    assert row.quick is not None
+    value, gradient = vm.value_and_grad(row, argnum)(*(np.array(x) if isinstance(x, list) else x for x in args))
+    single = [vm.value_and_grad(row, argnum)(*(x[i] if isinstance(x, list) else x for x in args)) for i in range(3)]
+    assert math.isfinite(value)
     assert value == pytest.approx(sum(v for v, _ in single), rel=1e-14)
     np.testing.assert_allclose(gradient, [g for _, g in single], rtol=1e-14)
 

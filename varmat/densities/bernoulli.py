@@ -8,12 +8,23 @@ from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
 
+# Of n successes and m failures with probabilities that are neither 0 nor 1.
+POSSIBLE = {
+    "log_theta": "log(theta)", "wins": "n * log_theta", "log_rest": "log1p(-theta)", "losses": "m * log_rest",
+    "odds": "n / theta", "against": "m / (1.0 - theta)",
+}  # fmt: skip
+
 bernoulli_lpmf = univariate(
     "bernoulli_lpmf", "Bernoulli distribution",
     n=("n", not_nan), theta=("Probability parameter", probability),
     support="(n == 0.0) | (n == 1.0)",
-    terms=("where(n > 0.5, log(theta), log1m(theta))",),
-    partials={"theta": "where(n > 0.5, 1.0 / theta, 1.0 / (theta - 1.0))"},
+    let={
+        "m": "1.0 - n", "wins": "where(n > 0.5, log(theta), 0.0)", "losses": "where(n > 0.5, 0.0, log1p(-theta))",
+        "odds": "where(n > 0.5, 1.0 / theta, 0.0)", "against": "where(n > 0.5, 0.0, 1.0 / (1.0 - theta))",
+    },
+    quick=Quick(POSSIBLE),
+    terms=("wins", "losses"),
+    partials={"theta": "odds - against"},
     reference="log(theta if n == 1 else 1 - theta)",
     points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
     tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
@@ -55,13 +66,10 @@ binomial_lpmf = univariate(
     n=("Successes variable", not_nan), N=("Population size parameter", nonnegative), theta=("Probability parameter", probability),
     support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
     let={
-        "m": "N - n", "wins": "where(n > 0.0, n * log(theta), 0.0)", "losses": "where(n < N, m * log1m(theta), 0.0)",
+        "m": "N - n", "wins": "where(n > 0.0, n * log(theta), 0.0)", "losses": "where(n < N, m * log1p(-theta), 0.0)",
         "odds": "where(n > 0.0, n / theta, 0.0)", "against": "where(n < N, m / (1.0 - theta), 0.0)",
     },
-    quick=Quick({
-        "log_theta": "log(theta)", "wins": "n * log_theta", "log_rest": "log1m(theta)", "losses": "m * log_rest",
-        "odds": "n / theta", "against": "m / (1.0 - theta)",
-    }),
+    quick=Quick(POSSIBLE),
     terms=("lchoose(N, n)", "wins", "losses"),
     partials={"theta": "odds - against"},
     reference="log(binomial(N, n)) + (n * log(theta) if n else 0) + ((N - n) * log(1 - theta) if n < N else 0)",

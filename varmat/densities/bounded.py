@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varmat.core.errors import finite, positive_finite
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["beta_lpdf", "uniform_lpdf"]
 
@@ -28,23 +28,27 @@ uniform_lpdf = univariate(
 """,
 )  # fmt: skip
 
-POWERS = (
-    "where(alpha == 1.0, 0.0, (alpha - 1.0) * log(theta))",
-    "where(beta == 1.0, 0.0, (beta - 1.0) * log1m(theta))",
-)
 beta_lpdf = univariate(
     "beta_lpdf", "beta distribution",
     theta=("Random variable", not_nan), alpha=("First shape parameter", positive_finite),
     beta=("Second shape parameter", positive_finite),
     support="(theta >= 0.0) & (theta <= 1.0)",
-    terms=("-betaln(alpha, beta)", *POWERS),
+    let={
+        "log_theta": "log(theta)", "rising": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_theta)",
+        "log_rest": "log1p(-theta)", "falling": "where(beta == 1.0, 0.0, (beta - 1.0) * log_rest)",
+        "up": "where((alpha == 1.0) & (theta == 0.0), 0.0, (alpha - 1.0) / theta)",
+        "down": "where((beta == 1.0) & (theta == 1.0), 0.0, (beta - 1.0) / (1.0 - theta))",
+    },
+    quick=Quick({
+        "rising": "(alpha - 1.0) * log_theta", "falling": "(beta - 1.0) * log_rest",
+        "up": "(alpha - 1.0) / theta", "down": "(beta - 1.0) / (1.0 - theta)",
+    }),
+    terms=("-betaln(alpha, beta)", "rising", "falling"),
     # What Stan drops stands in three terms, which cancel when both shapes are large.
-    dropping=("gammaln(alpha + beta)", "-gammaln(alpha)", "-gammaln(beta)", *POWERS),
+    dropping=("gammaln(alpha + beta)", "-gammaln(alpha)", "-gammaln(beta)", "rising", "falling"),
     partials={
-        "theta": "where((alpha == 1.0) & (theta == 0.0), 0.0, (alpha - 1.0) / theta)"
-        " - where((beta == 1.0) & (theta == 1.0), 0.0, (beta - 1.0) / (1.0 - theta))",
-        "alpha": "zeta_difference(1.0, alpha, beta) + log(theta)",
-        "beta": "zeta_difference(1.0, beta, alpha) + log1m(theta)",
+        "theta": "up - down", "alpha": "zeta_difference(1.0, alpha, beta) + log_theta",
+        "beta": "zeta_difference(1.0, beta, alpha) + log_rest",
     },
     reference="loggamma(alpha + beta) - loggamma(alpha) - loggamma(beta) + (alpha - 1) * log(theta) + (beta - 1) * log(1 - theta)",
     points=[(0.3, 2.0, 3.0), (0.9, 0.7, 0.3), (1e-9, 0.1, 10.0), (0.6, 65.0, 40.0), (0.5, 1.0, 1.0)],

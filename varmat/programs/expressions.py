@@ -189,8 +189,7 @@ class Writer:
         """Whether to sum both sides apart: not for a plain difference, whose sum would lose its digits."""
 
         def is_computed(side: ast.expr) -> bool:
-            if isinstance(side, ast.Name):
-                return isinstance(self._let.get(side.id), ast.Call)
+            side = self._let.get(side.id, side) if isinstance(side, ast.Name) else side
             return isinstance(side, (ast.Call, ast.UnaryOp)) or len(factors(side)) > 1
 
         return is_computed(node.left) or is_computed(node.right)
