@@ -497,3 +497,41 @@ def test_where_selects_among_the_elements_and_nothing_else(function):
         function(x, where=np.array([0, 1, 2]))
     with pytest.raises(vm.ShapeError, match=re.escape("where has shape (2, 3), but must broadcast to that of a, (3,)!")):
         function(x, where=np.ones((2, 3), dtype=bool))
+
+
+# Rows with infinities and nan, and sums in which one element outweighs all others.
+ROWS = [
+    *([0.0, -math.inf, 1.0], [-math.inf] * 3, [math.inf, 1.0, math.inf], [math.nan, 1.0, 2.0]),
+    *([700.0, -700.0, 700.0], [1e-9, -60.0, -60.0]),
+]
+
+
+@pytest.mark.parametrize("f", [np.sum, np.mean, np.max, np.min, vm.logsumexp, vm.softmax, vm.log_softmax], ids=NAME)
+@pytest.mark.parametrize("shape", [(240, 3), (2, 120, 3), (240, 12), (240, 13), (240, 1)])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_short_rows(f, shape):
+    """Many rows of a few elements are gone through in other ways than a few rows."""
+    x, k = np.random.default_rng(3).normal(size=shape), shape[-1]
+    if k == 3:
+        x.reshape(-1, 3)[: len(ROWS)] = ROWS
+    weights = 1.0 + 0.1 * np.arange(k) if f in (vm.softmax, vm.log_softmax) else 1.5
+
+    def weighted(x):
+        y = f(x, axis=-1)
+        finite = np.isfinite(vm.value(y))
+        return np.sum(np.where(finite, y, 0.0) * np.where(finite, weights, 0.0))
+
+    parts = np.split(x.reshape(-1, k), 30)
+    values = np.concatenate([f(vm.var(part), axis=1).val for part in parts])
+    for axis in (-1, len(shape) - 1):
+        result = f(vm.var(x), axis=axis).val
+        np.testing.assert_allclose(result.reshape(values.shape), values, rtol=1e-13, atol=1e-15)
+        assert result.flags.c_contiguous
+    if f in (np.sum, np.mean, np.max, np.min):
+        np.testing.assert_array_equal(f(vm.var(x), axis=-1, keepdims=True).val[..., 0], result)
+    expected = np.concatenate([vm.gradient(weighted, part) for part in parts]).reshape(shape)
+    np.testing.assert_allclose(vm.gradient(weighted, x), expected, rtol=1e-12, atol=1e-15)
+    x, recorded = np.sin(np.arange(x.size, dtype=float)).reshape(shape), vm.recorded(lambda x: np.sum(f(x, axis=-1) * weights))
+    gradients = [vm.gradient(weighted, x), recorded(x)[1], recorded(x)[1]]
+    assert all(gradient.flags.c_contiguous for gradient in gradients)
+    np.testing.assert_allclose(gradients[1:], gradients[:1] * 2, rtol=1e-13, atol=1e-15)

@@ -271,3 +271,43 @@ def test_dimensions_and_orders_may_be_small_integers():
     assert vm.lmgamma(np.uint8(20), 30.0) == vm.lmgamma(20, 30.0)
     assert vm.multigammaln(vm.var(30.0), np.int8(20)).val == pytest.approx(scipy.special.multigammaln(30.0, 20), rel=1e-14)
     assert vm.polygamma(np.int8(127), 50.0) == vm.polygamma(127, 50.0)
+
+
+EDGES = (0.0, -0.0, 1e-300, -1e-10, 0.7, -3.0, 40.0, -40.0, 709.0, -709.0, -745.0, 800.0, math.inf, -math.inf, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("expit", scipy.special.expit),
+        ("log_expit", scipy.special.log_expit),
+        ("log1p_exp", lambda x: np.logaddexp(0.0, x)),
+        ("log1m_inv_logit", lambda x: -np.logaddexp(0.0, x)),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_many_elements_are_as_few(name, reference):
+    """Long arrays are computed in other ways than short ones."""
+    x = np.tile(np.array(EDGES), 50)
+    with np.errstate(all="ignore"):
+        expected = reference(x)
+    row, kept, out = ROWS[name], x.copy(), np.empty(len(x))
+    for found in (row.ufunc(x), row.ufunc(x, out=out), row(vm.var(x)).val, row(vm.var(x[:, None])).val[:, 0]):
+        np.testing.assert_allclose(found, expected, rtol=1e-15)
+    np.testing.assert_array_equal(x, kept)
+    assert row.ufunc(x, out=out) is out
+    few, many = (vm.gradient(lambda x: np.sum(row(x)), each) for each in (x[: len(EDGES)], x))
+    np.testing.assert_allclose(many, np.tile(few, 50), rtol=1e-15)
+
+
+def test_many_elements_of_logaddexp():
+    row = ROWS["logaddexp"]
+    for points in (EDGES[:-3], EDGES):  # with infinities, and without
+        x, y = (np.tile(grid.ravel(), 3) for grid in np.meshgrid(points, points))
+        out = np.empty(len(x))
+        with np.errstate(invalid="ignore"):  # NumPy warns of nan
+            expected = np.logaddexp(x, y)
+            for found in (row.ufunc(x, y), row.ufunc(x, y, out=out), np.logaddexp(vm.var(x), y).val):
+                np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15)
+            np.testing.assert_allclose(row.ufunc(x, 0.5), np.logaddexp(x, 0.5), rtol=1e-15, atol=1e-15)
+            np.testing.assert_array_equal(out, row.ufunc(x, y))

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-import mpmath
 import numpy as np
 import pytest
 
-from varmat.programs.expressions import (
-    DIFFERENCES,
-    TABLE,
-    Writer,
-    compiled,
-    digamma_differences,
-    log_binomials,
-    log_factorials,
-    log_rising_factorials,
-    tree_of,
-)
+from varmat.programs.expressions import Writer, compiled, tree_of
 
 ARGUMENTS = {"a": np.array([1.5, -0.3, 2.0]), "b": np.array([0.2, 1.1, -0.7]), "c": np.array([0.4, 3.0, 1.2]), "x": 0.8, "y": -2.5}
 LET = {"z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b", "three": "a * b * c"}
@@ -65,41 +52,3 @@ def test_sums(expression: str) -> None:
             known[name] = eval(abbreviated, known)
         expected = np.sum(eval(expression, known) * np.ones(3))
         assert function(*ARGUMENTS.values(), 3) == pytest.approx(expected, rel=1e-14)
-
-
-@pytest.mark.parametrize("size", [0, 1, 100, 101, 3000])
-@pytest.mark.parametrize("largest", [0, 7, TABLE, TABLE + 1, 10**6])
-def test_log_factorials(size: int, largest: int) -> None:
-    counts = np.random.default_rng(size).integers(0, largest, size, endpoint=True).astype(float)
-    counts[:1] = largest
-    assert log_factorials(counts) == pytest.approx(math.fsum(math.lgamma(n + 1.0) for n in counts), rel=1e-14)
-
-
-@pytest.mark.parametrize("size", [1, 100, 101, 3000])
-@pytest.mark.parametrize("largest", [0.0, 7.0, 7.5, DIFFERENCES, DIFFERENCES + 1, 1e6])
-def test_log_binomials(size: int, largest: float) -> None:
-    rng = np.random.default_rng(size)
-    counts = rng.integers(0, int(largest), size, endpoint=True).astype(float)
-    bounds = np.minimum(counts + rng.integers(0, 9, size), largest)
-
-    def expected(total: float, n: float) -> float:
-        return float(mpmath.log(mpmath.binomial(total, n)))
-
-    for total, n in ((largest, counts), (bounds, counts), (bounds, 0.0)):
-        exact = math.fsum(map(expected, *np.broadcast_arrays(total, n)))
-        assert log_binomials(total, n) == pytest.approx(exact, rel=1e-13)
-
-
-@pytest.mark.parametrize("size", [1, 100, 101, 3000])
-@pytest.mark.parametrize("largest", [0, 7, 300, TABLE, TABLE + 1])
-@pytest.mark.parametrize("x", [1e-200, 0.3, 12.5, 1e9])
-def test_sums_of_rising_factorials(size: int, largest: int, x: float) -> None:
-    counts = np.minimum(np.random.default_rng(size).geometric(0.2, size) - 1.0, largest)
-    counts[:1] = largest
-    each, times = np.unique(counts, return_counts=True)
-    with mpmath.workdps(30):
-        rising = sum(int(k) * (mpmath.loggamma(x + mpmath.mpf(n)) - mpmath.loggamma(x)) for n, k in zip(each, times, strict=True))
-        digammas = sum(int(k) * (mpmath.digamma(x + mpmath.mpf(n)) - mpmath.digamma(x)) for n, k in zip(each, times, strict=True))
-    for number in (x, np.array(x), np.full(size, x)):
-        assert log_rising_factorials(number, counts) == pytest.approx(float(rising), rel=1e-13)
-        assert digamma_differences(number, counts) == pytest.approx(float(digammas), rel=1e-13)

@@ -39,9 +39,9 @@ def by_blocks(name: str, size: int) -> tuple[Any, str, dict[str, Any]]:
     totals = [(f"float({writer.sum(tree_of(expression))})", False) for expression in sums]
     texts: list[str] = []
 
-    def compiled(parameters: Any, statements: Any, functions: Any, **others: Any) -> Any:
+    def compiled(parameters: Any, statements: Any, *functions: Any, **others: Any) -> Any:
         texts.extend(statements)
-        return original(parameters, statements, functions, **others)
+        return original(parameters, statements, *functions, **others)
 
     original = expressions.compiled
     with pytest.MonkeyPatch.context() as patch:

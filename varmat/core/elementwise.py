@@ -105,16 +105,16 @@ class Elementwise:
             self._rules[key] = elementwise_rule(self, variable, kind)
         return self._rules[key]
 
-    def namespace(self, scalar: bool = False) -> dict[str, Any]:
+    def namespace(self, scalar: bool = False, plain: bool = True) -> dict[str, Any]:
         """The functions that the expressions name: `math`-like ones for scalars, NumPy's and SciPy's for everything else."""
         names = set().union(*map(names_in, self.partials))
-        return {name: for_scalars(name) if scalar else for_arrays(name) for name in names}
+        return {name: for_scalars(name) if scalar else for_arrays(name, plain) for name in names}
 
     @cached_property
     def pushes(self) -> list[Any]:
         """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
         parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
-        return [function_of(parameters, [f"return {p}"], self.namespace()) for p in self.partials]
+        return [function_of(parameters, [f"return {p}"], self.namespace(plain=False)) for p in self.partials]
 
     def push(self, r: Any, values: Any, settings: Any) -> list[Any]:
         """The linear maps of the tangent rule, one per operand."""
@@ -197,11 +197,11 @@ def for_scalars(name: str) -> Any:
     return getattr(math, name)
 
 
-def for_arrays(name: str) -> Any:
-    """The function of arrays, and of variables, that a name in an expression means."""
+def for_arrays(name: str, plain: bool = False) -> Any:
+    """The function of arrays, and of variables unless `plain`, that a name in an expression means."""
     row = ROWS.get(name)
     if row is not None:  # its ufunc, which dispatches, if it is a true one
-        return row.ufunc if isinstance(row.ufunc, np.ufunc) else row
+        return row.ufunc if isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise) else row
     return getattr(np, name)
 
 

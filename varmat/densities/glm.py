@@ -23,7 +23,7 @@ from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.special import expit
-from varmat.programs.expressions import log_factorials
+from varmat.programs.counts import log_factorials
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 

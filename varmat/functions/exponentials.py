@@ -12,7 +12,7 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.operation import Saved, operation
 from varmat.functions.reduction_names import answer_reduce, reduction
-from varmat.functions.reductions import add_reduce, axes_of, max_reduce, restored
+from varmat.functions.reductions import add_reduce, axes_of, by_columns, max_reduce, restored, summed
 
 __all__ = [
     "log_softmax",
@@ -27,7 +27,7 @@ BLOCK = 1 << 17
 
 def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
     """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the elements that attain it."""
-    e = workspace(np.shape(a))
+    e = workspace(np.shape(a)) if np.ndim(a) < 2 or a.strides[-1] <= a.strides[0] else np.empty_like(a)
     if type(m) is not float and np.isfinite(m).all():
         return np.exp(np.subtract(a, m, e), e)
     with np.errstate(over="ignore"):
@@ -64,7 +64,7 @@ def _log_total(e: Any, s: Any, axis: Any) -> Any:
 
 def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, Any, Any]:
     """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else with the reduced axes kept."""
-    a = np.asarray(a)
+    a = by_columns(np.asarray(a), axis)
     # Without keywords it takes half as long.
     m = max_reduce(a, None) if axis is None and a.size else max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
     if axis is None and math.isfinite(m):
@@ -231,7 +231,7 @@ def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
 @softmax.reverse
 def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
     if axis is not None or type(r) is float:
-        return r * (g - add_reduce(np.multiply(g, r), axis=axis, keepdims=True))
+        return r * (g - summed(np.multiply(g, r), axis, keepdims=True))
     g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
     total, out = g.dot(p), c.reshape(-1)
     for start in range(0, g.size, BLOCK):  # the differences stay in the cache
@@ -280,7 +280,7 @@ def log_softmax(a: Any, axis: Any = None) -> Any:
 
 @log_softmax.reverse
 def log_softmax_reverse(g: Any, r: Any, a: Any, axis: Any, e: Any, s: Any) -> Any:
-    return g - e * (add_reduce(np.asarray(g), axis=axis, keepdims=axis is not None) / s)
+    return g - e * (summed(np.asarray(g), axis, keepdims=axis is not None) / s)
 
 
 @log_softmax.tangent

@@ -18,7 +18,7 @@ import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
-from varmat.functions.reductions import is_safe_divisor
+from varmat.functions.reductions import is_safe_divisor, ones
 
 __all__: list[str] = []
 
@@ -129,14 +129,6 @@ def half_diagonal(x: Any) -> Any:
     """Halve the diagonal of an array in place."""
     diagonal = diagonal_of(x)
     np.multiply(diagonal, 0.5, diagonal)
-    return x
-
-
-@lru_cache
-def ones(n: int) -> np.ndarray:
-    """As `numpy.ones`, read-only: a product with it is the fastest sum."""
-    x = np.ones(n)
-    x.flags.writeable = False
     return x
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ __all__ = [
 
 # Elements from which an adjoint that is the same everywhere is not written out.
 REPEATED = 1024
+# NumPy takes 15 to 40 ns for each row of a few elements. Matrices of at most so many columns, and at least so many rows, are
+# reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, a maximum a tenth.
+SHORT, MANY = 12, 200
 # Typed as Any: NumPy's stubs know no general axis.
 add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
@@ -58,6 +62,38 @@ def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
         return r
     axes = axes_of(axis, len(shape))
     return r.reshape(tuple(1 if i - len(shape) in axes else n for i, n in enumerate(shape)))
+
+
+def has_short_rows(a: Any, axis: Any) -> bool:
+    """Whether many rows of a few elements each are to be reduced."""
+    return (
+        type(axis) is int and type(a) is np.ndarray and a.ndim > 1 and axis in (-1, a.ndim - 1) and 1 < a.shape[-1] <= SHORT
+        and a.size >= MANY * a.shape[-1] and a.dtype is FLOAT64 and a.flags.c_contiguous
+    )  # fmt: skip
+
+
+def by_columns(a: Any, axis: Any) -> Any:
+    """The same array, in memory column by column if it has short rows."""
+    if not has_short_rows(a, axis):
+        return a
+    n = a.ndim
+    return np.ascontiguousarray(a.transpose(n - 1, *range(n - 1))).transpose(*range(1, n), 0)
+
+
+@lru_cache
+def ones(n: int) -> np.ndarray:
+    """As `numpy.ones`, read-only: a product with it is the fastest sum."""
+    x = np.ones(n)
+    x.flags.writeable = False
+    return x
+
+
+def summed(a: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The sum of a plain array over given axes."""
+    if not has_short_rows(a, axis):
+        return add_reduce(a, axis=axis, keepdims=keepdims)
+    k = a.shape[-1]
+    return a.reshape(-1, k).dot(ones(k)).reshape((*a.shape[:-1], 1) if keepdims else a.shape[:-1])
 
 
 def _spread(g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
@@ -96,7 +132,7 @@ def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     >>> vm.gradient(lambda x: np.sum(x * x), np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    return add_reduce(a, axis=axis, keepdims=keepdims)
+    return summed(a, axis, keepdims)
 
 
 @sum.reverse
@@ -139,7 +175,7 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     n = count_of(np.shape(a), axis)
     if not n:  # an empty sum of Var is the integer 0, which Python would refuse to divide
         a = np.zeros(np.shape(a))
-    return np.true_divide(add_reduce(a, axis=axis, keepdims=keepdims), n)
+    return np.true_divide(summed(a, axis, keepdims), n)
 
 
 @mean.reverse
@@ -375,7 +411,7 @@ def std_tangent(r: Any, a: Any, axis: Any, keepdims: Any, ddof: float) -> Any:
 
 def _reduced_extreme(name: str, reduce: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     try:
-        return reduce(a, axis=axis, keepdims=keepdims)
+        return reduce(by_columns(a, axis), axis=axis, keepdims=keepdims)
     except ValueError:
         if count_of(np.shape(a), axis):
             raise

@@ -7,6 +7,7 @@ Where a derivative would lose digits by cancellation it is written with another 
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -17,7 +18,7 @@ from varmat.core.elementwise import ROWS
 from varmat.core.errors import DomainError
 from varmat.core.rules import ZERO
 from varmat.functions import hypergeometric_derivatives, order_derivatives, shape_derivatives
-from varmat.functions.elementwise import LN10, formula, row
+from varmat.functions.elementwise import LN10, MANY, formula, row, softplus
 
 __all__ = [
     "Phi", "Phi_approx", "bessel_first_kind", "bessel_second_kind", "beta", "beta_density_derivative", "betainc",
@@ -58,6 +59,24 @@ def _lazy(function: Any) -> Any:
         return function(scipy.special, *values)
 
     return formula(with_special)
+
+
+@cache
+def _special() -> Any:
+    import scipy.special
+
+    return scipy.special
+
+
+def _expit(x: Any, out: Any = None) -> Any:
+    """`scipy.special.expit`, and faster."""
+    if np.size(x) < 2 * MANY:
+        return _special().expit(x, out=out)
+    with np.errstate(over="ignore"):
+        e = np.negative(x, out=out)
+        np.exp(e, e)
+    np.add(e, 1.0, e)
+    return np.reciprocal(e, e)
 
 
 def _logistic(x: float) -> float:
@@ -261,17 +280,17 @@ owens_t = row("owens_t", (f"-0.5 * {NORMAL} * g * exp(-0.5 * x * x) * erf({ROOT_
 # Logistic functions and log-scale arithmetic.
 
 expit = row("expit", "g * r * expit(-x)", "Logistic function ``1 / (1 + exp(-x))``", _logistic,
-    "1 / (1 + exp(-x))", (0.5, -40.0, 40.0, -700.0, 1e-10), 0.235004)
+    "1 / (1 + exp(-x))", (0.5, -40.0, 40.0, -700.0, 1e-10), 0.235004, ufunc=_expit)
 inv_logit = expit
 logit = row("logit", "g / (x * (1.0 - x))", "Log odds ``log(x / (1 - x))``", None,
     "log(x / (1 - x))", (0.25, 1e-100, 0.999999), 5.33333, domain="0 < x < 1")
 log_expit = row("log_expit", "g * expit(-x)", "Logarithm of the logistic function", lambda x: -_softplus(-x),
-    "-log1p(exp(-x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.377541)
+    "-log1p(exp(-x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.377541, ufunc=lambda x, out=None: np.negative(softplus(-x), out=out))
 log_inv_logit = log_expit
 log1p_exp = row("log1p_exp", "g * expit(x)", "``log(1 + exp(x))`` without overflow (softplus)", _softplus,
-    "log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.622459, ufunc=formula(lambda x: np.logaddexp(0.0, x)))
+    "log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.622459, ufunc=softplus)
 log1m_inv_logit = row("log1m_inv_logit", "-g * expit(x)", "``log(1 - inv_logit(x))``", lambda x: -_softplus(x),
-    "-log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), -0.622459, ufunc=formula(lambda x: -np.logaddexp(0.0, x)))
+    "-log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), -0.622459, ufunc=lambda x, out=None: np.negative(softplus(x), out=out))
 log1m = row("log1m", "-g / (1.0 - x)", "``log(1 - x)``, exact near 0", lambda x: math.log1p(-x),
     "log1p(-x)", (0.5, -1e100, 1e-10, 0.999), -2.0, domain="x < 1", ufunc=formula(lambda x: np.log1p(-x)))
 log1m_exp = row("log1m_exp", "-g * exp(x) / absolute(expm1(x))", "``log(1 - exp(x))`` without cancellation",
@@ -512,7 +531,7 @@ hyp2f1_dc = _hyp2f1_row((0, 0, 1), -0.00244464)
 
 # Ufuncs of SciPy that are twins of others.
 SPECIAL.update({name: ROWS[name].call for name in ("exp2", "cbrt", "expm1", "log1p")})
-SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom")})
+SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom", "expit", "log_expit")})
 SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)
 
 

@@ -497,7 +497,7 @@ class Program(Writer):
         statements = without_needless_copies(statements, self.functions, self.views)
         lines = with_deletions(by_blocks(statements, self.shapes, self.functions, self.views), self.shapes)
         for name in self.functions:
-            self.namespace[name], self.namespace[f"{name}_scalar"] = for_arrays(name), for_scalars(name)
+            self.namespace[name], self.namespace[f"{name}_scalar"] = for_arrays(name, plain=True), for_scalars(name)
         text = f"def gradient({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
         return function_of(", ".join(parameters), lines, self.namespace), text
 

@@ -1,0 +1,75 @@
+"""Sums over counts of functions that have one for whole numbers: by looks into a table instead of gamma functions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from varmat.core.elementwise import for_arrays
+
+__all__: list[str] = []
+
+# The text of what is summed over an array of counts `n` -> the text of the sum.
+SUMS = {
+    "gammaln(n + 1.0)": "log_factorials(n)",
+    "lchoose(N, n)": "log_binomials(N, n)",
+    "log_rising_factorial(phi, n)": "log_rising_factorials(phi, n)",
+    "zeta_difference(1.0, phi, n)": "digamma_differences(phi, n)",
+}
+# Counts up to which log factorials are taken from a table, and up to which their differences have 13 digits.
+TABLE, DIFFERENCES = 4096, 1000
+
+
+@cache
+def _table() -> np.ndarray:
+    return for_arrays("gammaln")(np.arange(1.0, TABLE + 2.0))  # type: ignore[no-any-return]
+
+
+def _is_tabulated(n: Any, least: int = 1, most: int = TABLE) -> bool:
+    """Whether counts are an array of at least so many, none of them greater than `most`."""
+    return np.size(n) >= least and bool(np.max(n) <= most)
+
+
+def log_factorials(n: np.ndarray) -> Any:
+    """The sum of ``log(n!)`` over an array of counts."""
+    # From the table it takes a tenth of the time for 10^5 counts, and as long for 100.
+    if _is_tabulated(n, 100):
+        return np.add.reduce(_table().take(n.astype(np.intp)))
+    return np.add.reduce(for_arrays("gammaln")(n + 1.0))
+
+
+def log_binomials(total_count: Any, n: Any) -> Any:
+    """The sum of the logarithms of the binomial coefficients of numbers, and counts that are not greater; one of them an array."""
+    whole = np.asarray(total_count)
+    if _is_tabulated(whole, most=DIFFERENCES) and (np.floor(whole) == whole).all():
+        logarithms = _table().take
+        of_all, chosen, left = (logarithms(np.asarray(x).astype(np.intp)) for x in (whole, n, whole - n))
+        return np.add.reduce(of_all - chosen - left)
+    return np.add.reduce(for_arrays("lchoose")(total_count, n))
+
+
+# Both are sums over the integers below each count: of log(x + k), and of 1 / (x + k).
+def log_rising_factorials(x: Any, n: Any) -> Any:
+    """The sum of ``log(gamma(x + n) / gamma(x))`` of positive numbers and counts; one of them an array."""
+    if np.ndim(x) == 0 and _is_tabulated(n):
+        greater = _numbers_greater(n)
+        return greater.dot(np.log(x + np.arange(len(greater))))
+    return np.add.reduce(for_arrays("log_rising_factorial")(x, n))
+
+
+def digamma_differences(x: Any, n: Any) -> Any:
+    """The sum of ``digamma(x + n) - digamma(x)``."""
+    if np.ndim(x) == 0 and _is_tabulated(n):
+        greater = _numbers_greater(n)
+        return np.add.reduce(greater / (x + np.arange(len(greater))))
+    return np.add.reduce(for_arrays("zeta_difference")(1.0, x, n))
+
+
+def _numbers_greater(n: np.ndarray) -> np.ndarray:
+    """How many counts are greater than 0, 1, 2, ..., as long as some are."""
+    return n.size - np.add.accumulate(np.bincount(n.astype(np.intp))[:-1])
+
+
+SUM_FUNCTIONS = {each.__name__: each for each in (log_factorials, log_binomials, log_rising_factorials, digamma_differences)}
