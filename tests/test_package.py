@@ -26,18 +26,19 @@ HEAVY = ["scipy.special", "scipy.stats", "scipy.linalg", "scipy.sparse", "scipy.
 HEAVY += ["matplotlib", "pandas", "xarray", "mpmath", "hypothesis", "pytest"]
 # Subpackage or module -> what it may import besides itself. Imports point down.
 BELOW = {
-    "core": set(),
+    "kernels": set(),
+    "core": {"kernels"},
     "inspection": {"core"},
-    "programs": {"core"},
-    "functions": {"core", "programs"},
+    "programs": {"kernels", "core"},
+    "functions": {"kernels", "core", "programs"},
     "functionals": {"core", "programs"},
     "testing": {"core", "programs", "functionals"},
-    "densities": {"core", "programs", "functions"},
+    "densities": {"kernels", "core", "programs", "functions"},
     "transforms": {"core", "functions"},
     "models": {"core", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1671
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1640
 
 
 def name_of(path: Path) -> str:

@@ -7,8 +7,8 @@ from varmat.core.elementwise import elementwise
 from varmat.core.errors import DomainError, ShapeError, TapeError
 from varmat.core.matvar import MatVar, matvar, to_matvar, to_varmat
 from varmat.core.operation import Saved, operation
-from varmat.core.tape import keep_alive, nested, recover_memory, reverse_pass_callback, set_zero_all_adjoints
-from varmat.core.variables import Var, VarMat, make_callback_var, value, var
+from varmat.core.tape import keep_alive, nested, recover_memory, set_zero_all_adjoints
+from varmat.core.variables import Var, VarMat, value, var
 from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed there
 from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
 from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
@@ -25,6 +25,7 @@ from varmat.densities.positive import *  # noqa: F403 - the names are listed the
 from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
 from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
+from varmat.functions.callbacks import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
 from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
 from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
@@ -62,14 +63,12 @@ __all__ = [
     "VarMat",
     "elementwise",
     "keep_alive",
-    "make_callback_var",
     "matvar",
     "nested",
     "operation",
     "print_stack",
     "profile",
     "recover_memory",
-    "reverse_pass_callback",
     "set_zero_all_adjoints",
     "to_matvar",
     "to_varmat",
@@ -92,6 +91,7 @@ __all__ += densities.positive.__all__
 __all__ += densities.simplex.__all__
 __all__ += densities.unnormalised.__all__
 __all__ += functionals.__all__
+__all__ += functions.callbacks.__all__
 __all__ += functions.covariances.__all__
 __all__ += functions.cumulative.__all__
 __all__ += functions.determinants.__all__

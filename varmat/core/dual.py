@@ -9,8 +9,8 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
 from varmat.core.errors import ShapeError
-from varmat.core.indexing import apart, is_basic
 from varmat.core.variables import VARIABLES, data, make_leaf
+from varmat.kernels import apart, is_basic
 
 __all__ = ["Dual"]
 

@@ -25,6 +25,7 @@ from varmat.core.operation import as_operand
 from varmat.core.rules import OPERANDS, elementwise_rule, function_of, names_in
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_large, make_result, new
+from varmat.kernels import where
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -202,7 +203,7 @@ def for_arrays(name: str, plain: bool = False) -> Any:
     row = ROWS.get(name)
     if row is not None:  # its ufunc, which dispatches, if it is a true one
         return row.ufunc if isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise) else row
-    return getattr(np, name)
+    return where if plain and name == "where" else getattr(np, name)
 
 
 def _unary_call(row: Elementwise) -> Any:

@@ -26,7 +26,6 @@ __all__ = [
     "keep_alive",
     "nested",
     "recover_memory",
-    "reverse_pass_callback",
     "set_zero_all_adjoints",
 ]
 
@@ -305,31 +304,3 @@ def _run(tape: Tape) -> None:
         if result._adj is not None:
             chain = rule.chain
             chain(result, x, y)
-
-
-def reverse_pass_callback(function: Callable[[], None]) -> None:
-    """Call `function` when the reverse pass comes to this place of the tape.
-
-    The function reads the adjoints of later variables and adds to those of earlier ones, with ``x.adj += ...``.
-
-    Parameters
-    ----------
-    function : callable
-        Takes nothing; what it returns is ignored.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> x = vm.var([1.0, 2.0])
-    >>> y = vm.var(x.val**2)
-    >>> def square_adjoint():
-    ...     x.adj += 2 * x.val * y.adj
-    >>> vm.reverse_pass_callback(square_adjoint)
-    >>> y.sum().grad()
-    >>> x.adj
-    array([2., 4.])
-    """
-    current_tape().append((_CALLBACK, ALWAYS, function, None))
-
-
-_CALLBACK = Rule("reverse_pass_callback", lambda result, function, _: function())

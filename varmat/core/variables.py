@@ -21,22 +21,12 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.errors import ShapeError
-from varmat.core.tape import Rule, Tape, current_tape, join, start_sweep, sweep
+from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
+from varmat.kernels import unbroadcast
 
-__all__ = ["Var", "VarMat", "make_callback_var", "value", "var"]
+__all__ = ["Var", "VarMat", "value", "var"]
 
 new = object.__new__
-
-
-def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
-    """Bring a contribution to the shape of its operand: sum over broadcast axes, repeat along missing ones."""
-    c = np.asarray(c)
-    if c.ndim > len(shape):
-        c = np.add.reduce(c, axis=tuple(range(c.ndim - len(shape))))
-    axes = tuple(i for i, (n, m) in enumerate(zip(reversed(shape), reversed(c.shape), strict=False)) if n == 1 != m)
-    if axes:
-        c = np.add.reduce(c, axis=tuple(-1 - i for i in axes), keepdims=True)
-    return c if c.shape == shape else np.broadcast_to(c, shape)
 
 
 def data(x: Any, name: str = "data") -> Any:
@@ -434,45 +424,6 @@ def make_result(val: Any, tape: Tape) -> Any:
         result._val = float(val)
     result._adj, result._tape = None, tape
     return result
-
-
-def make_callback_var(value: Any, function: Any) -> Any:
-    """A variable with a given value and a callback for its reverse pass.
-
-    Parameters
-    ----------
-    value : scalar or array_like
-        The value of the new variable.
-    function : callable
-        Called with the new variable in the reverse pass, if anything depends on it; it adds to the adjoints of the
-        variables from which the value was computed, with ``x.adj += ...``.
-
-    Returns
-    -------
-    Var or VarMat
-
-    Notes
-    -----
-    It has a gradient only: for forward derivatives and Hessians make an `operation` with a tangent rule.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> x = vm.var([1.0, 2.0])
-    >>> def square_adjoint(y):
-    ...     x.adj += 2 * x.val * y.adj
-    >>> y = vm.make_callback_var(x.val**2, square_adjoint)
-    >>> np.sum(y).grad()
-    >>> x.adj
-    array([2., 4.])
-    """
-    tape = current_tape()
-    result = make_result(np.array(data(value, "make_callback_var: the value"), order="C"), tape)
-    tape.append((CALLBACK_VAR, result, function, None))
-    return result
-
-
-CALLBACK_VAR = Rule("make_callback_var", lambda result, function, _: function(result))
 
 
 class Outputs(tuple[Any, ...]):

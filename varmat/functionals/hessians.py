@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.dual import Dual
 from varmat.core.tape import Tape, sweep
-from varmat.core.variables import CALLBACK_VAR, borrow_leaf
+from varmat.core.variables import borrow_leaf
 from varmat.functionals.forward import call_with_tangents, dual_parts
 from varmat.functionals.recording import adjoint_of, recording, scalar_result
 from varmat.functionals.structure import derivative_block, leaves_of, matching_leaves, plain_tree, rebuilt, unit_directions
@@ -167,7 +167,7 @@ def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args
 
     value, tangent = dual_parts(name, call_with_tangents(name, f, (points,), direction, args, kwargs, make))
     scalar_result(name, value, tape)
-    if any(rule is CALLBACK_VAR for rule, _, _, _ in tape):
+    if any(rule.name == "make_callback_var" for rule, _, _, _ in tape):
         raise TypeError(
             f"{name}: the function uses make_callback_var, which has no tangent rule, so its share in the Hessian would be lost: "
             "make it an operation with one, see varmat.operation"

@@ -1,6 +1,7 @@
 """Differentiable functions, one module per family. Importing this package fills the dispatch tables of NumPy."""
 
 from varmat.functions import (
+    callbacks,
     composites,
     constant,
     convolutions,
@@ -30,6 +31,7 @@ from varmat.functions import (
 )
 
 __all__ = [
+    "callbacks",
     "composites",
     "constant",
     "convolutions",

@@ -12,7 +12,8 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.operation import Saved, operation
 from varmat.functions.reduction_names import answer_reduce, reduction
-from varmat.functions.reductions import add_reduce, axes_of, by_columns, max_reduce, restored, summed
+from varmat.functions.reductions import add_reduce, axes_of, max_reduce, restored
+from varmat.kernels import by_columns, summed
 
 __all__ = [
     "log_softmax",

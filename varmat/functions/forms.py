@@ -13,12 +13,12 @@ import numpy as np
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.core.variables import unbroadcast
 from varmat.functions.checks import broadcastable, check_matrix, check_square
 from varmat.functions.lapack import check_symmetric, lower_triangle, mirrored, product
 from varmat.functions.matrix_functions import expm, expm_reverse, expm_tangent
 from varmat.functions.products import matmul_reverse
 from varmat.functions.solves import check_system, column, inner, uncolumn
+from varmat.kernels import unbroadcast
 
 __all__ = [
     "crossprod",

@@ -18,12 +18,13 @@ from varmat.core import dispatch
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
 from varmat.core.errors import Domain, ShapeError, nonnegative
-from varmat.core.indexing import frozen, scatter_add
+from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
 from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.reduction_names import check_arguments
+from varmat.kernels import scatter_add
 
 __all__ = [
     "add_diag",

@@ -13,6 +13,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.gathering import align, alike, refuse_out
+from varmat.kernels import where as chosen
 from varmat.programs.conditions import Condition
 
 __all__ = ["append_array", "append_col", "append_row"]
@@ -320,7 +321,7 @@ def where(x: Any, y: Any, condition: Any) -> Any:
 
 @where.reverse
 def where_reverse(g: Any, r: Any, x: Any, y: Any, condition: Any) -> Any:
-    return lambda: np.where(condition, g, 0.0), lambda: np.where(condition, 0.0, g)
+    return lambda: chosen(condition, g, 0.0), lambda: chosen(condition, 0.0, g)
 
 
 @where.tangent

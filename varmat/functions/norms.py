@@ -11,11 +11,11 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_matrix
 from varmat.functions.factorisations import singular_values
+from varmat.kernels import summed
 
 __all__: list[str] = []
 
 _INFINITE = (np.inf, -np.inf)
-_total: Any = np.add.reduce
 
 
 @operation(operands="x")
@@ -50,11 +50,11 @@ def p_norm(x: Any, ord: Any = 2.0, axis: Any = None, keepdims: bool = False) -> 
     array([0., 0.])
     """
     if ord == 2:
-        return np.sqrt(_total(np.multiply(x, x), axis=axis, keepdims=keepdims))
+        return np.sqrt(summed(np.multiply(x, x), axis, keepdims))
     if ord == 1:
-        return _total(np.abs(x), axis=axis, keepdims=keepdims)
+        return summed(np.abs(x), axis, keepdims)
     with np.errstate(divide="ignore"):  # a negative power of zero
-        return _total(np.abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
+        return summed(np.abs(x) ** ord, axis, keepdims) ** (1.0 / ord)
 
 
 def _unit(r: Any, x: Any, ord: float) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.variables import unbroadcast
 from varmat.functions.products import MATMUL, left_factor, right_factor
 from varmat.functions.reductions import AVERAGE, TOTAL
+from varmat.kernels import unbroadcast
 from varmat.programs.program import Product, Program, binary, name_of, number, writes
 
 

@@ -21,6 +21,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat, new
+from varmat.kernels import by_columns, summed
 
 __all__ = [
     "dot_self",
@@ -34,9 +35,6 @@ __all__ = [
 
 # Elements from which an adjoint that is the same everywhere is not written out.
 REPEATED = 1024
-# NumPy takes 15 to 40 ns for each row of a few elements. Matrices of at most so many columns, and at least so many rows, are
-# reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, a maximum a tenth.
-SHORT, MANY = 12, 200
 # Typed as Any: NumPy's stubs know no general axis.
 add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
@@ -64,36 +62,12 @@ def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
     return r.reshape(tuple(1 if i - len(shape) in axes else n for i, n in enumerate(shape)))
 
 
-def has_short_rows(a: Any, axis: Any) -> bool:
-    """Whether many rows of a few elements each are to be reduced."""
-    return (
-        type(axis) is int and type(a) is np.ndarray and a.ndim > 1 and axis in (-1, a.ndim - 1) and 1 < a.shape[-1] <= SHORT
-        and a.size >= MANY * a.shape[-1] and a.dtype is FLOAT64 and a.flags.c_contiguous
-    )  # fmt: skip
-
-
-def by_columns(a: Any, axis: Any) -> Any:
-    """The same array, in memory column by column if it has short rows."""
-    if not has_short_rows(a, axis):
-        return a
-    n = a.ndim
-    return np.ascontiguousarray(a.transpose(n - 1, *range(n - 1))).transpose(*range(1, n), 0)
-
-
 @lru_cache
 def ones(n: int) -> np.ndarray:
     """As `numpy.ones`, read-only: a product with it is the fastest sum."""
     x = np.ones(n)
     x.flags.writeable = False
     return x
-
-
-def summed(a: Any, axis: Any, keepdims: bool = False) -> Any:
-    """The sum of a plain array over given axes."""
-    if not has_short_rows(a, axis):
-        return add_reduce(a, axis=axis, keepdims=keepdims)
-    k = a.shape[-1]
-    return a.reshape(-1, k).dot(ones(k)).reshape((*a.shape[:-1], 1) if keepdims else a.shape[:-1])
 
 
 def _spread(g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
@@ -245,7 +219,7 @@ def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     >>> vm.gradient(lambda x: np.prod(x), np.array([2.0, 0.0, 5.0]))
     array([ 0., 10.,  0.])
     """
-    return multiply_reduce(a, axis=axis, keepdims=keepdims)
+    return multiply_reduce(by_columns(a, axis), axis=axis, keepdims=keepdims)
 
 
 def is_safe_divisor(r: Any) -> bool:
@@ -333,7 +307,7 @@ def _deviations(a: Any, axis: Any, mean: Any = np.mean) -> Any:
 
 
 def _squares(d: Any, axis: Any, keepdims: bool) -> Any:
-    return np.vdot(d, d) if axis is None and not keepdims else add_reduce(d * d, axis=axis, keepdims=keepdims)
+    return np.vdot(d, d) if axis is None and not keepdims else summed(d * d, axis, keepdims)
 
 
 def _freedom(a: Any, axis: Any, ddof: float) -> Any:

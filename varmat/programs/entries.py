@@ -14,10 +14,11 @@ import numpy as np
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
-from varmat.core.indexing import ASSIGN, ELEMENT, GATHER, is_basic, last_writers, scatter_add
+from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
 from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS, ZERO
-from varmat.core.variables import ARRAYS, Outputs, View, unbroadcast
+from varmat.core.variables import ARRAYS, Outputs, View
+from varmat.kernels import is_basic, last_writers, scatter_add, unbroadcast
 from varmat.programs.blocks import Shape
 from varmat.programs.conditions import SYMBOLS
 from varmat.programs.program import Gather, Node, Program, copy_for, name_of, substituted, writes

@@ -35,7 +35,10 @@ __all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
 # "tails" are 50-digit comparisons that are not held to the bar of the bulk.
 COLUMNS = ("varmat", "matvar", "forward", "hessian", "recorded", "reference", "mpmath", "tails", "errors")
 # What is defined there is no differentiable function: the engine, functionals, tools, and what is evaluated on plain values.
-EXEMPT = ("core", "functionals", "inspection", "models", "testing", "functions.constant", "functions.refused")
+EXEMPT = (
+    *("core", "functionals", "inspection", "models", "testing"),
+    *("functions.callbacks", "functions.constant", "functions.refused"),
+)
 # The start of a refusal: the name of a function.
 REFUSAL = re.compile(r"([\w.]+): ")
 DISPATCHERS = {f.__code__: name for f, name in ((dispatch.array_function, "function"), (dispatch.array_ufunc, "ufunc"))}

@@ -1,0 +1,109 @@
+"""Plain arrays: sums, choices and scatters that take less time than NumPy's own, and questions about indices.
+
+Nothing here knows of variables; everything else may call it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__: list[str] = []
+
+# NumPy takes 15 to 40 ns for each row of a few elements. Matrices of at most so many columns, and at least so many rows, are
+# reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, a maximum a tenth.
+COLUMNS, ROWS = 12, 200
+# Elements from which `where` has no branch: at 10^5 that takes a fifth of the time.
+BLIND = 1 << 12
+
+# --- reductions ---
+
+
+def has_short_rows(a: Any) -> bool:
+    """Whether an array has many rows of a few elements each."""
+    few = type(a) is np.ndarray and a.ndim > 1 and 1 < a.shape[-1] <= COLUMNS and a.size >= ROWS * a.shape[-1]
+    return few and a.dtype.type is np.float64 and bool(a.flags.c_contiguous)
+
+
+def by_columns(a: Any, axis: Any) -> Any:
+    """The same array, in memory column by column if it has short rows that are to be reduced."""
+    n = np.ndim(a)
+    if type(axis) is not int or axis not in (-1, n - 1) or not has_short_rows(a):
+        return a
+    return np.ascontiguousarray(a.transpose(n - 1, *range(n - 1))).transpose(*range(1, n), 0)
+
+
+def summed(a: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The sum over given axes."""
+    axes = (axis,) if type(axis) is int else axis
+    if axes in ((0,), (-1,), (1,)) and has_short_rows(a) and (a.ndim == 2 or axes == (-1,)):
+        if axes == (0,):
+            return np.ones(len(a)).dot(a).reshape((1, -1) if keepdims else -1)
+        shape, k = (*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.shape[-1]
+        return a.reshape(-1, k).dot(np.ones(k)).reshape(shape)
+    return np.add.reduce(a, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+
+
+def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
+    """Bring a contribution to the shape of its operand: sum over broadcast axes, repeat along missing ones."""
+    c = np.asarray(c)
+    if c.ndim > len(shape):
+        c = summed(c, tuple(range(c.ndim - len(shape))))
+    axes = tuple(i for i, (n, m) in enumerate(zip(reversed(shape), reversed(c.shape), strict=False)) if n == 1 != m)
+    if axes:
+        c = summed(c, tuple(-1 - i for i in axes), keepdims=True)
+    return c if c.shape == shape else np.broadcast_to(c, shape)
+
+
+# --- choices ---
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`numpy.where`. Of many elements or zero without a branch: one that cannot be foreseen takes 3 ns."""
+    kept, zero = (x, y) if type(y) is float else (y, x)
+    if type(zero) is float and not zero and type(condition) is np.ndarray and condition.dtype == bool and condition.size > BLIND:
+        keep = condition if kept is x else ~condition
+        if isinstance(kept, float) and math.isfinite(kept):
+            return np.multiply(keep, kept)
+        if type(kept) is np.ndarray and kept.dtype.type is np.float64 and kept.shape == keep.shape:
+            bits = keep.astype(np.int64)  # all of them, or none
+            return np.bitwise_and(np.negative(bits, bits), kept.view(np.int64), bits).view(np.float64)
+    return np.where(condition, x, y)
+
+
+# --- indices ---
+
+_BASIC = frozenset({int, slice, type(None), type(Ellipsis), *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
+
+
+def is_basic(index: Any) -> bool:
+    """Whether NumPy answers this index with a view."""
+    return _BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in _BASIC
+
+
+def scatter_add(a: np.ndarray, index: Any, c: Any) -> None:
+    """Add `c` to ``a[index]``, also where `index` names an element several times."""
+    if is_basic(index) or (type(index) is np.ndarray and index.dtype == bool):
+        a[index] += c
+        return
+    # The fast loop of `at` is that of one axis: 11 times as fast for 10^4 elements, 3 times for pairs of indices.
+    whole = type(index) is tuple and len(index) == a.ndim and all(np.asarray(i).dtype.kind in "iu" for i in index)
+    if whole and a.flags.c_contiguous:
+        a, index = a.reshape(-1), np.ravel_multi_index(index, a.shape, mode="wrap")
+    if type(index) is np.ndarray and index.dtype.kind in "iu" and a.ndim == 1:
+        index, c = index.ravel(), np.broadcast_to(c, index.shape).ravel()
+    np.add.at(a, index, c)
+
+
+def last_writers(shape: tuple[int, ...], index: Any, c: np.ndarray) -> np.ndarray:
+    """Zero for those elements of the source that a repeated index overwrote within the same assignment."""
+    writer = np.empty(shape, dtype=np.intp)
+    writer[index] = order = np.arange(c.size).reshape(c.shape)
+    return np.where(writer[index] == order, c, 0.0)
+
+
+def apart(source: Any, target: np.ndarray) -> Any:
+    """What is assigned into `target`, a copy if it is part of it: NumPy would read some of what it has just written."""
+    return source.copy() if type(source) is np.ndarray and np.may_share_memory(source, target) else source
