@@ -118,6 +118,7 @@ def test_matvar_takes_numbers_and_scalar_variables_in_lists():
         np.testing.assert_array_equal(x.adj, np.array(adjoints), strict=True)
 
 
+@pytest.mark.filterwarnings("ignore:Conversion of an array")  # older versions of NumPy warn before they ask the element
 @pytest.mark.parametrize("convert", [float, int, complex, operator.index, math.exp])
 def test_a_matvar_is_no_plain_number(convert):
     for x in (1.0, [1.0]):
