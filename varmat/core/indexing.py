@@ -19,6 +19,8 @@ from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, data, ma
 from varmat.kernels import apart, is_basic, last_writers, scatter_add
 
 float64 = np.float64
+
+
 def getitem(self: VarMat, index: Any) -> Any:
     """NumPy's indexing: views for basic indices, one gather for others."""
     val = self._val[index]

@@ -17,7 +17,7 @@ student_t_lpdf = univariate(
     shown=("y", "mu"),
     let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "k": "inv", "f": "1.0", "r": "z * z / nu", "l": "log1p(r)",
          "w": "(nu + 1.0) / nu * k / (1.0 + r)", "s": "z * w"},
-    quick=Quick({"z": "y - mu", "k": "inv * inv", "f": "sigma", "r": "z * z * (k / nu)"}, "sigma", "1e-100 < sigma < 1e100"),
+    quick=Quick({"z": "y - mu", "k": "inv * inv", "f": "sigma", "r": "z * z * (k / nu)"}, "sigma"),
     terms=("log_rising_factorial(0.5 * nu, 0.5) - 0.5 * log(nu)", "-log(sigma)", "-0.5 * (nu + 1.0) * l", "-0.5723649429247001"),
     partials={
         # That in sigma is s z - inv, which cancels where nu is small.

@@ -15,7 +15,7 @@ normal_lpdf = univariate(
     shown=("y", "mu", "sigma"),
     let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "s": "z * inv"},
     # Squares of residuals, instead of residuals in units of sigma: 0.6 to 0.85 of the time from 10^4 elements on.
-    quick=Quick({"d": "y - mu", "z": "d * inv", "s": "d * (inv * inv)"}, "sigma", "1e-100 < sigma < 1e100"),
+    quick=Quick({"d": "y - mu", "z": "d * inv", "s": "d * (inv * inv)"}, "sigma"),
     terms=("-0.5 * z * z", "-log(sigma)", f"-{HALF_LOG_TWO_PI}"),
     partials={"y": "-s", "mu": "s", "sigma": "z * s - inv"},
     reference="-((y - mu) / sigma)**2 / 2 - log(sigma) - log(2 * pi) / 2",

@@ -12,6 +12,7 @@ from varmat.core.operation import Saved
 from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, ordered
+from varmat.functions.elementwise import softplus
 from varmat.functions.special import expit, log1m_exp
 
 __all__ = ["ordered_logistic_lpmf"]
@@ -114,13 +115,8 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     cells = Cells(which, cutpoints.shape, full)
     low, high = cells.bounds(cutpoints)
     inner = float(total(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
-    return Saved(inner - _softplus(low - eta, full) - _softplus(eta - high, full), cells=cells)
-
-
-def _softplus(x: Any, shape: tuple[int, ...]) -> float:
-    """The sum of log(1 + exp(x)), broadcast to a shape."""
-    x = np.broadcast_to(x, shape)
-    return float(total(np.maximum(x, 0.0), None) + total(np.log1p(np.exp(-abs(x))), None))
+    below, above = (float(total(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high))
+    return Saved(inner - below - above, cells=cells)
 
 
 # With odds = 1 / (exp(width) - 1) the derivatives are F(low - eta) - F(eta - high) with respect to eta, -F(low - eta) - odds to

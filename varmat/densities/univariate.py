@@ -65,11 +65,15 @@ def as_number(x: Any) -> tuple[Any, int] | None:
 
 
 class Quick(NamedTuple):
-    """Abbreviations with which arrays take fewer steps: where the value is finite, and if one argument is a number in a range."""
+    """Abbreviations with which arrays take fewer steps, where the value is finite and one argument, if named, is a number."""
 
     let: dict[str, str]
     number: str | None = None
-    where: str = "True"
+
+    @property
+    def where(self) -> str:
+        """The condition on that number: its square, and squares of what is of its size, neither overflow nor underflow."""
+        return "True" if self.number is None else f"1e-100 < {self.number} < 1e100"
 
 
 class OutsideError(ElsewhereError):
@@ -262,7 +266,13 @@ class Univariate(Density, Operation):
             writer = Writer(arrays, self.let)
         else:
             writer = Writer(arrays, {**self.let, **quick.let}, quick.where)
-            others["careful"] = _in_turn(cache(lambda: self._functions(arrays, active, keep, None)[0]))
+            made: Any = cache(lambda: self._functions(arrays, active, keep, None)[0])
+
+            def careful(*values: Any) -> tuple[float, list[Any]]:
+                function, exact = made()
+                return self._compute(function, exact, [*values[:-1]], values[-1:])
+
+            others["careful"] = careful
         if self.support is not None and not self.support_is_shown:
             writer.statements.append(f"if not {writer.all(tree_of(self.support))}: raise Outside")
         # Elementwise partials first: then the sums know which abbreviations are there anyway.
@@ -336,19 +346,6 @@ class Univariate(Density, Operation):
         return tuple(map(directional, self.operands))
 
 
-def _in_turn(functions: Any) -> Any:
-    """A function that calls the first of `functions`, made when it is needed, and where Python's floats raise the second."""
-
-    def careful(*values: Any) -> Any:
-        function, exact = functions()
-        try:
-            return function(*values)
-        except (ArithmeticError, ValueError):
-            return exact(*ieee(values))
-
-    return careful
-
-
 def _of_arrays(function: Any, values: list[Any], shape: tuple[int, ...]) -> tuple[float, list[Any]]:
     """Value and partials of arrays of any shape."""
     values = [v.reshape(-1) if type(v) is np.ndarray else v for v in values]
@@ -396,7 +393,7 @@ def univariate(
     dropping : sequence of str, optional
         The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
     quick : Quick, optional
-        Other abbreviations for the same, for arrays beside a number.
+        Other abbreviations for the same, for arrays: what they give is taken where the value is finite.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 

@@ -21,7 +21,7 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError, finite, nonnegative, positive_finite
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_values
-from varmat.functions.reductions import ones
+from varmat.kernels import ones
 
 __all__ = [
     "gp_dot_prod_cov",

@@ -155,13 +155,17 @@ def formula(function: Callable[..., Any]) -> Callable[..., Any]:
 MANY = 256
 
 
+def _rest(e: Any) -> Any:
+    """``log(1 + exp(-e))``, in place."""
+    return np.log1p(np.exp(np.negative(e, e), e), e)
+
+
 def softplus(x: Any, out: Any = None) -> Any:
     """``log(1 + exp(x))``, with the calling convention of a ufunc."""
     if np.size(x) < MANY:
         with np.errstate(invalid="ignore"):  # it warns of nan
             return np.logaddexp(0.0, x, out=out)
-    e = np.absolute(x)
-    np.log1p(np.exp(np.negative(e, e), e), e)
+    e = _rest(np.absolute(x))
     return np.add(e, np.maximum(x, 0.0), out=e if out is None else out)
 
 
@@ -169,8 +173,7 @@ def _log_of_sum(x: Any, y: Any, out: Any = None) -> Any:
     """`numpy.logaddexp`, and faster."""
     if max(np.size(x), np.size(y)) >= MANY:
         with np.errstate(all="ignore"):
-            e = np.absolute(np.subtract(x, y))
-            np.log1p(np.exp(np.negative(e, e), e), e)
+            e = _rest(np.absolute(np.subtract(x, y)))
             np.add(e, np.maximum(x, y), e)
             if not np.isnan(np.add.reduce(e, None)):  # no difference of infinities
                 return e if out is None else np.positive(e, out)

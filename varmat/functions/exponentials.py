@@ -28,6 +28,7 @@ BLOCK = 1 << 17
 
 def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
     """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the elements that attain it."""
+    # By columns if `a` is.
     e = workspace(np.shape(a)) if np.ndim(a) < 2 or a.strides[-1] <= a.strides[0] else np.empty_like(a)
     if type(m) is not float and np.isfinite(m).all():
         return np.exp(np.subtract(a, m, e), e)

@@ -18,7 +18,8 @@ import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
-from varmat.functions.reductions import is_safe_divisor, ones
+from varmat.functions.reductions import is_safe_divisor
+from varmat.kernels import ones
 
 __all__: list[str] = []
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,14 +59,6 @@ def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
         return r
     axes = axes_of(axis, len(shape))
     return r.reshape(tuple(1 if i - len(shape) in axes else n for i, n in enumerate(shape)))
-
-
-@lru_cache
-def ones(n: int) -> np.ndarray:
-    """As `numpy.ones`, read-only: a product with it is the fastest sum."""
-    x = np.ones(n)
-    x.flags.writeable = False
-    return x
 
 
 def _spread(g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:

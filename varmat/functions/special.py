@@ -50,22 +50,20 @@ ROOT_TWO_OVER_PI = repr(math.sqrt(2.0 / math.pi))
 ROOT_HALF_PI = repr(math.sqrt(math.pi / 2.0))
 
 
-def _lazy(function: Any) -> Any:
-    """A formula with functions of `scipy.special`, which it gets as its first argument when it is called."""
-
-    def with_special(*values: Any) -> Any:
-        import scipy.special
-
-        return function(scipy.special, *values)
-
-    return formula(with_special)
-
-
 @cache
 def _special() -> Any:
     import scipy.special
 
     return scipy.special
+
+
+def _lazy(function: Any) -> Any:
+    """A formula with functions of `scipy.special`, which it gets as its first argument when it is called."""
+
+    def with_special(*values: Any) -> Any:
+        return function(_special(), *values)
+
+    return formula(with_special)
 
 
 def _expit(x: Any, out: Any = None) -> Any:

@@ -152,8 +152,7 @@ class Writer:
         """The sum over all elements."""
         if not self.is_array(node):
             return f"(size * {self.code(node)[0]})"
-        text = ast.unparse(node)
-        if text in SUMS:
+        if isinstance(node, ast.Call) and (text := ast.unparse(node)) in SUMS:
             return self._name_of_sum(text, SUMS[text])
         if isinstance(node, ast.Call) and node.func.id == "where" and not self.is_array(node.args[0]):  # type: ignore[attr-defined]
             condition, a, b = node.args
