@@ -83,6 +83,10 @@ INDICES: list[Any] = [
     ((4, 3), (A, B)), ((4, 3), (A.reshape(10, 5), B.reshape(10, 5))), ((4, 3), (A[:, None], B[:7])), ((4, 3), (A, 1)),
     ((4, 3), (2, 1)),
     ((4, 3), A), ((4, 3), (slice(None), B)), ((4, 3), (A, slice(0, 2))), ((4, 3), (..., B)), ((4, 3), (None, A, B)),
+    ((4, 40), A), ((4, 90), A.reshape(5, 10)), ((40, 4), (slice(None), A)), ((9, 4, 3), (slice(None), A.astype(np.int8))),
+    ((4, 3, 90), (slice(None), B)), ((3, 2, 40, 4), (slice(None), slice(None), slice(None), A)), ((9000, 20), A * 9),
+    ((40, 4), (..., A)), ((40, 4), (slice(0, 40), A)), ((4, 40), (A, slice(None))), ((40, 4, 3), (A, slice(None), B)),
+    ((4, 40), A[:0]), ((4, 40), B.astype(np.uint32)),
     ((4, 3), np.ones((4, 3), bool)), ((4, 3, 2), (A, B, 0)), ((4, 3, 2), (A, B)), ((4, 3), (np.array(1), B)),
 ]  # fmt: skip
 
@@ -97,4 +101,4 @@ def test_scatter(shape: Any, index: Any) -> None:
             found, expected = start.copy(order), start.copy(order)
             kernels.scatter_add(found, index, given)
             np.add.at(expected, index, given)
-            np.testing.assert_allclose(found, expected, rtol=1e-13)
+            np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)

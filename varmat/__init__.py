@@ -37,6 +37,7 @@ from varmat.functions.gathering import *  # noqa: F403 - the names are listed th
 from varmat.functions.joining import *  # noqa: F403 - the names are listed there
 from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
 from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
+from varmat.functions.orderings import *  # noqa: F403 - the names are listed there
 from varmat.functions.products import *  # noqa: F403 - the names are listed there
 from varmat.functions.recurrences import *  # noqa: F403 - the names are listed there
 from varmat.functions.reductions import *  # noqa: F403 - the names are listed there
@@ -103,6 +104,7 @@ __all__ += functions.gathering.__all__
 __all__ += functions.joining.__all__
 __all__ += functions.least_squares.__all__
 __all__ += functions.matrix_functions.__all__
+__all__ += functions.orderings.__all__
 __all__ += functions.products.__all__
 __all__ += functions.recurrences.__all__
 __all__ += functions.reductions.__all__

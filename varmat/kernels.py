@@ -16,6 +16,8 @@ __all__: list[str] = []
 # NumPy takes 15 to 40 ns for each row of a few elements. Matrices of at most so many columns, and at least so many rows, are
 # reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, a maximum a tenth.
 COLUMNS, ROWS = 12, 200
+# Elements from which slices are added up by their elements' own places, and from which by a sparse matrix.
+SOME, MANY = 1 << 9, 1 << 12
 # Elements from which `where` has no branch: at 10^5 that takes a fifth of the time.
 BLIND = 1 << 12
 
@@ -101,9 +103,31 @@ def scatter_add(a: np.ndarray, index: Any, c: Any) -> None:
     whole = type(index) is tuple and len(index) == a.ndim and all(np.asarray(i).dtype.kind in "iu" for i in index)
     if whole and a.flags.c_contiguous:
         a, index = a.reshape(-1), np.ravel_multi_index(index, a.shape, mode="wrap")
-    if type(index) is np.ndarray and index.dtype.kind in "iu" and a.ndim == 1:
-        index, c = index.ravel(), np.broadcast_to(c, index.shape).ravel()
+    *before, places = index if type(index) is tuple else (index,)
+    if type(places) is np.ndarray and places.dtype.kind in "iu" and a.flags.c_contiguous:
+        if a.ndim == 1 and not before:
+            index, c = places.ravel(), np.broadcast_to(c, places.shape).ravel()
+        elif np.size(c) > SOME and all(type(i) is slice and i == slice(None) for i in before):
+            _add_slices(a, places, len(before), c)
+            return
     np.add.at(a, index, c)
+
+
+def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> None:
+    """Add slices to those of a contiguous array at given places along an axis."""
+    n, k, outer = a.shape[axis], math.prod(a.shape[axis + 1 :]), math.prod(a.shape[:axis])
+    c = np.broadcast_to(c, a.shape[:axis] + places.shape + a.shape[axis + 1 :])
+    places = np.where(places < 0, places + n, places).ravel()
+    if outer > 1:
+        places, n = (np.arange(0, outer * n, n)[:, None] + places).ravel(), outer * n
+    rows, c = a.reshape(n, k), c.reshape(places.size, k)
+    if k > 1 and c.size > MANY and c.size > a.size // 4:
+        # A product with a matrix that has a one in each column: a tenth of the time, at 10^4 x 10 and at 300 x 300.
+        from scipy.sparse import csc_array
+
+        rows += csc_array((np.ones(places.size), places, np.arange(places.size + 1)), shape=(n, places.size)) @ c
+    else:
+        np.add.at(a.reshape(-1), (places[:, None] * k + np.arange(k)).ravel(), c.ravel())
 
 
 def last_writers(shape: tuple[int, ...], index: Any, c: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Moving elements: copies, selections, repetitions, triangles, orderings.
+"""Moving elements: copies, selections, repetitions, triangles.
 
 Every function that only moves elements (and fills with zeros) is one operation, `moved`: the function applied to the array
 ``1, 2, ...`` in the shape of the operand tells where each element of the result comes from, which is all the reverse pass needs.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from varmat.core import dispatch
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
-from varmat.core.errors import Domain, ShapeError, nonnegative
+from varmat.core.errors import ShapeError, nonnegative
 from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
@@ -32,13 +33,9 @@ __all__ = [
     "rep_array",
     "rep_matrix",
     "rep_vector",
-    "sort_asc",
-    "sort_desc",
     "symmetrize_from_lower_tri",
     "symmetrize_from_upper_tri",
 ]
-
-_number = Domain("a number", lambda x: ~np.isnan(x))
 
 
 @operation(operands="a", native=True, stacked=True)
@@ -254,7 +251,7 @@ def _mover(function: Any) -> Any:
 
 
 # Functions that move the elements of their first argument.
-MOVERS: tuple[Any, ...] = (np.tile, np.resize, np.take_along_axis)
+MOVERS: tuple[Any, ...] = (np.resize, np.take_along_axis)
 dispatch.SUPPORTED.update((_function, _mover(_function)) for _function in MOVERS)
 
 
@@ -297,7 +294,36 @@ def _selection(function: Any, condition_first: bool = False) -> Any:
 
 
 dispatch.SUPPORTED[np.delete] = _selection(np.delete)
-dispatch.SUPPORTED[np.repeat] = _selection(np.repeat)
+_repeat_each = _selection(np.repeat)
+
+
+@dispatch.implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+    """`np.repeat`; as often for every element, it is a broadcast."""
+    if type(repeats) is not int or repeats < 2:
+        return _repeat_each(a, repeats, axis=axis)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis_index(axis, np.ndim(a))
+    shape = list(np.shape(a))
+    each = np.broadcast_to(np.expand_dims(a, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    shape[axis] *= repeats
+    return np.reshape(each, shape)
+
+
+@dispatch.implements(np.tile)
+def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+    """`np.tile`: a broadcast along axes between the array's own."""
+    counts, shape = (tuple(reps) if np.iterable(reps) else (reps,)), np.shape(A)
+    ndim = max(len(counts), len(shape))
+    shape, counts = (1,) * (ndim - len(shape)) + shape, (1,) * (ndim - len(counts)) + counts
+    between = [n for each in shape for n in (1, each)]
+    repeated = [n for each in zip(counts, shape, strict=True) for n in each]
+    whole = np.reshape(A, between)
+    spread = np.copy(whole) if between == repeated else np.broadcast_to(whole, repeated)
+    return np.reshape(spread, [n * m for n, m in zip(counts, shape, strict=True)])
+
+
 dispatch.SUPPORTED[np.compress] = _selection(np.compress, condition_first=True)
 dispatch.SUPPORTED[np.extract] = _selection(np.extract, condition_first=True)
 
@@ -306,48 +332,6 @@ def refuse_out(function: str, out: Any) -> None:
     """Raise `TypeError` if an array to write into is given."""
     if out is not None:
         raise TypeError(f"{function}: out is given, but must be left out; assign the result, out[...] = np.{function}(...)!")
-
-
-@dispatch.implements(np.sort)
-def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    """Sorted elements; equal ones stay in their order.
-
-    Parameters
-    ----------
-    a : array_like, one or more axes
-    axis : int, optional
-        Axis along which to sort; None for all elements, flattened.
-
-    Returns
-    -------
-    VarMat
-        Ascending, nan at the end.
-
-    Notes
-    -----
-    The adjoint of an element is that of the place it went to: where elements are equal this is one of the directional derivatives.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: np.sort(x)[0], np.array([3.0, 1.0, 2.0]))
-    array([0., 1., 0.])
-    """
-    return _in_order(lambda x, along: np.argsort(x, along, kind="stable"), a, axis)
-
-
-def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> Any:
-    """The elements in the order that `argsort` gives to their values."""
-    if axis is None:
-        a, axis = np.ravel(a), 0
-    axis = normalize_axis_index(axis, np.ndim(a))
-    return np.take_along_axis(a, argsort(dispatch.plain(a), axis), axis)
-
-
-@dispatch.implements(np.partition)
-def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    """`np.partition`; the order of the elements on either side of the `kth` may be another one than NumPy's."""
-    return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
 
 
 @dispatch.implements(np.trim_zeros)
@@ -378,7 +362,12 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> 
     constant = settings.pop("constant_values", 0.0)
     if is_differentiable(constant):
         raise TypeError("pad: constant_values is a variable, but must be plain numbers: join arrays with np.concatenate!")
-    padded = moved(array, move=lambda a: np.pad(a, pad_width, mode, **settings))
+    back = None
+    if mode == "constant" and not isinstance(pad_width, dict):
+        widths = np.broadcast_to(pad_width, (np.ndim(array), 2))
+        inner = tuple(slice(start, start + n) for (start, _), n in zip(widths, np.shape(array), strict=True))
+        back = itemgetter(inner)
+    padded = moved(array, move=lambda a: np.pad(a, pad_width, mode, **settings), back=back)
     if not np.any(constant):
         return padded
     inside = np.pad(np.ones(np.shape(array), dtype=bool), pad_width)
@@ -705,58 +694,6 @@ def _repeated(function: str, x: Any, **counts: int) -> Any:
     for name, n in counts.items():
         nonnegative.check(function, name, n)
     return broadcast_to(x, shape=(*counts.values(), *np.shape(x)))
-
-
-def sort_asc(x: Any) -> Any:
-    """The elements in ascending order, along the last axis: `np.sort`.
-
-    Parameters
-    ----------
-    x : array_like, one or more axes
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If an element is nan.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.sort_asc([3.0, 1.0, 2.0])
-    array([1., 2., 3.])
-    """
-    _number.check("sort_asc", "x", dispatch.plain(x))
-    return np.sort(x)
-
-
-def sort_desc(x: Any) -> Any:
-    """The elements in descending order, along the last axis.
-
-    Parameters
-    ----------
-    x : array_like, one or more axes
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If an element is nan.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.sort_desc([3.0, 1.0, 2.0])
-    array([3., 2., 1.])
-    """
-    _number.check("sort_desc", "x", dispatch.plain(x))
-    return np.flip(np.sort(x), -1)
 
 
 diag_matrix = diag

@@ -1,0 +1,117 @@
+"""Orderings: the elements of an array, sorted or in part, gathered in the order of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from varmat.core import dispatch
+from varmat.core.errors import Domain
+
+__all__ = ["sort_asc", "sort_desc"]
+
+_number = Domain("a number", lambda x: ~np.isnan(x))
+
+
+@dispatch.implements(np.sort)
+def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    """Sorted elements; equal ones stay in their order.
+
+    Parameters
+    ----------
+    a : array_like, one or more axes
+    axis : int, optional
+        Axis along which to sort; None for all elements, flattened.
+
+    Returns
+    -------
+    VarMat
+        Ascending, nan at the end.
+
+    Notes
+    -----
+    The adjoint of an element is that of the place it went to: where elements are equal this is one of the directional derivatives.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sort(x)[0], np.array([3.0, 1.0, 2.0]))
+    array([0., 1., 0.])
+    """
+    return _in_order(_stable_order, a, axis)
+
+
+def _stable_order(x: np.ndarray, axis: int) -> Any:
+    """`numpy.argsort`, with equal elements in their order. Where there are none its faster algorithms give that too."""
+    order = np.argsort(x, axis)
+    ordered = np.moveaxis(np.take_along_axis(x, order, axis), axis, 0)
+    return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
+
+
+def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> Any:
+    """The elements in the order that `argsort` gives to their values."""
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis_index(axis, np.ndim(a))
+    return np.take_along_axis(a, argsort(dispatch.plain(a), axis), axis)
+
+
+@dispatch.implements(np.partition)
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
+    """`np.partition`; the order of the elements on either side of the `kth` may be another one than NumPy's."""
+    return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
+
+
+def sort_asc(x: Any) -> Any:
+    """The elements in ascending order, along the last axis: `np.sort`.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    DomainError
+        If an element is nan.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sort_asc([3.0, 1.0, 2.0])
+    array([1., 2., 3.])
+    """
+    _number.check("sort_asc", "x", dispatch.plain(x))
+    return np.sort(x)
+
+
+def sort_desc(x: Any) -> Any:
+    """The elements in descending order, along the last axis.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    DomainError
+        If an element is nan.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sort_desc([3.0, 1.0, 2.0])
+    array([3., 2., 1.])
+    """
+    _number.check("sort_desc", "x", dispatch.plain(x))
+    return np.flip(np.sort(x), -1)
