@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from varmat.functions import lapack
 
 RNG = np.random.default_rng(4)
 # Around the size of a block, where the ways part, and stacks.
-SHAPES = [(0, 0), (1, 1), (3, 3), (64, 64), (65, 65), (130, 130), (2, 3, 3), (2, 0, 0), (0, 3, 3), (2, 70, 70)]
+SHAPES = [(0, 0), (1, 1), (3, 3), (64, 64), (65, 65), (130, 130), (256, 256), (2, 3, 3), (2, 0, 0), (0, 3, 3), (2, 70, 70)]
+SHAPES += [(2, 256, 256)]
 COLUMNS = [(0, 0), (3, 0), (3, 1), (3, 2), (64, 1), (70, 1), (70, 5), (130, 130), (2, 3, 1), (2, 70, 2)]
 
 
@@ -36,6 +38,15 @@ def test_triangles_and_transposes(shape: tuple[int, ...]) -> None:
     r = lapack.transposed(x, factor)
     assert r.flags.c_contiguous
     assert_array_equal(r, x.mT * np.asarray(factor)[..., None, None])
+
+
+def test_gaps_between_rows_that_share_places_in_the_cache() -> None:
+    for x in (np.ones((2, 64, 256)), RNG.normal(size=(512, 512))[64:128, :30]):
+        spread = lapack.gapped(x)
+        assert spread.strides[-2] % lapack.GAP
+        assert_array_equal(spread, x)
+    for x in (np.ones((64, 255)), np.ones((64, 128))):
+        assert lapack.gapped(x) is x
 
 
 @pytest.mark.parametrize("above", [np.inf, np.nan])
@@ -98,6 +109,35 @@ def test_solves_on_both_sides_of_a_block(n: int, columns: int | None) -> None:
                 assert_allclose(matrix @ found, b, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(("stack", "of_b"), [((30,), (30,)), ((4, 6), (6,)), ((20,), (3, 1)), ((2,), (2,)), ((30,), ())])
+@pytest.mark.parametrize("n", [1, 2, 3, 15, 16])
+@pytest.mark.parametrize("unit", [False, True])
+def test_many_triangular_systems(stack: Any, of_b: Any, n: int, unit: bool) -> None:
+    """What stands in the other triangle, or on a diagonal of ones, does not matter."""
+    a = RNG.normal(size=(*stack, n, n)) / n + 2.0 * np.eye(n)
+    for lower, trans, right in itertools.product((True, False), repeat=3):
+        matrix = np.tril(a) if lower else np.triu(a)
+        given = np.where(matrix == 0.0, np.nan, a)
+        if unit:
+            matrix[..., range(n), range(n)] = 1.0
+            given[..., range(n), range(n)] = np.nan
+        matrix = matrix.mT if trans else matrix
+        b = RNG.normal(size=(*of_b, 5, n) if right else (*of_b, n, 5))
+        x = lapack.triangular_solve(given, b, lower, trans, unit, right=right)
+        assert x.flags.c_contiguous
+        assert_allclose(x @ matrix if right else matrix @ x, np.broadcast_to(b, x.shape), rtol=0, atol=1e-12)
+        if not right:
+            x = lapack.triangular_solve(given, b[..., 0], lower, trans, unit, vector=True)
+            assert x.flags.c_contiguous
+            assert_allclose((matrix @ x[..., None])[..., 0], np.broadcast_to(b[..., 0], x.shape), rtol=0, atol=1e-12)
+
+
+def test_no_inverse_of_many_small_triangles() -> None:
+    with np.errstate(all="raise"):
+        x = lapack.triangular_solve(np.zeros((9, 2, 2)), np.ones((9, 2, 1)), lower=True)
+    assert not np.isfinite(x).any()
+
+
 def test_logarithms_of_the_diagonal() -> None:
     x = np.abs(RNG.normal(size=(2, 3, 5, 5))) + 0.1
     assert_allclose(lapack.log_diagonal(x), np.log(np.einsum("...ii->...i", x)).sum(axis=-1), rtol=1e-14)
@@ -105,7 +145,7 @@ def test_logarithms_of_the_diagonal() -> None:
     assert lapack.log_diagonal(np.empty((0, 0))) == 0.0
 
 
-@pytest.mark.parametrize("n", [2, 64, 70])
+@pytest.mark.parametrize("n", [2, 64, 70, 256])
 def test_symmetric_of_any_size(n: int) -> None:
     """Squares that overflow are no reason to refuse, or to warn of."""
     a = np.full((n, n), 1e200)
@@ -118,7 +158,7 @@ def test_symmetric_of_any_size(n: int) -> None:
     lapack.check_symmetric("f", np.full((2, n, n), 3.0)[..., ::-1, :])
 
 
-@pytest.mark.parametrize("n", [3, 70])
+@pytest.mark.parametrize("n", [3, 70, 256])
 def test_symmetric_but_not_finite(n: int) -> None:
     for value, place in ((np.inf, (1, 0)), (np.inf, (1, 1)), (np.nan, (n - 1, 0))):
         a = np.eye(n)

@@ -169,6 +169,16 @@ def softplus(x: Any, out: Any = None) -> Any:
     return np.add(e, np.maximum(x, 0.0), out=e if out is None else out)
 
 
+def _length(x: Any, y: Any, out: Any = None) -> Any:
+    """`numpy.hypot`; of many elements whose squares are all in the range of floats it is faster to take these."""
+    if max(np.size(x), np.size(y)) >= MANY:
+        with np.errstate(all="ignore"):
+            squares = np.add(np.square(x), np.square(y))
+        if np.minimum.reduce(squares, None) >= TINY and np.maximum.reduce(squares, None) < np.inf:
+            return np.sqrt(squares, squares if out is None else out)
+    return np.hypot(x, y, out=out)
+
+
 def _log_of_sum(x: Any, y: Any, out: Any = None) -> Any:
     """`numpy.logaddexp`, and faster."""
     if max(np.size(x), np.size(y)) >= MANY:
@@ -303,7 +313,8 @@ row("fmin", ("where(r == x, g, 0.0)", "where(r == x, 0.0, g)"), "The smaller of 
     lambda x, y: x if x <= y or y != y else y, "min(x, y)", ((1.5, -2.0), (-3.0, 4.0)), 0.0, note=_TIES)
 row("hypot", ("g * (x / where(r == 0, 1.0, r))", "g * (y / where(r == 0, 1.0, r))"), "Length of the vector (x, y)", math.hypot,
     "hypot(x, y)", ((3.0, 4.0), (-1e-5, 2.0), (1e200, 1e200), (1e-200, -1e-200), (0.0, 2.0)), 0.6,
-    note="At (0, 0) both derivatives are 0")
+    note="At (0, 0) both derivatives are 0", ufunc=_length)
+SUPPORTED[np.hypot] = ROWS["hypot"].call
 row("arctan2", ("g * (y / hypot(x, y)) / hypot(x, y)", "-g * (x / hypot(x, y)) / hypot(x, y)"),
     "Angle of the point with ordinate x and abscissa y", math.atan2, "atan2(x, y)",
     ((1.5, 2.0), (-1.5, -2.0), (1e-8, -3.0), (1e200, 1e200), (-2.0, 0.0)), 0.32, domain="not x = y = 0")

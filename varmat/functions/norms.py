@@ -59,13 +59,13 @@ def p_norm(x: Any, ord: Any = 2.0, axis: Any = None, keepdims: bool = False) -> 
 
 def _unit(r: Any, x: Any, ord: float) -> Any:
     """The derivative with respect to each element, for `r` with all axes; differentiable."""
+    none = plain(r) == 0
+    if ord == 2:
+        return x * np.where(none, 0.0, 1.0 / np.where(none, 1.0, r))
     sign = np.sign(plain(x))
     if ord == 1:
         return sign
-    none = plain(r) == 0
     ratio = x / np.where(none, 1.0, r)
-    if ord == 2:
-        return np.where(none, 0.0, ratio)
     zero = none | (sign == 0)
     return np.where(zero, 0.0, sign * np.abs(np.where(zero, 1.0, ratio)) ** (ord - 1.0))
 
@@ -76,6 +76,9 @@ def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any)
         return x * (g / r if r else 0.0)
     if axis is not None and not keepdims:
         g, r = np.expand_dims(g, axis), np.expand_dims(r, axis)
+    if ord == 2:
+        none = r == 0
+        return x * np.where(none, 0.0, g / np.where(none, 1.0, r))
     return g * _unit(r, x, ord)
 
 
