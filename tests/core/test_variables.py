@@ -180,6 +180,40 @@ def test_contributions_through_views_add_up(n):
     np.testing.assert_array_equal(x.adj, expected)
 
 
+# Views of all elements of an array of three axes, in another shape or order.
+WHOLE = {
+    "reshape": lambda x: x.reshape(-1),
+    "transpose": np.transpose,
+    "transpose of a reshape": lambda x: x.reshape(2, -1).T,
+    "reshape of a part that is all": lambda x: x[:, ::-1][:, ::-1].reshape(-1, 2),
+    "backwards": lambda x: x[::-1],
+    "axes": lambda x: np.moveaxis(x[None], 1, -1),
+    "the array itself": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("form", [vm.gradient, lambda f, x: vm.recorded(f)(x)[1]])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4, LARGE // 4), (1, 1, 2), (2, 0, 4)])
+@pytest.mark.parametrize("first", WHOLE)
+@pytest.mark.parametrize("second", WHOLE)
+def test_first_contributions_through_views_of_all_elements(first, second, shape, form):
+    places, rng = np.arange(float(np.prod(shape))).reshape(shape), np.random.default_rng(1)
+    hows = [WHOLE[first], WHOLE[second]]
+    weights = [rng.normal(size=how(places).shape) for how in hows]
+    expected = np.zeros(places.size)
+    for how, w in zip(hows, weights, strict=True):
+        expected[how(places).ravel().astype(int)] += w.ravel()
+
+    def loss(x):
+        y = np.sin(x)
+        parts = [np.sum(how(y) * w) for how, w in zip(hows, weights, strict=True)]
+        alone = np.sum(hows[0](x) + 1.0)  # shares the adjoint of what is summed
+        return parts[0] + parts[1] + alone
+
+    slope = np.cos(places) * expected.reshape(shape) + 1.0
+    np.testing.assert_allclose(form(loss, places), slope, rtol=1e-12, atol=1e-13)
+
+
 DATA = np.linspace(0.5, 1.5, LARGE + 10)
 # An expression of `x` of as many elements, and its gradient.
 OVERLAPPING = {

@@ -649,6 +649,59 @@ def test_assignments_in_place_where_nobody_looks():
     assert few.count(".copy()") <= 3
 
 
+def test_the_same_part_taken_again_is_one_view():
+    def steps(x):
+        h = x[0]
+        for _ in range(5):
+            h = np.tanh(h @ x.T + x[1][2:] @ x.T[2:])
+        return np.sum(h)
+
+    rng = np.random.default_rng(5)
+    source = agree(steps, *((rng.normal(size=(4, 4)),) for _ in range(3))).source
+    assert len(re.findall(r"= f\d+\(v0\)", source)) == 1
+    assert source.count("sum_of_products") == 2
+
+    def assigned(x):
+        y = x * 1.5
+        first = y.T[0] * y[0]
+        y[0] = first
+        second = y.T[0] * y[0]
+        part = y.T
+        part[0] = second
+        return np.sum(first * y[0]) + np.sum(y.T[0] * second) + np.sum(part[0] * x.T[1])
+
+    agree(assigned, *((rng.normal(size=(4, 4)),) for _ in range(3)))
+
+
+@pytest.mark.parametrize("n", [12, LARGE.size])
+def test_negative_adjoints_of_parts_are_subtracted(n):
+    places = np.array([3, 1, 3])
+
+    def f(x):
+        steps = x[1:] - x[:-1]
+        backwards = 1.0 - x[::-1]
+        gathered = -x[places] + 2.0
+        return np.sum(steps**2) + np.sum(np.sin(backwards)) + np.sum(gathered**3) - x[2] - np.sum(x[4:6])
+
+    rng = np.random.default_rng(7)
+    source = agree(f, *((rng.normal(size=n),) for _ in range(3)), rtol=1e-11).source
+    assert " -= " in source
+    whole = agree(lambda x: np.sum(np.exp(-x[:6])) + np.sum(-x[6:]), *((rng.normal(size=12),) for _ in range(3))).source
+    assert " -= " not in whole
+
+
+def test_adjoints_in_another_shape_are_not_copied():
+    weights = np.arange(1.0, 13.0)
+
+    def f(x):
+        return np.sum((np.sin(x).reshape(-1) + 1.0) * weights) + np.sum(np.cos(x).ravel())
+
+    rng = np.random.default_rng(6)
+    source = agree(f, *((rng.normal(size=(3, 4)),) for _ in range(3))).source
+    assert "empty" not in source
+    assert "zeros" not in source
+
+
 def test_assignments_through_a_reshape_of_what_lies_in_another_order():
     weights = np.arange(6.0).reshape(3, 2)
 

@@ -251,6 +251,9 @@ STEPS = {
     "matrix by more columns": (lambda w, h: w @ h, (5, 3)),
     "rows by matrix": (lambda w, h: h @ w, (2, 5)),
     "transpose": (lambda w, h: w.T @ h, (5,)),
+    "columns by transpose": (lambda w, h: h @ w.T, (2, 5)),
+    "another shape": (lambda w, h: w.reshape(-1).reshape(5, 5) @ h, (5,)),
+    "every row, backwards": (lambda w, h: w[::-1] @ h, (5,)),
     "rows of a product": (lambda w, h: np.tanh(np.ones((2, 2)) @ h[:2])[:, None] * (h @ w), (5,)),
     "no columns": (lambda w, h: (w @ h[:, :0]).sum() + h, (5, 2)),
     "matrix by stack": (lambda w, h: w @ h, (2, 5, 1)),
@@ -284,12 +287,47 @@ def test_weights_used_at_every_step(name, form, monkeypatch):
     # Of weights of their own every step makes a contribution of its own; of the same ones they are added up on the way.
     np.testing.assert_allclose(gradient[0], sum(apart), rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gradient[1], of_start, rtol=1e-13, atol=1e-14)
-    by_parts = name != "transpose" and len(shape) < 3 and 2 * start.size < weights.size
+    by_parts = len(shape) < 3 and 2 * start.size < weights.size
     if form is vm.recorded:
         assert not evaluated
         assert function.source.count("sum_of_products") == (by_parts and name != "no columns")
     else:
-        assert len(added) == 2 * by_parts
+        assert len(added) == 2 * (by_parts and name != "every row, backwards")
+
+
+@pytest.mark.parametrize("form", [vm.value_and_grad, vm.recorded])
+@pytest.mark.parametrize("shapes", [((40, 60), (60, 30)), ((40, 60), (60,)), ((60,), (60, 40)), ((2, 40, 60), (60, 30))])
+def test_adjoints_of_transposes_lie_as_their_values_do(shapes, form):
+    a, b = (numbers(*shape) for shape in shapes)
+    w = numbers(*np.matmul(a, b).shape)
+    turned = [np.ascontiguousarray(x.T) if x.ndim == 2 else x for x in (a, b)]
+    column = [x[:, None] if x.ndim == 1 else x for x in (b, w if b.ndim > 1 or a.ndim == 1 else w[:, None])]
+    rows = [x[None] if a.ndim == 1 else x for x in (a, w)]
+    expected = (column[1] if a.ndim > 1 else w[None]) @ column[0].mT, (rows[0].mT @ (rows[1] if b.ndim > 1 else w[:, None]))
+    expected = expected[0].reshape(a.shape), expected[1].reshape(-1, *b.shape).sum(0)
+
+    def loss(x, y):
+        first, second = (z.T if z.ndim == 2 else z for z in (x, y))
+        return np.sum((first @ second) * w)
+
+    function = form(loss, (0, 1))
+    function(*(x + 1.0 for x in turned))
+    value, gradients = function(*turned)
+    assert value == pytest.approx(np.sum((a @ b) * w), rel=1e-12)
+    for got, x, true in zip(gradients, (a, b), expected, strict=True):
+        assert got.flags.c_contiguous
+        np.testing.assert_allclose(got.T if x.ndim == 2 else got, true, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "turned"), [(4, False), (40, True)])
+def test_contributions_to_transposes_are_made_as_these_lie_in_memory(n, turned):
+    matrix, transpose, vector = numbers(n, n), numbers(n, n).T, numbers(n)
+    for c in (
+        products.left_factor(matrix, transpose, matrix), products.left_factor(vector, transpose, vector),
+        products.right_factor(matrix, matrix, transpose), products.right_factor(vector, vector, transpose),
+    ):  # fmt: skip
+        assert c.flags.f_contiguous == turned
+        assert c.flags.c_contiguous != turned
 
 
 def test_contributions_of_products_are_added_to_others():

@@ -31,7 +31,7 @@ def run(texts, views=()):
         namespace = {
             "exp": np.exp, "total": np.sum, "empty": np.empty, "blocks": blocks.blocks, "add": np.add, "multiply": np.multiply,
             "subtract": np.subtract, "divide": np.divide, "f1": np.cumsum, "f2": take_part, "i0": slice(1, 4),
-            "contiguous": np.ascontiguousarray,
+            "contiguous": np.ascontiguousarray, "negative": np.negative,
         }  # fmt: skip
         exec("def program(v0, k1):\n    " + "\n    ".join(body), namespace)
         found.append(namespace["program"](np.linspace(0.1, 1.0, N), np.linspace(1.0, 2.0, N)))
@@ -63,7 +63,7 @@ def test_whole_arrays_stand_between_loops():
 
 def test_what_stays_is_written_where_it_stays():
     lines = run(["v1 = exp(v0)", "v2 = (v1 * k1)", "v3 = (-v2)", "return v1, v2, v3"])
-    assert sum("out=" in line for line in lines) == 2
+    assert sum("out=" in line for line in lines) == 3
 
 
 def test_a_loop_of_sums_alone_is_none():

@@ -84,10 +84,8 @@ class Arena:
         block, start = self._used[-1], self._offset
         self._offset = start + step
         self.bytes_taken += 16 * step
-        return (
-            block.values[start : start + size].reshape(shape),
-            block.adjoints[start : start + size].reshape(shape),
-        )
+        here = slice(start, start + size)
+        return block.values[here].reshape(shape), block.adjoints[here].reshape(shape)
 
     def mark(self) -> Mark:
         """Where the arena stands. What is taken after a mark comes from blocks of its own."""

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
 from varmat.core.errors import ShapeError
-from varmat.core.variables import VARIABLES, data, make_leaf
+from varmat.core.variables import VARIABLES, data, like, make_leaf
 from varmat.kernels import apart, is_basic
 
 __all__ = ["Dual"]
@@ -154,8 +154,7 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
                 else:
                     total = total + part
     if isinstance(result, tuple):
-        items = [_fitted(r, t, k, duals) for r, t in zip(result, total, strict=True)]
-        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+        return like(result, [_fitted(r, t, k, duals) for r, t in zip(result, total, strict=True)])
     return _fitted(result, total, k, duals)
 
 

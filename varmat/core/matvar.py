@@ -154,9 +154,5 @@ def to_matvar(x: Any) -> Any:
     return object_array(items, x.shape)
 
 
-def _to_matvar_chain(result: Any, x: Any, _: Any) -> None:
-    x._take(np.array([item.adj for item in result]).reshape(x.shape))
-
-
 _TO_VARMAT = Rule("to_varmat", _to_varmat_chain)
-_TO_MATVAR = Rule("to_matvar", _to_matvar_chain)
+_TO_MATVAR = Rule("to_matvar", lambda result, x, _: x._take(np.array([item.adj for item in result]).reshape(x.shape)))

@@ -35,7 +35,7 @@ from varmat.core.dual import Dual, dual_call
 from varmat.core.errors import Domain
 from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
-from varmat.core.variables import VARIABLES, Outputs, Var, data, make_result
+from varmat.core.variables import VARIABLES, Outputs, Var, data, like, make_result
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -93,11 +93,6 @@ def as_operand(x: Any, name: str) -> Any:
     if is_differentiable(x):
         return x.view(MatVar)
     return data(x, name)
-
-
-def like(pattern: Any, items: Any) -> Any:
-    """A tuple of the type of `pattern`, a tuple or a named one."""
-    return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
 
 
 def outputs_like(pattern: Any) -> type[Outputs]:

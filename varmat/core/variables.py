@@ -278,11 +278,17 @@ class View(VarMat):
         self._how(self._parent._writable_adjoint())[...] = adjoint
 
     def _take(self, c: Any) -> None:
-        a = self._parent._adj
-        part = self._how(self._parent._writable_adjoint() if a is None or not a.flags.writeable else a)
-        if c.shape != part.shape:
-            c = unbroadcast(c, part.shape)
-        np.add(part, c, part)
+        parent, val, root = self._parent, self._val, self._root
+        a, c = parent._adj, c if c.shape == val.shape else unbroadcast(c, val.shape)
+        if a is not None or val.size != root._val.size:
+            part = self._how(parent._writable_adjoint() if a is None or not a.flags.writeable else a)
+            np.add(part, c, part)
+        elif val.flags.c_contiguous:  # the first contribution, to all elements, in another shape
+            root._add(c.reshape(root._val.shape))
+        else:
+            space = adjoint_space(parent)
+            self._how(space)[...] = c
+            parent._take(space)
 
     _add = _take
 
@@ -325,8 +331,7 @@ def _new_array(val: np.ndarray, tape: Tape) -> Any:
 def make_leaf(val: Any, tape: Tape) -> Any:
     """A variable without an operation; `val` is a float or an array that nobody else writes to."""
     leaf: Any = new(Var) if type(val) is float else _new_array(val, tape)
-    leaf._val = val
-    leaf._adj, leaf._tape = None, tape
+    leaf._val, leaf._adj, leaf._tape = val, None, tape
     tape.leaves.append(leaf)
     return leaf
 
@@ -446,6 +451,11 @@ class Outputs(tuple[Any, ...]):
     def _adj(self, adjoint: None) -> None:
         for item in self:
             item._adj = adjoint
+
+
+def like(pattern: Any, items: Any) -> Any:
+    """A tuple of the type of `pattern`, a tuple or a named one."""
+    return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
 
 
 def tape_of(operands: Any) -> Tape | None:

@@ -11,8 +11,7 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
-from varmat.core.operation import like
-from varmat.core.variables import data
+from varmat.core.variables import data, like
 
 
 def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -> Any:

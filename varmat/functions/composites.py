@@ -17,8 +17,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from varmat.core.dispatch import SUPPORTED, implements, plain
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
-from varmat.core.operation import as_operand, is_differentiable, like, operation
-from varmat.core.variables import ARRAYS
+from varmat.core.operation import as_operand, is_differentiable, operation
+from varmat.core.variables import ARRAYS, like
 from varmat.functions.constant import named
 from varmat.functions.reduction_names import check_arguments
 

@@ -20,7 +20,7 @@ from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
-from varmat.core.variables import ARRAYS, Large, LargeView, Var, VarMat, View, adjoint_space, make_large, new
+from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_large, new
 from varmat.functions.checks import check_matrix
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
@@ -33,6 +33,9 @@ __all__ = ["dot_product", "kron", "multiply"]
 
 # --- the matrix product ---
 
+
+# Elements of a matrix up to which the order of its elements in memory makes no difference.
+SMALL = 1024
 
 def _check_matmul(name: str, a: Any, b: Any) -> None:
     p, q = np.shape(a), np.shape(b)
@@ -68,8 +71,18 @@ def _repeated(vector: Any, shape: tuple[int, int], axis: int) -> Any:
 
 
 def left_factor(g: Any, a: Any, b: Any) -> Any:
+def _lies_transposed(x: Any) -> bool:
+    """Whether a matrix that is not small is the transpose of what lies in memory.
+
+    Its adjoint is one too, and what is added to that in the same order takes a fifth of the time for 256 rows.
+    """
+    return x.ndim == 2 and x.size > SMALL and x.strides[0] < x.strides[1]  # type: ignore[no-any-return]
+
+
     """The contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
     if a.ndim == b.ndim == 2:
+    if _lies_transposed(a) and b.ndim < 3:
+        return right_factor(g.T, b.T, a.T).T
         return _product(g, b.T)
     if b.ndim == 1:
         return g * b if a.ndim == 1 else g[..., None] * b
@@ -81,6 +94,8 @@ def left_factor(g: Any, a: Any, b: Any) -> Any:
 def right_factor(g: Any, a: Any, b: Any) -> Any:
     """The contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
     if a.ndim == b.ndim == 2:
+    if _lies_transposed(b) and a.ndim < 3:
+        return left_factor(g.T, b.T, a.T).T
         return _product(a.T, g)
     if a.ndim == 1:
         return g * a if b.ndim == 1 else a[:, None] * g[..., None, :]
@@ -183,10 +198,15 @@ def _added(x: Any, p: Any, q: Any) -> bool:
     Not for a first contribution, nor for factors with as many elements as the adjoint. For 64 x 64 elements and vectors it takes a
     fifth of the time, for 256 x 256 and matrices of eight columns two thirds: weights of a recurrent network get one each step.
     """
-    c = x._adj if type(x) in _WITH_ADJOINTS else None
-    if c is None or p.size + q.size >= c.size or p.ndim > 2 or not (c.flags.c_contiguous and c.flags.writeable):
+    c = x._adj if type(x) in ARRAYS else None
+    if c is None or p.size + q.size >= c.size or p.ndim > 2 or not getattr(x, "_root", x)._adj.flags.writeable:
         return False
-    add_outer(c, p, q)
+    if c.flags.c_contiguous:
+        add_outer(c, p, q)
+    elif c.flags.f_contiguous:
+        add_outer(c.T, q, p)
+    else:
+        return False
     return True
 
 
@@ -199,8 +219,6 @@ def _scaled(a: Any, g: float, other: Any) -> None:
 
 
 MATMUL = Rule("matmul", _matmul_chain)
-# Those that do not share the adjoint of another.
-_WITH_ADJOINTS = ARRAYS - {View, LargeView}
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -11,7 +11,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable
 from functools import cache
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +136,11 @@ def binary(left: ast.expr, operator: ast.operator, right: ast.expr) -> ast.expr:
     return ast.BinOp(left, operator, right)
 
 
+def negated(tree: ast.expr) -> ast.expr | None:
+    """What an expression is the negative of, if it is written as one."""
+    return tree.operand if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub) else None
+
+
 class _Substitution(ast.NodeTransformer):
     """An expression of the table with other expressions in place of its letters; a new tree, for the old one is used again."""
 
@@ -188,7 +193,7 @@ class Program(Writer):
 
     def __init__(self) -> None:
         super().__init__(set(), {})
-        self.namespace: dict[str, Any] = {name: getattr(np, name) for name in IN_PLACE.values()} | {
+        self.namespace: dict[str, Any] = {name: getattr(np, name) for name in ("negative", *IN_PLACE.values())} | {
             "alone": alone, "blocks": blocks, "contiguous": np.ascontiguousarray, "copied": copied, "empty": np.empty,
             "filled": filled, "inf": math.inf, "repeated": np.broadcast_to, "summed": summed, "total": total, "vdot": np.vdot,
             "whole": whole, "zeros": np.zeros,
@@ -202,6 +207,8 @@ class Program(Writer):
         self._nodes: dict[int, Node] = {}
         # Id of a variable -> ids of the views of it that have nodes.
         self._views: dict[int, list[int]] = {}
+        # Name of an array and text of a part of it -> the view.
+        self._parts: dict[Any, Node] = {}
         self._constants: dict[int, str] = {}
         self._numbers: dict[float, str] = {}
         self._calls: dict[str, str] = {}
@@ -252,15 +259,22 @@ class Program(Writer):
         if not isinstance(view, View):
             raise TapeError("an operation uses a variable that the recording does not know")
         parent, how = self.find(view._parent), view._how
-        node = self.node(view)
         self._views.setdefault(id(view._root), []).append(id(view))
+        # The same part, taken again, is the same: products with it at every step of a loop become one.
+        part = (parent.name, repr(how.__reduce__())) if type(how) in (itemgetter, methodcaller) else None
+        if part in self._parts:
+            node = self._nodes[id(view)] = self._parts[part]
+            return node
+        node = self.node(view)
+        if part is not None:
+            self._parts[part] = node
         self.views.add(node.name)
         if type(how) is itemgetter:
             index = self.bind(how.__reduce__()[1][0], "i")
             self.write(f"{node.name} = {parent.name}[{index}]")
         else:
             self.write(f"{node.name} = {self.bind(how)}({parent.name})")
-        self.steps.append(((node,), lambda: parent.parts.append((how, self.adjoint(node)))))
+        self.steps.append(((node,), lambda: parent.parts.append((how, self._adjoint_of_part(node)))))
         return node
 
     def operand(self, x: Any) -> tuple[ast.expr, Node | None]:
@@ -390,7 +404,7 @@ class Program(Writer):
                 # A sum is a tree as deep as it is long, and there are limits to that.
                 tree = name_of(self.assign("a", tree, node.shape if self.is_array(tree) else ()))
         if node.parts:
-            tree = name_of(self._assembled(node, tree))
+            tree = (None if tree else self._reshaped(node)) or name_of(self._assembled(node, tree))
         elif once and len(list(ast.walk(tree))) < MOST_PARTS:
             return tree
         elif not isinstance(tree, (ast.Name, ast.Constant)):
@@ -398,12 +412,35 @@ class Program(Writer):
         node.contributions, node.parts = [tree], []
         return tree
 
+    def _adjoint_of_part(self, node: Node) -> ast.expr:
+        """The same of a view, or the negative of a name: it is subtracted where it becomes part of another."""
+        tree = self.adjoint(node, once=True)
+        if isinstance(negated(tree), ast.Name) or isinstance(tree, (ast.Name, ast.Constant)):
+            return tree  # type: ignore[no-any-return]
+        return name_of(self.assign("a", tree, node.shape if self.is_array(tree) else ()))
+
     def _sum_of_products(self, node: Node) -> ast.Name:
         first, *others = node.products
         if not others:
             return self.call(first.function, node.shape, *first.texts)
         left, right = ([getattr(each, side) for each in node.products] for side in ("left", "right"))
         return self.call(sum_of_products, node.shape, tuple_of(left), tuple_of(right))
+
+    def _reshaped(self, node: Node) -> ast.expr | None:
+        """The adjoint of what is only used in another shape, as an expression: that of the other, reshaped back."""
+        how, tree = node.parts[0]
+        if len(node.parts) > 1 or isinstance(how, Gather):
+            return None
+        part = how(np.empty(node.shape))
+        if np.size(part) != math.prod(node.shape) or not part.flags.c_contiguous:
+            return None
+        if not self.is_array(tree):
+            return tree
+        source = self.code(tree)[0] if isinstance(tree, ast.Name) else self.assign("c", tree, part.shape)
+        name = self.new_name("c", node.shape)
+        self.write(f"{name} = {source}.reshape({node.shape})")
+        self.views.add(name)
+        return name_of(name)
 
     def _assembled(self, node: Node, rest: ast.expr | None) -> str:
         """The name of an adjoint some of whose contributions are to parts of it."""
@@ -419,7 +456,8 @@ class Program(Writer):
         else:
             self.write(f"{name} = {'empty' if once and hits.min(initial=1) else 'zeros'}({shape})")
         for how, tree in node.parts:
-            text, sign = self.code(tree)[0], "=" if once else "+="
+            taken = None if once or isinstance(how, Gather) else negated(tree)
+            text, sign = self.code(taken or tree)[0], "=" if once else "-=" if taken else "+="
             if type(how) is itemgetter:
                 index = how.__reduce__()[1][0]
                 self.write(f"{name}[{index if type(index) is int else self.bind(index, 'i')}] {sign} {text}")
