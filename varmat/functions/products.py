@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import string
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,9 @@ __all__ = ["dot_product", "kron", "multiply"]
 
 # --- the matrix product ---
 
-
 # Elements of a matrix up to which the order of its elements in memory makes no difference.
 SMALL = 1024
+
 
 def _check_matmul(name: str, a: Any, b: Any) -> None:
     p, q = np.shape(a), np.shape(b)
@@ -70,7 +71,6 @@ def _repeated(vector: Any, shape: tuple[int, int], axis: int) -> Any:
     return np.ndarray(shape, FLOAT64, vector, 0, (8, 0) if axis else (0, 8))
 
 
-def left_factor(g: Any, a: Any, b: Any) -> Any:
 def _lies_transposed(x: Any) -> bool:
     """Whether a matrix that is not small is the transpose of what lies in memory.
 
@@ -79,10 +79,11 @@ def _lies_transposed(x: Any) -> bool:
     return x.ndim == 2 and x.size > SMALL and x.strides[0] < x.strides[1]  # type: ignore[no-any-return]
 
 
+def left_factor(g: Any, a: Any, b: Any) -> Any:
     """The contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
-    if a.ndim == b.ndim == 2:
     if _lies_transposed(a) and b.ndim < 3:
         return right_factor(g.T, b.T, a.T).T
+    if a.ndim == b.ndim == 2:
         return _product(g, b.T)
     if b.ndim == 1:
         return g * b if a.ndim == 1 else g[..., None] * b
@@ -93,9 +94,9 @@ def _lies_transposed(x: Any) -> bool:
 
 def right_factor(g: Any, a: Any, b: Any) -> Any:
     """The contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
-    if a.ndim == b.ndim == 2:
     if _lies_transposed(b) and a.ndim < 3:
         return left_factor(g.T, b.T, a.T).T
+    if a.ndim == b.ndim == 2:
         return _product(a.T, g)
     if a.ndim == 1:
         return g * a if b.ndim == 1 else a[:, None] * g[..., None, :]
@@ -569,11 +570,12 @@ def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[str], str | None, lis
     return [spelled(axes) for axes in operands[1 : 2 * count : 2]], output, list(operands[0 : 2 * count : 2])
 
 
-def _explicit(terms: list[str], output: str | None, arrays: list[Any]) -> str:
+@lru_cache(1024)
+def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ...]) -> str:
     """The subscripts with a letter for every axis, and the result's written out."""
-    if len(terms) != len(arrays):
-        raise ShapeError(f"einsum: the subscripts name {len(terms)} operands, but must name {len(arrays)}!")
-    counts = [max(0, np.ndim(x) - len(t.replace("...", ""))) if "..." in t else 0 for t, x in zip(terms, arrays, strict=True)]
+    if len(terms) != len(shapes):
+        raise ShapeError(f"einsum: the subscripts name {len(terms)} operands, but must name {len(shapes)}!")
+    counts = [max(0, len(shape) - len(t.replace("...", ""))) if "..." in t else 0 for t, shape in zip(terms, shapes, strict=True)]
     most = max(counts)
     unused = [c for c in string.ascii_letters if c not in "".join(terms)]
     if len(unused) <= most:
@@ -585,9 +587,9 @@ def _explicit(terms: list[str], output: str | None, arrays: list[Any]) -> str:
         output = "..." * bool(most) + "".join(c for c in sorted(set(named_letters)) if named_letters.count(c) == 1)
     elif most and "..." not in output:
         raise ShapeError(f"einsum: the result is {output!r}, but must have the ellipsis that the operands have!")
-    for term, x in zip(inputs, arrays, strict=True):
-        if len(term) != np.ndim(x) or not set(term) <= set(string.ascii_letters):
-            raise ShapeError(f"einsum: an operand has shape {np.shape(x)}, but must have one axis for each of {term!r}!")
+    for term, shape in zip(inputs, shapes, strict=True):
+        if len(term) != len(shape) or not set(term) <= set(string.ascii_letters):
+            raise ShapeError(f"einsum: an operand has shape {shape}, but must have one axis for each of {term!r}!")
     return ",".join(inputs) + "->" + output.replace("...", dots)
 
 
@@ -598,7 +600,7 @@ def _einsum(
     check_arguments(np.einsum, dtype, out)
     terms, output, arrays = _einsum_terms(operands)
     arrays = [as_operand(x, f"einsum: operand {i + 1}") for i, x in enumerate(arrays)]
-    r = einsum(*arrays, subscripts=_explicit(terms, output, arrays), optimize=optimize)
+    r = einsum(*arrays, subscripts=_explicit(tuple(terms), output, *map(np.shape, arrays)), optimize=optimize)
     return delivered(out, r)
 
 
@@ -629,23 +631,38 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
     >>> vm.gradient(lambda b: np.einsum("i,ij,j->", b, X, b), np.ones(2))
     array([ 7., 13.])
     """
-    r = np.einsum(subscripts, *arrays, optimize=_path(optimize, arrays))
+    r = _sum(subscripts, optimize, *arrays)
     return r.copy() if r.base is not None else r  # of a single operand it may be a view
 
 
-def _path(optimize: Any, arrays: Any) -> Any:
-    """An optimal order costs time to find: worth it where much is to be summed."""
-    return optimize or (len(arrays) > 1 and math.prod(np.size(x) for x in arrays) > LARGE)
+def _sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
+    """`numpy.einsum`, also in a good order where much is to be summed: to find one takes 50 us, but only once."""
+    if not optimize and len(arrays) > 1 and math.prod(map(np.size, arrays)) > LARGE:
+        optimize = _order(subscripts, *map(np.shape, arrays))
+    return np.einsum(subscripts, *arrays, optimize=optimize)
 
 
-def _contribution(k: int, g: Any, arrays: Any, terms: list[str], output: str, optimize: Any) -> Any:
-    """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of that one."""
-    term, shape = terms[k], np.shape(arrays[k])
-    others = [x for i, x in enumerate(arrays) if i != k]
+@lru_cache(1024)
+def _order(subscripts: str, *shapes: tuple[int, ...]) -> Any:
+    return np.einsum_path(subscripts, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize=True)[0]
+
+
+@lru_cache(1024)
+def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
+    """The subscripts of operand `k`, its different letters, those that are also elsewhere, and the sum over all others."""
+    inputs, _, output = subscripts.partition("->")
+    terms = inputs.split(",")
     sources = [output, *(t for i, t in enumerate(terms) if i != k)]
-    letters = "".join(dict.fromkeys(term))
+    letters = "".join(dict.fromkeys(terms[k]))
     known = "".join(c for c in letters if any(c in source for source in sources))
-    c = np.einsum(f"{','.join(sources)}->{known}", g, *others, optimize=_path(optimize, [g, *others]))
+    return terms[k], letters, known, f"{','.join(sources)}->{known}"
+
+
+def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -> Any:
+    """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of that one."""
+    term, letters, known, text = _adjoint_sum(subscripts, k)
+    shape = np.shape(arrays[k])
+    c = _sum(text, optimize, g, *arrays[:k], *arrays[k + 1 :])
     if known != letters:  # axes that only this operand has were summed over
         c = np.reshape(c, [c.shape[known.index(x)] if x in known else 1 for x in letters])
     if letters == term:
@@ -657,13 +674,7 @@ def _contribution(k: int, g: Any, arrays: Any, terms: list[str], output: str, op
 
 @einsum.reverse
 def einsum_reverse(g: Any, r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
-    inputs, _, output = subscripts.partition("->")
-    terms = inputs.split(",")
-
-    def contribution(k: int) -> Any:
-        return lambda: _contribution(k, g, arrays, terms, output, optimize)
-
-    return tuple(contribution(k) for k in range(len(arrays)))
+    return tuple(partial(_contribution, k, g, arrays, subscripts, optimize) for k in range(len(arrays)))
 
 
 @einsum.tangent
