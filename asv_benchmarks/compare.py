@@ -286,11 +286,15 @@ def main() -> int:
     print(*judged, sep="\n")
     given.output.mkdir(parents=True, exist_ok=True)
     save(given.output / "compare.json", described, rows, judged, wrong)
-    try:
-        plot(given.output / "compare.png", rows, given.peers)
-        print(f"\nFigures and plot: {given.output / 'compare.json'}, {given.output / 'compare.png'}")
-    except ImportError:
-        print(f"\nFigures: {given.output / 'compare.json'}. With matplotlib installed there is a plot too.")
+    figures_at = given.output / "compare.json"
+    if not rows:
+        print(f"\nFigures: {figures_at}")
+    else:
+        try:
+            plot(given.output / "compare.png", rows, given.peers)
+            print(f"\nFigures and plot: {figures_at}, {given.output / 'compare.png'}")
+        except ImportError:
+            print(f"\nFigures: {figures_at}. With matplotlib installed there is a plot too.")
     if wrong:
         print("\nWrong:", *wrong, sep="\n  ")
     return 1 if wrong else 0
