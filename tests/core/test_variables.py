@@ -214,6 +214,39 @@ def test_first_contributions_through_views_of_all_elements(first, second, shape,
     np.testing.assert_allclose(form(loss, places), slope, rtol=1e-12, atol=1e-13)
 
 
+# Functions of a square matrix below which its adjoint, if it is large, is shared and has another layout than the values.
+SHARED = {
+    "sum along rows": lambda x, w: np.sum(np.sum(x, axis=1) * w),
+    "sum along columns": lambda x, w: np.sum(np.sum(x, axis=0) * w),
+    "frame": lambda x, w: np.sum(np.pad(x, 1)[1:-1, 1:-1] * w),
+    "transpose": lambda x, w: np.sum(np.copy(x.T) * w),
+    "nothing": lambda x, w: 0.0,
+}
+PARTS = {
+    "part of a reshape": lambda x: x.reshape(-1).reshape(x.shape)[1:3],
+    "part of a row of all": lambda x: x.reshape(-1)[3:7],
+    "part of a transpose": lambda x: x.T[1:][2:, :5],
+    "reshape of a part": lambda x: x[2:].reshape(-1)[1:9],
+    "gathered from a reshape": lambda x: x.reshape(-1).reshape(x.shape)[np.array([1, 1, 2])],
+    "element of a reshape": lambda x: x.reshape(-1).reshape(x.shape)[1, 2],
+    "all": lambda x: x.reshape(-1).reshape(x.shape).T,
+}
+
+
+@pytest.mark.parametrize("n", [8, 200])
+@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize("part", PARTS)
+def test_contributions_to_parts_of_what_shares_its_adjoint(part, shared, n):
+    """None of them goes into a copy of the adjoint."""
+    x, w = np.arange(float(n * n)).reshape(n, n), np.arange(n)
+    places = PARTS[part](x).astype(int)
+    expected = np.bincount(places.ravel(), minlength=n * n).reshape(n, n) * 2.0
+    if shared != "nothing":
+        expected += {"sum along rows": w[:, None], "transpose": w[:, None]}.get(shared, w)
+    for form in (vm.gradient, lambda f, x: vm.recorded(f)(x)[1]):
+        np.testing.assert_array_equal(form(lambda x: np.sum(PARTS[part](x) * 2.0) + SHARED[shared](x, w), x), expected)
+
+
 DATA = np.linspace(0.5, 1.5, LARGE + 10)
 # An expression of `x` of as many elements, and its gradient.
 OVERLAPPING = {

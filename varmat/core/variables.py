@@ -279,9 +279,10 @@ class View(VarMat):
 
     def _take(self, c: Any) -> None:
         parent, val, root = self._parent, self._val, self._root
-        a, c = parent._adj, c if c.shape == val.shape else unbroadcast(c, val.shape)
+        a, c = root._adj, c if c.shape == val.shape else unbroadcast(c, val.shape)
         if a is not None or val.size != root._val.size:
-            part = self._how(parent._writable_adjoint() if a is None or not a.flags.writeable else a)
+            # Of what the root shares with others, a view may be a copy, which could be written to.
+            part = self._how(parent._writable_adjoint() if a is None or not a.flags.writeable else parent._adj)
             np.add(part, c, part)
         elif val.flags.c_contiguous:  # the first contribution, to all elements, in another shape
             root._add(c.reshape(root._val.shape))
