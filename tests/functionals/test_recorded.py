@@ -690,6 +690,20 @@ def test_negative_adjoints_of_parts_are_subtracted(n):
     assert " -= " not in whole
 
 
+def test_what_does_not_lie_in_one_piece_is_gone_through_by_rows():
+    rng = np.random.default_rng(8)
+    data = rng.normal(size=(250, 299)).T[:-2]
+
+    def laplacian(x):
+        d = x[1:-1] * 2.0 - x[:-2] - x[2:]
+        return np.sum(d**2) + np.sum(np.sin(x[1:-1, 1:-1]) * data[:, 1:-1])
+
+    source = agree(laplacian, *((rng.normal(size=(299, 250)),) for _ in range(3)), rtol=1e-11).source
+    assert "in blocks(297, " in source
+    wide = agree(lambda x: np.sum(np.sin(x[:, ::2]) ** 2), *((rng.normal(size=(2, 80_000)),) for _ in range(3)), rtol=1e-11)
+    assert "in blocks(80000)" in wide.source
+
+
 def test_adjoints_in_another_shape_are_not_copied():
     weights = np.arange(1.0, 13.0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -87,9 +87,13 @@ class _Renamed(ast.NodeTransformer):
 
 
 def by_blocks(
-    statements: list[Statement], shapes: Mapping[str, Shape], functions: Iterable[str], views: set[str]
-) -> list[str]:
-    """The lines of a program with its elementwise statements on large arrays in loops; `views` are names of views of others."""
+    statements: list[Statement], shapes: Mapping[str, Shape], functions: Iterable[str], views: set[str],
+    strided: Set[str] = frozenset(),
+) -> list[str]:  # fmt: skip
+    """The lines of a program with its elementwise statements on large arrays in loops.
+
+    `views` are names of views of others, `strided` are arrays that do not lie in one piece.
+    """
     known = frozenset(functions)
     steps = [Step(statement, shapes, known) for statement in statements]
     rounds = _rounds(steps, shapes, views)
@@ -105,7 +109,7 @@ def by_blocks(
                 lines += [s.text for s in inside]
                 continue
             outside = set().union(*(s.loaded for s in steps if s not in inside))
-            lines += _loop(inside, shape, shapes, outside)
+            lines += _loop(inside, shape, shapes, outside, strided)
         lines += end
     return lines
 
@@ -139,16 +143,21 @@ def _rounds(steps: list[Step], shapes: Mapping[str, Shape], views: set[str]) -> 
     return rounds
 
 
-def _loop(inside: list[Step], shape: Shape, shapes: Mapping[str, Shape], outside: set[str]) -> list[str]:
+def _loop(
+    inside: list[Step], shape: Shape, shapes: Mapping[str, Shape], outside: set[str], strided: Set[str]
+) -> list[str]:
     """The lines of one loop; `outside` are the names that are used elsewhere."""
     made = set().union(*(s.stored for s in inside if not s.sums))
     read = sorted({name for s in inside for name in s.loaded if shapes.get(name) == shape} - made)
     kept = sorted(made & outside)
     sums = [name for s in inside if s.sums for name in s.stored]
     lines = [f"{name} = empty({shape})" for name in kept]
-    lines += [f"{name}_whole = {name}.reshape(-1)" for name in [*read, *kept]]
+    # A flat block of what does not lie in one piece would be part of a copy of all of it; one of rows is a view.
+    row = math.prod(shape[1:])
+    by_rows = len(shape) > 1 and row <= BLOCK and not strided.isdisjoint(read)
+    lines += [f"{name}_whole = {name}{'' if by_rows else '.reshape(-1)'}" for name in [*read, *kept]]
     lines += [f"{name} = 0.0" for name in sums]
-    lines.append(f"for block in blocks({math.prod(shape)}):")
+    lines.append(f"for block in blocks({f'{shape[0]}, {BLOCK // row}' if by_rows else math.prod(shape)}):")
     lines += [f"    {name}_ = {name}_whole[block]" for name in read]
     renamed = _Renamed({*made, *read})
     for s in inside:
@@ -176,6 +185,7 @@ def _last_call(value: Any) -> tuple[str, list[ast.expr]]:
     return (called(value), value.args) if called(value) and isinstance(for_arrays(called(value)), np.ufunc) else ("", [])
 
 
-def blocks(size: int) -> list[slice]:
-    """The parts of an array of a size."""
-    return [slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK)]
+def blocks(size: int, step: int = 0) -> list[slice]:
+    """The parts of an array of a size, of so many elements or rows each."""
+    step = step or BLOCK
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]

@@ -200,8 +200,9 @@ class Program(Writer):
         }  # fmt: skip
         self.steps: list[tuple[tuple[Node, ...], Callable[[], None]]] = []
         self.shapes: dict[str, Shape] = {}
-        # Names of views, and of what elementwise operations compute.
+        # Names of views, of arrays that do not lie in one piece, and of what elementwise operations compute.
         self.views: set[str] = set()
+        self.strided: set[str] = set()
         self.computed: set[str] = set()
         # Ids are those of living objects: the tape holds variables, and the namespace what is bound.
         self._nodes: dict[int, Node] = {}
@@ -238,6 +239,8 @@ class Program(Writer):
             letter = letter if letter.isidentifier() and letter != "_" else "f"
             name = self._constants[id(thing)] = self.new_name(letter, np.shape(thing) if type(thing) is np.ndarray else None)
             self.namespace[name] = thing
+            if type(thing) is np.ndarray and not thing.flags.c_contiguous:
+                self.strided.add(name)
         return name
 
     def node(self, variable: Any) -> Node:
@@ -269,6 +272,8 @@ class Program(Writer):
         if part is not None:
             self._parts[part] = node
         self.views.add(node.name)
+        if not view._val.flags.c_contiguous:
+            self.strided.add(node.name)
         if type(how) is itemgetter:
             index = self.bind(how.__reduce__()[1][0], "i")
             self.write(f"{node.name} = {parent.name}[{index}]")
@@ -533,7 +538,7 @@ class Program(Writer):
         """The function, and its text."""
         statements = without_dead_statements(statements_of(self.statements))
         statements = without_needless_copies(statements, self.functions, self.views)
-        lines = with_deletions(by_blocks(statements, self.shapes, self.functions, self.views), self.shapes)
+        lines = with_deletions(by_blocks(statements, self.shapes, self.functions, self.views, self.strided), self.shapes)
         for name in self.functions:
             self.namespace[name], self.namespace[f"{name}_scalar"] = for_arrays(name, plain=True), for_scalars(name)
         text = f"def gradient({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
