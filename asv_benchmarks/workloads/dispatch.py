@@ -21,7 +21,7 @@ from timing import duration, entries, timings
 
 import varmat as vm
 from workloads.vectors import vector, warm
-from workloads.workload import FAMILIES, Workload
+from workloads.workload import FAMILIES, Workload, check
 
 # Treatment effects and standard errors of the eight schools: Rubin (1981), Journal of Educational Statistics 6, 377-401.
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
@@ -300,6 +300,7 @@ def small_model() -> list[Budget]:
     names = ("plain", "varmat", "recorded", *(peer for peer in ("torch", "autograd") if peer in peers.installed()))
     functions = {name: peers.gradient_function(name, workload, 10) for name in names}
     functions["bare"] = bare.gradient_function(eight_schools(bare.Namespace()))
+    check(functions["bare"](SCHOOLS_POINT), eight_schools_by_hand(SCHOOLS_POINT), "a tape that checks nothing")
     t = timings({name: lambda f=f: f(SCHOOLS_POINT) for name, f in functions.items()}, SECONDS, TURNS)
     found = []
 
@@ -327,8 +328,10 @@ def sums_of_eight() -> Budget:
         return Budget(2, title, math.nan, 5, None)
     workload = next(each for each in FAMILIES["dispatch"] if each.name == "(x + x) / 2, 8 elements")
     args = workload.point(COUNT)
+    assert workload.by_hand is not None
     chain = workload.expression(bare.Namespace(), COUNT)
     least, torch = bare.gradient_function(lambda x: chain(x, COUNT)), peers.gradient_function("torch", workload, COUNT)
+    check(least(args[0]), workload.by_hand(*args), title)
     t = timings({"bare": lambda: least(args[0]), "torch": lambda: torch(*args)}, SECONDS, TURNS)
     ratio = float(t["torch"].over(t["bare"]))
     return Budget(2, title, ratio, 5, ratio >= 5, f"{duration(t['torch'])}, {duration(t['bare'])}")

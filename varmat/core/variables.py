@@ -279,7 +279,9 @@ class View(VarMat):
 
     def _take(self, c: Any) -> None:
         parent, val, root = self._parent, self._val, self._root
-        a, c = root._adj, c if c.shape == val.shape else unbroadcast(c, val.shape)
+        a = root._adj
+        if c.shape != val.shape:
+            c = unbroadcast(c, val.shape)
         if a is not None or val.size != root._val.size:
             # Of what the root shares with others, a view may be a copy, which could be written to.
             part = self._how(parent._writable_adjoint() if a is None or not a.flags.writeable else parent._adj)
@@ -310,10 +312,7 @@ ARRAYS = VARIABLES - {Var}
 def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
     """The view of `parent` whose values are ``val = how(parent's values)``."""
     view: Any = new(View if val.size <= LARGE else LargeView)
-    view._parent = parent
-    view._how = how
-    view._val = val
-    view._tape = parent._tape
+    view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
     if type(root) is Borrowed:
         root._tape.kept.append(view)  # not in the root: a cycle would hold the adjoint until the collector comes

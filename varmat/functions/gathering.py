@@ -294,6 +294,8 @@ def _selection(function: Any, condition_first: bool = False) -> Any:
 
 
 dispatch.SUPPORTED[np.delete] = _selection(np.delete)
+dispatch.SUPPORTED[np.compress] = _selection(np.compress, condition_first=True)
+dispatch.SUPPORTED[np.extract] = _selection(np.extract, condition_first=True)
 _repeat_each = _selection(np.repeat)
 
 
@@ -322,10 +324,6 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
     whole = np.reshape(A, between)
     spread = np.copy(whole) if between == repeated else np.broadcast_to(whole, repeated)
     return np.reshape(spread, [n * m for n, m in zip(counts, shape, strict=True)])
-
-
-dispatch.SUPPORTED[np.compress] = _selection(np.compress, condition_first=True)
-dispatch.SUPPORTED[np.extract] = _selection(np.extract, condition_first=True)
 
 
 def refuse_out(function: str, out: Any) -> None:

@@ -57,17 +57,17 @@ def p_norm(x: Any, ord: Any = 2.0, axis: Any = None, keepdims: bool = False) -> 
         return summed(np.abs(x) ** ord, axis, keepdims) ** (1.0 / ord)
 
 
-def _unit(r: Any, x: Any, ord: float) -> Any:
-    """The derivative with respect to each element, for `r` with all axes; differentiable."""
+def _slope(g: Any, r: Any, x: Any, ord: float) -> Any:
+    """`g` times the derivative with respect to each element, for `r` with all axes; differentiable."""
     none = plain(r) == 0
     if ord == 2:
-        return x * np.where(none, 0.0, 1.0 / np.where(none, 1.0, r))
+        return x * np.where(none, 0.0, g / np.where(none, 1.0, r))
     sign = np.sign(plain(x))
     if ord == 1:
-        return sign
+        return g * sign
     ratio = x / np.where(none, 1.0, r)
     zero = none | (sign == 0)
-    return np.where(zero, 0.0, sign * np.abs(np.where(zero, 1.0, ratio)) ** (ord - 1.0))
+    return g * np.where(zero, 0.0, sign * np.abs(np.where(zero, 1.0, ratio)) ** (ord - 1.0))
 
 
 @p_norm.reverse
@@ -76,16 +76,13 @@ def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any)
         return x * (g / r if r else 0.0)
     if axis is not None and not keepdims:
         g, r = np.expand_dims(g, axis), np.expand_dims(r, axis)
-    if ord == 2:
-        none = r == 0
-        return x * np.where(none, 0.0, g / np.where(none, 1.0, r))
-    return g * _unit(r, x, ord)
+    return _slope(g, r, x, ord)
 
 
 @p_norm.tangent
 def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
-    unit = _unit(r if axis is None or keepdims else np.expand_dims(r, axis), x, ord)
-    return lambda t: np.sum(unit * t, axis=axis, keepdims=keepdims)
+    slope = _slope(1.0, r if axis is None or keepdims else np.expand_dims(r, axis), x, ord)
+    return lambda t: np.sum(slope * t, axis=axis, keepdims=keepdims)
 
 
 def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: Any) -> Any:

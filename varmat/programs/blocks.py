@@ -16,7 +16,7 @@ import numpy as np
 
 from varmat.core.elementwise import for_arrays
 from varmat.core.rules import IN_PLACE
-from varmat.programs.statements import Statement, called
+from varmat.programs.statements import Statement, called, negated
 
 Shape = tuple[int, ...]
 
@@ -180,8 +180,8 @@ def _last_call(value: Any) -> tuple[str, list[ast.expr]]:
     """The ufunc that comes last in an elementwise expression, and its operands; no name if it is something else."""
     if isinstance(value, ast.BinOp) and type(value.op) in IN_PLACE:
         return IN_PLACE[type(value.op)], [value.left, value.right]
-    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
-        return "negative", [value.operand]
+    if (operand := negated(value)) is not None:
+        return "negative", [operand]
     return (called(value), value.args) if called(value) and isinstance(for_arrays(called(value)), np.ufunc) else ("", [])
 
 

@@ -24,7 +24,7 @@ from varmat.core.variables import VARIABLES, View
 from varmat.programs.blocks import Shape, blocks, by_blocks
 from varmat.programs.expressions import OPERATORS, Code, Writer, factors, total
 from varmat.programs.memory import with_deletions, without_needless_copies
-from varmat.programs.statements import statements_of, without_dead_statements
+from varmat.programs.statements import negated, statements_of, without_dead_statements
 
 # Elements up to which equal elements are written out.
 WRITTEN = 1024
@@ -134,11 +134,6 @@ def binary(left: ast.expr, operator: ast.operator, right: ast.expr) -> ast.expr:
         if math.isfinite(folded):
             return number(folded)
     return ast.BinOp(left, operator, right)
-
-
-def negated(tree: ast.expr) -> ast.expr | None:
-    """What an expression is the negative of, if it is written as one."""
-    return tree.operand if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub) else None
 
 
 class _Substitution(ast.NodeTransformer):
@@ -407,13 +402,13 @@ class Program(Writer):
             tree = each if tree is None else binary(tree, ast.Add(), each)
             if i % MOST_TERMS == MOST_TERMS - 1 and isinstance(tree, ast.BinOp):
                 # A sum is a tree as deep as it is long, and there are limits to that.
-                tree = name_of(self.assign("a", tree, node.shape if self.is_array(tree) else ()))
+                tree = self._named(node, tree)
         if node.parts:
             tree = (None if tree else self._reshaped(node)) or name_of(self._assembled(node, tree))
         elif once and len(list(ast.walk(tree))) < MOST_PARTS:
             return tree
         elif not isinstance(tree, (ast.Name, ast.Constant)):
-            tree = name_of(self.assign("a", tree, node.shape if self.is_array(tree) else ()))
+            tree = self._named(node, tree)
         node.contributions, node.parts = [tree], []
         return tree
 
@@ -422,6 +417,10 @@ class Program(Writer):
         tree = self.adjoint(node, once=True)
         if isinstance(negated(tree), ast.Name) or isinstance(tree, (ast.Name, ast.Constant)):
             return tree  # type: ignore[no-any-return]
+        return self._named(node, tree)
+
+    def _named(self, node: Node, tree: ast.expr) -> ast.expr:
+        """What is known of the adjoint of a node, under a name."""
         return name_of(self.assign("a", tree, node.shape if self.is_array(tree) else ()))
 
     def _sum_of_products(self, node: Node) -> ast.Name:

@@ -66,6 +66,11 @@ def called(value: ast.expr | None) -> str:
     return value.func.attr if isinstance(value.func, ast.Attribute) else value.func.id  # type: ignore[attr-defined]
 
 
+def negated(value: ast.expr | None) -> ast.expr | None:
+    """What an expression is the negative of, if it is written as one."""
+    return value.operand if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) else None
+
+
 def without_dead_statements(statements: list[Statement]) -> list[Statement]:
     """Leave out those that give values only to names that nothing uses. Structured operations stay: they may refuse a point."""
     kept: list[Statement] = []
