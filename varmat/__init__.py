@@ -1,7 +1,7 @@
 """varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix variables."""
 
 from varmat import densities, functionals, functions, models, transforms
-from varmat.core import indexing as _indexing  # noqa: F401 - gives VarMat its brackets
+from varmat.core.callbacks import make_callback_var, reverse_pass_callback
 from varmat.core.dual import Dual
 from varmat.core.elementwise import elementwise
 from varmat.core.errors import DomainError, ShapeError, TapeError
@@ -25,7 +25,6 @@ from varmat.densities.positive import *  # noqa: F403 - the names are listed the
 from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
 from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
-from varmat.functions.callbacks import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
 from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
 from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
@@ -64,12 +63,14 @@ __all__ = [
     "VarMat",
     "elementwise",
     "keep_alive",
+    "make_callback_var",
     "matvar",
     "nested",
     "operation",
     "print_stack",
     "profile",
     "recover_memory",
+    "reverse_pass_callback",
     "set_zero_all_adjoints",
     "to_matvar",
     "to_varmat",
@@ -92,7 +93,6 @@ __all__ += densities.positive.__all__
 __all__ += densities.simplex.__all__
 __all__ += densities.unnormalised.__all__
 __all__ += functionals.__all__
-__all__ += functions.callbacks.__all__
 __all__ += functions.covariances.__all__
 __all__ += functions.cumulative.__all__
 __all__ += functions.determinants.__all__

@@ -275,9 +275,9 @@ def _tape_class(profile: Profile) -> type[Tape]:
                 profile.swept(entry, clock() - start)
             profile.clock = clock()
 
-        def recover(self, top: Any) -> None:
+        def recover(self) -> None:
             profile.weigh(self)
-            super().recover(top)
+            super().recover()
 
     return ProfiledTape
 

@@ -108,6 +108,21 @@ def test_refusals_in_use(f, match):
         f(vm.var(PLAIN))
 
 
+def test_out_of_several_results_is_refused():
+    x = vm.var([1.5, 2.5])
+    part = np.zeros_like(x)
+    for out in ((None, part), (part, np.zeros_like(x))):
+        with pytest.raises(TypeError, match=r"^np\.modf: out= is not supported for several results; assign them"):
+            np.modf(x, out=out)
+
+
+def test_axes_that_do_not_fit_are_refused_by_the_method_too():
+    x = vm.var([[1.0, 2.0, 3.0]])
+    assert x.transpose().shape == x.transpose(None).shape == x.transpose(1, 0).shape == x.transpose((1, 0)).shape == (3, 1)
+    with pytest.raises(ValueError, match="axes don't match array"):
+        x.transpose(0)
+
+
 def test_unknown_functions_are_named():
     def newcomer():
         """A function of a NumPy to come."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import varmat as vm
+from varmat.core.elementwise import ROWS
 from varmat.core.rules import in_place
 
 
@@ -30,3 +33,18 @@ from varmat.core.rules import in_place
 )
 def test_expressions_in_place(expression: str, statements: list[str]) -> None:
     assert in_place(expression, frozenset("n")) == statements
+
+
+def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
+    """The derivative of the hyperbolic cosine would be another one."""
+    for name in ("sinh", "square", "expm1"):
+        row = ROWS[name]
+        with pytest.raises(ValueError, match=rf"^elementwise: the name {name} is taken, and \w+ is written with it; take another"):
+            vm.elementwise(name, np.frompyfunc(lambda x: x + 1000.0, 1, 1), "g")
+        assert ROWS[name] is row
+    try:  # a function of one's own is made anew, as in a notebook
+        for factor in (2.0, 3.0):
+            mine = vm.elementwise("my_own", np.frompyfunc(lambda x: x, 1, 1), f"{factor} * g * my_own(1.0)")
+        assert vm.gradient(mine, 1.0) == 3.0
+    finally:
+        del ROWS["my_own"]

@@ -58,6 +58,23 @@ def fail_in_a_scope(made, x):
         raise KeyError("out")
 
 
+def test_more_scopes_than_functions_can_call_each_other():
+    """As generators leave them open that wait inside."""
+    def waiting():
+        with vm.nested():
+            yield
+
+    x, depth = vm.var(2.0), 2 * sys.getrecursionlimit()
+    generators = [waiting() for _ in range(depth)]
+    for generator in generators:
+        next(generator)
+    assert len(current_tape().chain()) == depth + 1
+    while generators:
+        generators.pop().close()
+    (x * x).grad()
+    assert x.adj == 4.0
+
+
 def test_three_scopes_deep_with_an_exception_out_of_the_innermost():
     x = vm.var(2.0)
     with vm.nested():

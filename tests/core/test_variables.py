@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import varmat as vm
 from varmat.core import rules
 from varmat.core.arena import LARGE
+from varmat.core.operation import OPERATIONS
 from varmat.core.tape import current_tape
 
 
@@ -72,6 +73,13 @@ def test_operands_that_are_not_numbers_are_named():
         vm.var(1.0) + object()
 
 
+@pytest.mark.parametrize(("make", "name"), [(vm.var, "var"), (vm.matvar, "matvar")])
+def test_parts_of_different_shapes_are_refused(make, name):
+    text = f"^{name}: the argument is a list with parts of different shapes, but must be an array!$"
+    with pytest.raises(vm.ShapeError, match=text):
+        make([[1.0], [1.0, 2.0]])
+
+
 def test_var_of_a_variable_is_refused():
     with pytest.raises(TypeError, match=r"var: the argument is a variable already; varmat\.value"):
         vm.var(vm.var(1.0))
@@ -95,6 +103,38 @@ def test_value():
     assert x.val.tolist() == [1.0, 2.0]
     assert vm.value(vm.Dual(1.0, 2.0)) == 1.0
     assert vm.value(vm.matvar([1.0])).tolist() == [1.0]
+    inside = vm.value([{"a": (x,)}])
+    inside[0]["a"][0][:] = 9.0
+    assert x.val.tolist() == [1.0, 2.0]
+    assert vm.value(np.linalg.eigh(vm.var(np.diag([2.0, 3.0])))).eigenvalues.tolist() == [2.0, 3.0]  # a named tuple stays one
+
+
+def test_assignment_into_what_a_value_function_holds_read_only():
+    held = np.array([1.0, 2.0])
+    held.flags.writeable = False
+
+    @vm.operation()
+    def constant_shift(x):
+        return held
+
+    constant_shift.reverse(lambda g, r, x: g)
+    x = vm.var([5.0, 6.0])
+    try:
+        y = constant_shift(x)
+        y[0] = x[1]
+        np.sum(y * y).grad()
+        assert (x.adj.tolist(), held.tolist()) == ([0.0, 16.0], [1.0, 2.0])
+    finally:
+        del OPERATIONS["constant_shift"]
+
+
+def test_a_scalar_variable_is_assigned_to_parts_of_a_matvar():
+    for index in (0, slice(0, 1), (slice(None), 1), [0, 1], (0, 1), ..., np.array([[True, False], [True, True]])):
+        x, plain, s = vm.matvar([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 4.0]]), vm.var(7.0)
+        x[index], plain[index] = s, 7.0
+        np.sum(x * x).grad()
+        assert x.val.tolist() == plain.tolist()
+        assert s.adj == 14.0 * np.count_nonzero(plain == 7.0)
 
 
 def test_matvar_takes_numbers_and_scalar_variables_in_lists():

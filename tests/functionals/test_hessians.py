@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import mpmath
 import numpy as np
 import pytest
@@ -107,16 +109,41 @@ def test_refusals():
         vm.hessian(lambda x: None, np.ones(2))
 
 
-def test_a_variable_with_a_callback_is_refused():
-    """Its derivative is known in reverse mode only: the Hessian would be that of the rest."""
-    def f(x):
-        def adjoint(y):
-            x.adj += 2.0 * vm.value(x) * y.adj
+def variable_with_callback(x):
+    def adjoint(y):
+        x.adj += 2.0 * vm.value(x) * y.adj
 
-        return np.sum(np.exp(vm.make_callback_var(vm.value(x) ** 2, adjoint))) + np.sum(x**3)
+    return vm.make_callback_var(vm.value(x) ** 2, adjoint)
+
+
+def leaf_and_callback(x):
+    y = vm.var(vm.value(x) ** 2)
+
+    def adjoint():
+        x.adj += 2.0 * vm.value(x) * y.adj
+
+    vm.reverse_pass_callback(adjoint)
+    return y
+
+
+@pytest.mark.parametrize(("squared", "name"), [
+    (variable_with_callback, "make_callback_var"), (leaf_and_callback, "reverse_pass_callback"),
+])  # fmt: skip
+def test_callbacks_are_refused(squared, name):
+    """Their derivative is known in reverse mode only: the Hessian would be that of the rest."""
+    def f(x):
+        return np.sum(np.exp(squared(x))) + np.sum(x**3)
 
     x = np.array([0.5, 1.0])
     np.testing.assert_allclose(vm.gradient(f, x), 2.0 * x * np.exp(x**2) + 3.0 * x**2, rtol=1e-14)
     for functional in (vm.hessian, lambda f, x: vm.hessian_times_vector(f, x, x), lambda f, x: vm.hessp(f)(x, x)):
-        with pytest.raises(TypeError, match=r"^hess\w+: the function uses make_callback_var, which has no tangent rule"):
+        with pytest.raises(TypeError, match=rf"^hess\w+: the function uses {name}, which has no tangent rule"):
             functional(f, x)
+
+
+def test_hessp_is_a_function_as_the_other_functionals_make_them():
+    with pytest.raises(TypeError, match=r"^hessp: the argument is a int, but must be a function!$"):
+        vm.hessp(3)
+
+    assert vm.hessp(np.sum).__name__ == "hessp(sum)"
+    assert str(inspect.signature(vm.hessp(rosenbrock))).startswith("(x: 'Any', p: 'Any', /, *args")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.core.operation import OPERATIONS
 from varmat.functionals import jacobians
 
 X = np.array([0.5, -1.0, 2.0])
@@ -84,10 +85,27 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
     try:
         got = vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X)
     finally:
-        from varmat.core.operation import OPERATIONS
-
         del OPERATIONS["own_cube"]
     np.testing.assert_allclose(got, np.concatenate([np.diag(3 * X**2), np.eye(3)]), rtol=1e-14)
+
+    def twin(tangent):
+        @vm.operation()
+        def of_one_name(x):
+            return x**3
+
+        @of_one_name.reverse
+        def of_one_name_reverse(g, r, x):
+            return 3 * x**2 * g
+
+        if tangent:
+            of_one_name.tangent(lambda r, x: lambda t: 3 * x**2 * t)
+        return of_one_name
+
+    without, _ = twin(False), twin(True)
+    try:  # whether there is a forward rule is asked of the operation itself, not of the last one of this name
+        np.testing.assert_allclose(vm.jacobian(lambda x: np.concatenate([without(x), x]), X), got, rtol=1e-14)
+    finally:
+        del OPERATIONS["of_one_name"]
 
     def by_callback(x):
         def adjoint(y):

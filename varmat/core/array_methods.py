@@ -93,7 +93,7 @@ class ArrayMethods:
         return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
 
     def transpose(self, *axes: Any) -> Any:
-        return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     def flatten(self, order: str = "C") -> Any:
         return np.copy(_numpy.ravel(self, order=order))

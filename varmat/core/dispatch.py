@@ -73,7 +73,9 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
         implementation = SUPPORTED.get(ufunc)
         if implementation is not None:
             return implementation(*inputs)
-    out = kwargs.pop("out", (None,))[0]
+    out, *more = kwargs.pop("out", (None,))
+    if more:
+        raise TypeError(f"np.{ufunc.__name__}: out= is not supported for several results; assign them, each with x[...] = result")
     if out is not None:
         if ufunc not in CONSTANT:
             refuse_plain_out(ufunc, out)

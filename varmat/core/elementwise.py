@@ -22,9 +22,9 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dual import Dual, dual_call
 from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand
-from varmat.core.rules import OPERANDS, elementwise_rule, function_of, names_in
+from varmat.core.rules import OPERANDS, array_rule, elementwise_rule, function_of, large_rule, names_in, scalar_rule
 from varmat.core.tape import Rule, join
-from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_large, make_result, new
+from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_result, new
 from varmat.kernels import where
 
 __all__ = ["Elementwise", "elementwise"]
@@ -86,9 +86,10 @@ class Elementwise:
     def __reduce__(self) -> Any:
         return _row, (self.name,)
 
-    def __call__(self, *args: Any) -> Any:
-        if len(args) != self.arity:
-            raise TypeError(f"{self.name}: {len(args)} operands are given; the signature is {self.name}{self.__signature__}")
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if len(args) != self.arity or named:
+            given = f"{', '.join(named)} is given by name" if named else f"{len(args)} operands are given"
+            raise TypeError(f"{self.name}: {given}; the signature is {self.name}{self.__signature__}")
         result = self.call(*args)
         if result is NotImplemented:  # for operators: here what comes from another library is data
             result = self.call(*(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1)))
@@ -99,17 +100,21 @@ class Elementwise:
         with np.errstate(all="ignore"):
             return float(self.ufunc(*map(float, values)))
 
-    def rule(self, variable: tuple[bool, ...], kind: str) -> Rule:
-        """The rule for operands of which those marked are variables; kind is scalar, array or large."""
-        key = (variable, kind)
+    def rule(self, variable: tuple[bool, ...], compile_rule: Any) -> Rule:
+        """The rule for operands of which those marked are variables, compiled by one of the functions in `rules`."""
+        key = (variable, compile_rule)
         if key not in self._rules:
-            self._rules[key] = elementwise_rule(self, variable, kind)
+            self._rules[key] = elementwise_rule(self, *key)
         return self._rules[key]
+
+    @property
+    def mentions(self) -> set[str]:
+        """The functions that its expressions name."""
+        return names_in(*self.partials) - {"g", "r", *OPERANDS}
 
     def namespace(self, scalar: bool = False, plain: bool = True) -> dict[str, Any]:
         """The functions that the expressions name: `math`-like ones for scalars, NumPy's and SciPy's for everything else."""
-        names = set().union(*map(names_in, self.partials))
-        return {name: for_scalars(name) if scalar else for_arrays(name, plain) for name in names}
+        return {name: for_scalars(name) if scalar else for_arrays(name, plain) for name in self.mentions}
 
     @cached_property
     def pushes(self) -> list[Any]:
@@ -150,24 +155,23 @@ class Elementwise:
             return self.ufunc(*args) if any(type(x) is np.ndarray for x in args) else self.ieee(*args)
         variable = tuple(type(x) in VARIABLES for x in args)
         values = [x._val if v else x for x, v in zip(args, variable, strict=True)]
-        result, kind_name = self._result(values, tape.top)
+        result, compile_rule = self._result(values, tape.top)
         entry = (args, None) if len(args) > 2 else (*args, None)[:2]
-        tape.top.append((self.rule(variable, kind_name), result, *entry))
+        tape.top.append((self.rule(variable, compile_rule), result, *entry))
         return result
 
-    def _result(self, values: Any, tape: Any) -> tuple[Any, str]:
+    def _result(self, values: Any, tape: Any) -> tuple[Any, Any]:
         arrays = [v for v in values if isinstance(v, np.ndarray)]
         if not arrays:
             try:
                 val = self.scalar(*values)
             except (ArithmeticError, ValueError):
                 val = self.ieee(*values)
-            return make_result(val, tape), "scalar"
+            return make_result(val, tape), scalar_rule
         if max(v.size for v in arrays) <= LARGE:
-            return make_result(self.ufunc(*values), tape), "array"
-        result = make_large(np.broadcast_shapes(*(v.shape for v in arrays)), tape)
-        self.ufunc(*values, out=result._val)
-        return result, "large"
+            return make_result(self.ufunc(*values), tape), array_rule
+        space = tape.workspace(np.broadcast_shapes(*(v.shape for v in arrays)))
+        return make_result(self.ufunc(*values, out=space), tape), large_rule
 
     def _other(self, args: Any) -> Any:
         """Duals, matvars and what converts to data."""
@@ -190,9 +194,8 @@ def _row(name: str) -> Elementwise:
 
 def for_scalars(name: str) -> Any:
     """The function of floats that a name in an expression means."""
-    row = ROWS.get(name)
-    if isinstance(row, Elementwise):
-        return row.scalar
+    if name in ROWS:
+        return ROWS[name].scalar
     if name == "where":
         return lambda condition, x, y: x if condition else y
     return getattr(math, name)
@@ -208,7 +211,7 @@ def for_arrays(name: str, plain: bool = False) -> Any:
 
 def _unary_call(row: Elementwise) -> Any:
     """The call of a unary row: the common kinds first."""
-    array, scalar_rule = row.rule((True,), "array"), row.rule((True,), "scalar")
+    of_array, of_scalar = row.rule((True,), array_rule), row.rule((True,), scalar_rule)
     general, scalar, ieee = row.general, row.scalar, row.ieee
 
     def call(x: Any) -> Any:
@@ -220,12 +223,12 @@ def _unary_call(row: Elementwise) -> Any:
                 result._val = scalar(x._val)
             except (ArithmeticError, ValueError):
                 result._val = ieee(x._val)
-            rule = scalar_rule
+            rule = of_scalar
         elif kind is VarMat or kind is View:
             result = new(VarMat)
             val = (row.resolved or row.ufunc)(x._val)
             result._val = val if val.ndim == 1 or val.flags.c_contiguous else np.array(val, order="C")
-            rule = array
+            rule = of_array
         else:
             return general(x)
         result._adj = None
@@ -307,13 +310,13 @@ def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
     namespace["square"] = ROWS[row.with_itself].call if row.with_itself else None
     namespace["shortcuts"] = {constant: ROWS[name].call for constant, name in row.shortcuts.items()}
 
-    def make(text: str, kind: str, mirrored: Any, reflected: bool) -> Any:
+    def make(text: str, compile_rule: Any, mirrored: Any, reflected: bool) -> Any:
         x, y = ("y", "x") if reflected else ("x", "y")
         scalar = row.scalar_text or "scalar(x, y)"
         order = "other, self" if reflected else "self, other"
         constants = "" if reflected else shortcut
         body = text.format(self=x, other=y, order=order, shortcut=constants, itself=itself, scalar=scalar).strip()
-        rules = {"both": row.rule((True, True), kind), "one": row.rule((not reflected, reflected), kind)}
+        rules = {"both": row.rule((True, True), compile_rule), "one": row.rule((not reflected, reflected), compile_rule)}
         return function_of(
             "self, other", body.split("\n"), {**vars(math), **namespace, **rules, "scalar": row.scalar, "mirrored": mirrored}
         )
@@ -321,10 +324,10 @@ def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
     forward: dict[type, Any] = dict.fromkeys((Large, Borrowed, LargeView, Dual), lambda self, other: general(self, other))
     backward: dict[type, Any] = dict.fromkeys(forward, lambda self, other: general(other, self))
     for kind in (VarMat, View):
-        forward[kind] = make(_ARRAY_OPERATOR, "array", None, False)
-        backward[kind] = make(_ARRAY_OPERATOR, "array", None, True)
-    forward[Var] = make(_SCALAR_OPERATOR, "scalar", backward[VarMat], False)
-    backward[Var] = make(_SCALAR_OPERATOR, "scalar", forward[VarMat], True)
+        forward[kind] = make(_ARRAY_OPERATOR, array_rule, None, False)
+        backward[kind] = make(_ARRAY_OPERATOR, array_rule, None, True)
+    forward[Var] = make(_SCALAR_OPERATOR, scalar_rule, backward[VarMat], False)
+    backward[Var] = make(_SCALAR_OPERATOR, scalar_rule, forward[VarMat], True)
     return forward, backward
 
 
@@ -382,7 +385,7 @@ def elementwise(
     Parameters
     ----------
     name : str
-        The name of the function.
+        The name of the function, with which expressions of other rows can name it.
     ufunc : ufunc or str
         What computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc is imported on first use.
     *partials : str
@@ -409,6 +412,11 @@ def elementwise(
     Elementwise
         The function; it also answers when the ufunc is called on variables.
 
+    Raises
+    ------
+    ValueError
+        If the name is that of a row with which derivatives of others are written.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -419,12 +427,16 @@ def elementwise(
     >>> vm.gradient(lambda x: np.sum(softsign(x)), np.array([1.0, 3.0]))
     array([0.25  , 0.0625])
     """
+    if name in ROWS:
+        readers = [each.name for each in ROWS.values() if name in {*each.mentions, *each.shortcuts.values(), each.with_itself}]
+        if readers not in ([], [name]):
+            raise ValueError(f"elementwise: the name {name} is taken, and {readers[0]} is written with it; take another one!")
     row = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself)
     row.__doc__, row.points, row.reference = doc, points, reference
     ROWS[name] = row
     if isinstance(ufunc, str):
         dispatch.SPECIAL[ufunc] = row.call
-    else:
+    elif isinstance(ufunc, np.ufunc):  # other functions do not ask their arguments
         dispatch.SUPPORTED[ufunc] = row.call
     if operator is not None:
         _install_operator(row, operator)

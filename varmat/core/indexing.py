@@ -94,7 +94,7 @@ def setitem(self: Any, index: Any, source: Any) -> None:
     if type(index) is not int or type(overwritten) is not float64:
         if not is_basic(index):
             index = frozen(index)
-        elif isinstance(source, View) and source._parent is self and _index_of(source) == index:
+        elif isinstance(source, View) and source._parent is self and index_of(source._how) == index:
             return  # x[index] += ... ends so, and the values are there already
         overwritten = overwritten.copy()
         if isinstance(source, View) or isinstance(self, View):
@@ -116,9 +116,9 @@ def setitem(self: Any, index: Any, source: Any) -> None:
     last.append((index, source, overwritten))
 
 
-def _index_of(view: View) -> Any:
-    """The index with which a view was taken from its parent, if it was."""
-    return view._how.__reduce__()[1][0] if type(view._how) is itemgetter else NotImplemented
+def index_of(how: Any) -> Any:
+    """The index with which a view is taken from its parent, if it is."""
+    return how.__reduce__()[1][0] if type(how) is itemgetter else NotImplemented
 
 
 def frozen(index: Any) -> Any:

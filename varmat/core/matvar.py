@@ -8,6 +8,7 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.errors import ShapeError
 from varmat.core.tape import Rule, current_tape
 from varmat.core.variables import VARIABLES, Outputs, Var, data, make_leaf, make_result, tape_of
 
@@ -46,6 +47,11 @@ class MatVar(np.ndarray[Any, Any]):
         return _gather(self, "adj")
 
     _plain = val
+
+    def __setitem__(self, index: Any, source: Any) -> None:
+        if type(source) is Var and isinstance(self[index], np.ndarray):  # NumPy would ask it for an array
+            source = object_array([source], ())
+        super().__setitem__(index, source)
 
 
 for _name in [
@@ -88,7 +94,11 @@ def matvar(x: Any) -> MatVar:
         if any(type(item) is Var for item in x):
             return object_array([item if type(item) is Var else data(item, "matvar: the argument") for item in x], (len(x),))
         if not all(isinstance(item, (float, int)) for item in x):
-            return np.stack([matvar(item) for item in x]).view(MatVar)
+            parts = [matvar(item) for item in x]
+            if len({part.shape for part in parts}) > 1:
+                kind = type(x).__name__
+                raise ShapeError(f"matvar: the argument is a {kind} with parts of different shapes, but must be an array!")
+            return np.stack(parts).view(MatVar)
     values = np.asarray(data(x, "matvar: the argument"))
     tape = current_tape()
     return object_array([make_leaf(item, tape) for item in values.ravel().tolist()], values.shape)

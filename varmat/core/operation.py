@@ -110,8 +110,8 @@ class Operation:
     """A differentiable function of one or more operands; made by `operation`."""
 
     def __init__(
-        self, function: Callable[..., Any], operands: str | None, domains: Mapping[str, tuple[str, Domain]] | None,
-        variadic: bool, stacked: bool, native: bool,
+        self, function: Callable[..., Any], domains: Mapping[str, tuple[str, Domain]] | None, variadic: bool, stacked: bool,
+        native: bool,
     ) -> None:  # fmt: skip
         update_wrapper(self, function, updated=())
         self.name = function.__name__
@@ -122,8 +122,7 @@ class Operation:
         shown = [p.replace(annotation=p.empty) for p in parameters.values()]
         self.signature = self.__signature__ = inspect.Signature(shown)
         self.defaults = {p.name: p.default for p in shown if p.default is not p.empty}
-        required = [p.name for p in shown if p.default is p.empty]
-        self.operands = tuple(operands.split()) if operands else tuple(required)
+        self.operands = tuple(p.name for p in shown if p.default is p.empty and p.kind is not p.KEYWORD_ONLY)
         self.arity = len(self.operands)
         self.domains = domains or {}
         self.variadic, self.stacked, self.native = variadic, stacked, native
@@ -300,17 +299,16 @@ def is_held(c: np.ndarray, owner: np.ndarray, held: list[Any]) -> bool:
 
 
 def operation(
-    *answers: Any, operands: str | None = None, domains: Any = None, variadic: bool = False, stacked: bool = False,
-    native: bool = False,
+    *answers: Any, domains: Any = None, variadic: bool = False, stacked: bool = False, native: bool = False
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Make a differentiable operation of a function on plain arrays.
+
+    Its operands, which may be variables, are the parameters without a default; those with one, or after a ``*``, are settings.
 
     Parameters
     ----------
     *answers : callable
         NumPy functions for which the operation answers when they are called on variables.
-    operands : str, optional
-        Names of the parameters that may be variables, in order; by default those without a default value. All others are settings.
     domains : dict, optional
         Name of an operand -> (title for messages, `Domain`): checked before anything is computed.
     variadic : bool
@@ -347,7 +345,7 @@ def operation(
     """
 
     def make(function: Callable[..., Any]) -> Operation:
-        op = Operation(function, operands, domains, variadic, stacked, native)
+        op = Operation(function, domains, variadic, stacked, native)
         OPERATIONS[op.name] = op
         dispatch.SUPPORTED.update(dict.fromkeys(answers, op))
         return op

@@ -25,10 +25,10 @@ BLOCK = 1 << 18
 IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 
 
-def names_in(expression: str) -> set[str]:
-    """The functions an expression names."""
-    names = {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
-    return names - {"g", "r", *OPERANDS}
+def names_in(*sources: str | ast.AST) -> set[str]:
+    """The names that texts, or syntax trees, use, functions included."""
+    trees = [ast.parse(source) if isinstance(source, str) else source for source in sources]
+    return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def function_of(parameters: str, body: list[str], namespace: dict[str, Any]) -> Any:
@@ -64,9 +64,8 @@ def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
     return write(ast.parse(expression, mode="eval").body)
 
 
-def elementwise_rule(row: Any, variable: tuple[bool, ...], kind: str) -> Rule:
-    """The reverse rule of a row for one use: which operands are variables; kind is scalar, array or large."""
-    compile_rule = {"scalar": _scalar_rule, "array": _array_rule, "large": _large_rule}[kind]
+def elementwise_rule(row: Any, variable: tuple[bool, ...], compile_rule: Any) -> Rule:
+    """The reverse rule of a row for one use: which operands are variables, and one of the three functions below."""
 
     def first(*entry: Any) -> None:
         rule.chain = compile_rule(row, variable)
@@ -84,7 +83,7 @@ def _wanted(row: Any, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
 def _rule_function(row: Any, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]) -> Any:
     """A rule that loads what its body uses and runs it."""
     parameters = {1: "out, x_, _", 2: "out, x_, y_"}.get(row.arity, "out, operands, _")
-    used = {node.id for node in ast.walk(ast.parse("\n".join(body))) if isinstance(node, ast.Name)}
+    used = names_in("\n".join(body))
     load = [f"{x} = {x}_._val" if v else f"{x} = {x}_" for x, v in zip(OPERANDS, variable, strict=False) if x in used]
     if row.arity > 2:
         load.insert(0, ", ".join(f"{x}_" for x in OPERANDS[: row.arity]) + " = operands")
@@ -93,7 +92,7 @@ def _rule_function(row: Any, variable: tuple[bool, ...], body: list[str], namesp
     return function_of(parameters, ["g = out._adj", *load, *body], namespace)
 
 
-def _array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     body = []
     for x, partial in _wanted(row, variable):
         if partial == "g":
@@ -109,7 +108,7 @@ def _array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     return _rule_function(row, variable, body, {**row.namespace(), "VarMat": VarMat})
 
 
-def _scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     wanted = _wanted(row, variable)
     arguments = ", ".join(f"float64({x})" for x in OPERANDS[: row.arity])
     body = [
@@ -123,8 +122,8 @@ def _scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     return _rule_function(row, variable, body, {**row.namespace(scalar=True), **general, "float64": np.float64})
 
 
-def _large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
-    small = _array_rule(row, variable)
+def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+    small = array_rule(row, variable)
     arity = row.arity
     parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
     namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())}}

@@ -64,11 +64,15 @@ class Tape(list[Any]):
         self.assignments: list[Any] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = False
-        self.watch: Callable[[Any], None] | None = None if parent is None else parent.watch
+        self.watch: Callable[..., Any] | None = None if parent is None else parent.watch
 
     def chain(self) -> list[Tape]:
         """This tape and those of the scopes around it, innermost first."""
-        return [self] if self.parent is None else [self, *self.parent.chain()]
+        tapes, tape = [self], self.parent
+        while tape is not None:
+            tapes.append(tape)
+            tape = tape.parent
+        return tapes
 
     def workspace(self, shape: tuple[int, ...]) -> np.ndarray:
         """An uninitialised array that may be used until the tape is recovered; a large one in warm memory."""
@@ -87,9 +91,9 @@ class Tape(list[Any]):
             leaf._adj = None
         self.swept = False
 
-    def recover(self, top: Any) -> None:
+    def recover(self) -> None:
         """Make all variables of this tape stale and give their memory back."""
-        self.top = top
+        self.top = RECOVERED
         stacks: Any = (self, self.leaves, self.kept, self.assignments, self.beside)
         for stack in stacks:
             stack.clear()
@@ -180,7 +184,7 @@ def close_scope(inner: Tape) -> None:
     for outer in parent.chain():
         outer.top = parent
     while tape is not parent:
-        tape.recover(RECOVERED)
+        tape.recover()
         _thread.tape = tape = tape.parent  # type: ignore[assignment]
 
 
@@ -239,7 +243,7 @@ def recover_memory() -> None:
     tape = current_tape()
     if tape.parent is not None:
         raise TapeError("recover_memory: a nested scope is open; it recovers its own memory when it ends")
-    tape.recover(RECOVERED)
+    tape.recover()
     _thread.tape = Tape(tape.arena)
 
 

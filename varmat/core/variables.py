@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.errors import ShapeError
@@ -328,9 +327,10 @@ def _new_array(val: np.ndarray, tape: Tape) -> Any:
     return large
 
 
-def make_leaf(val: Any, tape: Tape) -> Any:
+def make_leaf(val: Any, tape: Tape, leaf: Any = None) -> Any:
     """A variable without an operation; `val` is a float or an array that nobody else writes to."""
-    leaf: Any = new(Var) if type(val) is float else _new_array(val, tape)
+    if leaf is None:
+        leaf = new(Var) if type(val) is float else _new_array(val, tape)
     leaf._val, leaf._adj, leaf._tape = val, None, tape
     tape.leaves.append(leaf)
     return leaf
@@ -340,12 +340,9 @@ def borrow_leaf(x: Any, tape: Tape) -> Any:
     """A leaf of a float or a float64 array for a functional: a large one is read where it lies instead of being copied first."""
     if type(x) is float or x.size <= LARGE or not x.flags.c_contiguous:
         return make_leaf(x if type(x) is float else x.copy(), tape)
-    leaf = new(Borrowed)
-    leaf._val = x.view()
-    leaf._val.flags.writeable = False
-    leaf._adj, leaf._tape = None, tape
-    tape.leaves.append(leaf)
-    return leaf
+    values = x.view()
+    values.flags.writeable = False
+    return make_leaf(values, tape, new(Borrowed))
 
 
 def var(x: Any) -> Any:
@@ -379,18 +376,15 @@ def var(x: Any) -> Any:
     tape = current_tape()
     if type(val) is float:
         return make_leaf(val, tape)
-    if val.size > LARGE:
-        large = make_large(val.shape, tape)
-        np.copyto(large._val, val)
-        tape.leaves.append(large)
-        return large
-    return make_leaf(np.array(val, order="C"), tape)
+    own = tape.workspace(val.shape)
+    np.copyto(own, val)
+    return make_leaf(own, tape)
 
 
 def value(x: Any) -> Any:
     """The plain value of a variable, as a copy; anything else is returned as it is.
 
-    Tuples, lists and dicts are gone through.
+    Tuples (named ones too), lists and dicts are gone through.
 
     Parameters
     ----------
@@ -406,24 +400,23 @@ def value(x: Any) -> Any:
     >>> vm.value(vm.var([1.0, 2.0]) * 2.0)
     array([2., 4.])
     """
-    plain = dispatch.plain(x)
+    if isinstance(x, (tuple, list)):
+        items = [value(item) for item in x]
+        return items if isinstance(x, list) else like(x, items)
+    if isinstance(x, dict):
+        return {key: value(item) for key, item in x.items()}
+    plain = getattr(x, "_plain", x)
     return plain.copy() if plain is not x and isinstance(plain, np.ndarray) else plain
-
-
-def make_large(shape: tuple[int, ...], tape: Tape) -> Any:
-    """A variable in the arena, whose values are still to be written."""
-    large: Any = new(Large)
-    large._val, large._space = tape.arena.take(shape)
-    large._adj, large._tape = None, tape
-    return large
 
 
 def make_result(val: Any, tape: Tape) -> Any:
     """A variable for what an operation computed: `Var` for a scalar, `VarMat` for an array."""
     result: Any
     if type(val) is np.ndarray and val.ndim:
-        result = _new_array(val, tape)
-        result._val = val if val.flags.c_contiguous and val.dtype is FLOAT64 else np.array(val, FLOAT64, order="C")
+        result, flags = _new_array(val, tape), val.flags
+        # In order, and such that it can be assigned to.
+        as_it_is = flags.c_contiguous and flags.writeable and val.dtype is FLOAT64
+        result._val = val if as_it_is else np.array(val, FLOAT64, order="C")
     else:
         result = new(Var)
         result._val = float(val)

@@ -98,7 +98,7 @@ class Univariate(Density, Operation):
 
         function.__name__ = name
         function.__signature__ = inspect.Signature(positional(arguments))  # type: ignore[attr-defined]
-        Operation.__init__(self, function, None, None, False, False, False)
+        Operation.__init__(self, function, None, False, False, False)
         Density.__init__(self, name, arguments, arguments.keys() - partials.keys())
         self.operation = self
         self.checks = tuple(arguments.values())

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any, overload
 
 import numpy as np
 
+from varmat.core.callbacks import CALLBACKS
 from varmat.core.dual import Dual
 from varmat.core.tape import Tape, sweep
 from varmat.core.variables import borrow_leaf
 from varmat.functionals.forward import call_with_tangents, dual_parts
 from varmat.functionals.recording import adjoint_of, recording, scalar_result
+from varmat.functionals.reverse import Derived, named
 from varmat.functionals.structure import derivative_block, leaves_of, matching_leaves, plain_tree, rebuilt, unit_directions
 
 __all__ = ["hessian", "hessian_times_vector", "hessp"]
@@ -76,6 +79,11 @@ def hessp(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
     callable
         ``(x, p, *args)`` -> the Hessian at `x` times `p`; see `hessian_times_vector`.
 
+    Raises
+    ------
+    TypeError
+        If `f` is not a function.
+
     Examples
     --------
     >>> import numpy as np, scipy.optimize, varmat as vm
@@ -87,7 +95,10 @@ def hessp(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
     >>> np.round(r.x, 8)
     array([1., 1.])
     """
-    return partial(_hessp, f)
+    function: Callable[..., np.ndarray] = named(Derived(_hessp, f), f, "hessp")
+    # Not that of `f`: it takes the vector as well.
+    function.__signature__ = signature(partial(_hessp, f))  # type: ignore[attr-defined]
+    return function
 
 
 def _hessp(f: Any, x: Any, p: Any, /, *args: Any) -> Any:
@@ -167,9 +178,10 @@ def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args
 
     value, tangent = dual_parts(name, call_with_tangents(name, f, (points,), direction, args, kwargs, make))
     scalar_result(name, value, tape)
-    if any(rule.name == "make_callback_var" for rule, _, _, _ in tape):
+    callback = next((rule.name for rule, _, _, _ in tape if rule in CALLBACKS), None)
+    if callback is not None:
         raise TypeError(
-            f"{name}: the function uses make_callback_var, which has no tangent rule, so its share in the Hessian would be lost: "
+            f"{name}: the function uses {callback}, which has no tangent rule, so its share in the Hessian would be lost: "
             "make it an operation with one, see varmat.operation"
         )
     slope: Any = 0.0 if tangent is None else scalar_result(name, tangent, tape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.operation import OPERATIONS
+from varmat.core.callbacks import CALLBACKS
 from varmat.core.tape import Tape, start_sweep, sweep
 from varmat.core.variables import VARIABLES
 from varmat.functionals.forward import call_with_tangents, plain_parts
@@ -126,11 +126,8 @@ def _takes_one_direction(entry: Any) -> bool:
 
 def _only_reverse(entry: Any) -> bool:
     """Whether an entry of the tape has no forward rule."""
-    name = entry[0].name
-    op = OPERATIONS.get(name)
-    if op is None:
-        return name in ("make_callback_var", "reverse_pass_callback")
-    return op._tangent is None and name not in _JOINS
+    rule = entry[0]
+    return rule in CALLBACKS or (rule.name not in _JOINS and getattr(rule.op, "_tangent", rule) is None)
 
 
 def _by_directions(f: Any, points: Any, args: Any, kwargs: Any) -> Any:

@@ -63,7 +63,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
     (15.0, (array([ 6., 12.]), 5.0))
     """
-    function: Callable[..., tuple[float, Any]] = _named(Derived(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
+    function: Callable[..., tuple[float, Any]] = named(Derived(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
     return function
 
 
@@ -74,7 +74,7 @@ class Derived(partial[Any]):
         return self if instance is None else MethodType(self, instance)
 
 
-def _named(function: Any, f: Any, prefix: str) -> Any:
+def named(function: Any, f: Any, prefix: str) -> Any:
     if not callable(f):
         raise TypeError(f"{prefix}: the argument is a {type(f).__name__}, but must be a function!")
     update_wrapper(function, f)
@@ -258,7 +258,7 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
         return f.grad()
     if not callable(f):
         raise TypeError(f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar variable!")
-    return _named(Derived(_gradients, f, argnums), f, "grad")
+    return named(Derived(_gradients, f, argnums), f, "grad")
 
 
 def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -1,7 +1,6 @@
 """Differentiable functions, one module per family. Importing this package fills the dispatch tables of NumPy."""
 
 from varmat.functions import (
-    callbacks,
     composites,
     constant,
     convolutions,
@@ -32,7 +31,6 @@ from varmat.functions import (
 )
 
 __all__ = [
-    "callbacks",
     "composites",
     "constant",
     "convolutions",

@@ -82,7 +82,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return np.where(np.isneginf(values), -largest if neginf is None else neginf, x)
 
 
-@operation(np.round, np.around, operands="a")
+@operation(np.round, np.around)
 def round(a: Any, decimals: int = 0) -> Any:
     """Round to a number of decimals; the derivative is zero."""
     return np.round(a, decimals)
@@ -104,7 +104,7 @@ def fix(x: Any) -> Any:
     return np.trunc(x)
 
 
-@operation(np.unwrap, operands="p")
+@operation(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
     """Take jumps of a multiple of `period` out of a sequence; they are constants, so the derivative is one."""
     if is_differentiable([discont, period]):
@@ -126,14 +126,6 @@ def unwrap_tangent(r: Any, p: Any, **settings: Any) -> Any:
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """The argument: variables are real."""
     return a
-
-
-@composite(np.i0)
-def i0(x: Any) -> Any:
-    """The modified Bessel function of order zero."""
-    import scipy.special
-
-    return scipy.special.i0(x)
 
 
 @composite(np.piecewise)
@@ -462,8 +454,8 @@ for _function in (np.unique_values, np.unique_all, np.unique_counts, np.unique_i
     _answer_for_unique(_function)
 
 
-@operation(operands="weights")
-def bincount_weighted(weights: Any, x: Any, minlength: int) -> Any:
+@operation()
+def bincount_weighted(weights: Any, *, x: Any, minlength: int) -> Any:
     """The sums of the weights that belong to each integer."""
     return np.bincount(x, weights, minlength)
 

@@ -24,7 +24,7 @@ def _window(m: int, n: int, mode: Any) -> slice:
     raise TypeError(f"convolve: mode is {mode!r}, but must be 'full', 'same' or 'valid'!")
 
 
-@operation(operands="a v")
+@operation()
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     """Discrete convolution of two vectors.
 

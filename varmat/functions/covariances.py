@@ -131,7 +131,7 @@ def _check_points(function: str, x1: Any, x2: Any, sigma: Any, length_scale: Any
         raise ShapeError(f"{function}: length_scale has shape {shape}, but must be a scalar or have shape {point}!")
 
 
-@operation(operands="x1 x2 sigma length_scale")
+@operation()
 def gp_stationary_cov(x1: Any, x2: Any, sigma: Any, length_scale: Any, *, kernel: Kernel, workspace: Any = np.empty) -> Any:
     """The covariances between two sets of points for a row of the table: what the public functions record."""
     _check_points(kernel.name, x1, x2, sigma, length_scale)

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-@operation(operands="a", native=True, stacked=True)
+@operation(native=True, stacked=True)
 def cumsum(a: Any, axis: int | None = None) -> Any:
     """Cumulative sum along an axis; also known as `cumulative_sum`.
 
@@ -75,7 +75,7 @@ def cumsum_tangent(r: Any, a: Any, axis: Any) -> Any:
     return lambda t: _placed(np.cumsum(_flat_if(axis, t, ndim), axis=-1), axis, ndim)
 
 
-@operation(operands="a", native=True, stacked=True)
+@operation(native=True, stacked=True)
 def cumprod(a: Any, axis: int | None = None) -> Any:
     """Cumulative product along an axis.
 

@@ -36,7 +36,7 @@ def scaled(g: Any, x: Any) -> Any:
     return np.multiply(x, g[..., None, None] if isinstance(g, np.ndarray) else g, out=x)
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     """The logarithm of the determinant of a symmetric positive definite matrix.
 
@@ -185,7 +185,7 @@ def _leave_two_out(s: Any) -> Any:
     return pairs + pairs.mT
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def cofactor(a: Any) -> Any:
     """The matrix of cofactors, the derivative of the determinant.
 
@@ -274,7 +274,7 @@ def slogdet_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
     return lambda t: (np.zeros(np.shape(t)[:-2]), push(t))
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
     """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
 

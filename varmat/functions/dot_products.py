@@ -31,7 +31,7 @@ __all__ = [
 _SUMMED = {-1: "...ij,...ij->...i", -2: "...ij,...ij->...j"}
 
 
-@operation(operands="a b", native=True)
+@operation(native=True)
 def dot_along(a: Any, b: Any, *, axis: int) -> Any:
     """Inner products of the rows (axis -1) or columns (axis -2) of two matrices: what the public functions record."""
     return np.einsum(_SUMMED[axis], a, b)
@@ -48,7 +48,7 @@ def dot_along_tangent(r: Any, a: Any, b: Any, axis: int) -> Any:
     return lambda t: dot_along(t, b, axis=axis), lambda t: dot_along(a, t, axis=axis)
 
 
-@operation(operands="a", stacked=True, native=True)
+@operation(stacked=True, native=True)
 def dot_self_along(a: Any, *, axis: int) -> Any:
     """Sums of squares of the rows (axis -1) or columns (axis -2) of a matrix: what the public functions record."""
     return np.einsum(_SUMMED[axis], a, a)

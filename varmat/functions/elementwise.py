@@ -90,10 +90,15 @@ def row(
         with_itself=with_itself, points=points, reference=reference,
         doc=_docstring(name, partials, about, domain, note, points[0], slope, module, call),
     )
+    answer = made.call
     if constant:
         positions = [i for i, partial in enumerate(partials) if partial is None]
-        answers: dict[Any, Any] = SPECIAL if isinstance(ufunc, str) else SUPPORTED
-        answers[ufunc] = _hold_constant(made, dict(zip(positions, constant, strict=True)))
+        answer = _hold_constant(made, dict(zip(positions, constant, strict=True)))
+    # Also where it is not computed by the function of NumPy or SciPy that has this name, should there be one.
+    if callable(like := getattr(np, name, None)):
+        SUPPORTED[like] = answer if isinstance(like, np.ufunc) else made
+    if not isinstance(ufunc, np.ufunc):
+        SPECIAL[ufunc if isinstance(ufunc, str) else name] = answer
     return made
 
 
@@ -319,7 +324,6 @@ row("fmin", ("where(r == x, g, 0.0)", "where(r == x, 0.0, g)"), "The smaller of 
 row("hypot", ("g * (x / where(r == 0, 1.0, r))", "g * (y / where(r == 0, 1.0, r))"), "Length of the vector (x, y)", math.hypot,
     "hypot(x, y)", ((3.0, 4.0), (-1e-5, 2.0), (1e200, 1e200), (1e-200, -1e-200), (0.0, 2.0)), 0.6,
     note="At (0, 0) both derivatives are 0", ufunc=_length)
-SUPPORTED[np.hypot] = ROWS["hypot"].call
 row("arctan2", ("g * (y / hypot(x, y)) / hypot(x, y)", "-g * (x / hypot(x, y)) / hypot(x, y)"),
     "Angle of the point with ordinate x and abscissa y", math.atan2, "atan2(x, y)",
     ((1.5, 2.0), (-1.5, -2.0), (1e-8, -3.0), (1e200, 1e200), (-2.0, 0.0)), 0.32, domain="not x = y = 0")
@@ -329,12 +333,10 @@ row("heaviside", (ZERO, "where(x == 0, g, 0.0)"), "Step: 0 for negative x, 1 for
     "mpf(x > 0)", ((1.5, 0.5), (-1.5, 0.5)), 0.0, note=_STEPS)
 row("ldexp", ("g * exp2(y)", None), "``x * 2**y``", lambda x, y: math.ldexp(x, y) if type(y) is int else float(_ldexp(x, y)),
     "x * 2**y", ((1.5, 3), (-0.3, -40)), 8.0, ufunc=_ldexp, constant=("the exponent",))
-SUPPORTED[np.ldexp] = ROWS["ldexp"]
 row("logaddexp", ("where(r == -inf, 0.0, g * expit(x - y))", "where(r == -inf, 0.0, g * expit(y - x))"),
     "``log(exp(x) + exp(y))`` without overflow", _logaddexp, "log(exp(x) + exp(y))",
     ((0.5, -1.0), (1000.0, 999.0), (1e10, 1e10 + 1.0), (-50.0, 3.0), (-1e3, -1e3)), 0.817574,
     note="The derivatives are 0 where both operands are -inf", ufunc=_log_of_sum)
-SUPPORTED[np.logaddexp] = ROWS["logaddexp"].call
 row("logaddexp2", (f"where(r == -inf, 0.0, g * expit({LN2} * (x - y)))", f"where(r == -inf, 0.0, g * expit({LN2} * (y - x)))"),
     "``log2(2**x + 2**y)`` without overflow", None, "log(2**x + 2**y, 2)",
     ((0.5, -1.0), (1100.0, 1099.0), (-50.0, 3.0)), 0.738796, note="The derivatives are 0 where both operands are -inf")
@@ -367,7 +369,6 @@ row("cbrt",       "g / (3.0 * r * r)",    "Cube root",                          
     (0.125, -27.0, 1e-300), 1.33333, note="At 0 the derivative is inf")
 row("sinc", "-g * x * (pi * pi / 3.0) * hyp0f1(2.5, -0.25 * square(pi * x))", "``sin(pi x) / (pi x)``", None, "sincpi(x)",
     (0.5, -1e-8, 0.0, 1e-4, 2.4, 100.3), -1.27324, ufunc=formula(np.sinc))
-SUPPORTED[np.sinc] = ROWS["sinc"]
 
 # Exponentials and logarithms.
 

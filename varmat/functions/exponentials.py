@@ -94,7 +94,7 @@ def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return rename
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 @_named("logsumexp")
 def _logsumexp(a: Any, axis: Any = None, keepdims: bool = False, workspace: Any = np.empty) -> Any:
     """``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
@@ -122,7 +122,7 @@ def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     return lambda t: np.sum(weights * t, axis=axes, keepdims=keepdims)
 
 
-@operation(operands="a b")
+@operation()
 @_named("weighted_logsumexp")
 def _logsumexp_weighted(a: Any, b: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
@@ -201,7 +201,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
 log_sum_exp = logsumexp
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
     """Exponentials divided by their sum, ``exp(a) / sum(exp(a))``.
 
@@ -249,7 +249,7 @@ def softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
     return lambda t: r * (t - np.sum(r * t, axis=axes, keepdims=True))
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def log_softmax(a: Any, axis: Any = None) -> Any:
     """Logarithm of `softmax`, ``a - log(sum(exp(a)))``.
 

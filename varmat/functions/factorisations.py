@@ -62,7 +62,7 @@ def _tolerance(values: Any, n: int) -> Any:
     return n * np.finfo(float).eps * largest[..., None]
 
 
-@operation(np.linalg.cholesky, operands="a", stacked=True)
+@operation(np.linalg.cholesky, stacked=True)
 def cholesky(a: Any, *, upper: bool = False, workspace: Any = np.empty) -> Any:
     """The Cholesky factor of a symmetric positive definite matrix.
 
@@ -129,7 +129,7 @@ def cholesky_tangent(r: Any, a: Any, upper: bool = False) -> Any:
     return push
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def cholesky_decompose(a: Any, workspace: Any = np.empty) -> Any:
     """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky` with a check of symmetry.
 
@@ -165,7 +165,7 @@ cholesky_decompose.reverse(cholesky_reverse)
 cholesky_decompose.tangent(cholesky_tangent)
 
 
-@operation(np.linalg.eigh, operands="a", stacked=True)
+@operation(np.linalg.eigh, stacked=True)
 def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
     """Eigenvalues and eigenvectors of a symmetric matrix.
 
@@ -326,7 +326,7 @@ def eigendecompose_sym(a: Any) -> Any:
     return vectors, values
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def svd_vh(a: Any, full_matrices: bool = True) -> Any:
     """The singular value decomposition ``a = u @ diag(s) @ vt``.
 
@@ -543,7 +543,7 @@ def _thin_svd(function: str, a: Any) -> Any:
     return u, s, vt.mT
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def qr_reduced(a: Any) -> Any:
     """The reduced QR decomposition of a square or tall matrix.
 

@@ -520,7 +520,7 @@ def diag_post_multiply(m: Any, v: Any) -> Any:
     return m * v[..., None, :]
 
 
-@operation(operands="m v")
+@operation()
 def quad_form_diag(m: Any, v: Any, workspace: Any = np.empty) -> Any:
     """The product ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard deviations.
 

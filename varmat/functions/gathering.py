@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 
-@operation(operands="a", native=True, stacked=True)
-def moved(a: Any, move: Callable[[Any], Any], back: Callable[[Any], Any] | None = None) -> Any:
+@operation(native=True, stacked=True)
+def moved(a: Any, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | None = None) -> Any:
     """The elements of an array moved elsewhere, with zeros where none goes.
 
     Parameters
@@ -95,7 +95,7 @@ def moved_tangent(r: Any, a: Any, move: Any, back: Any) -> Any:
     return push
 
 
-@operation(np.copy, operands="a", native=True, stacked=True)
+@operation(np.copy, native=True, stacked=True)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """A copy, which may be assigned to without changing the original.
 
@@ -134,8 +134,8 @@ def copy_tangent(r: Any, a: Any, **settings: Any) -> Any:
     return np.copy
 
 
-@operation(operands="a", native=True, stacked=True)
-def broadcast_to(a: Any, shape: Any) -> Any:
+@operation(native=True, stacked=True)
+def broadcast_to(a: Any, *, shape: Any) -> Any:
     """The elements repeated along new or longer axes.
 
     Parameters
@@ -425,8 +425,8 @@ def alike(arrays: Iterable[Any]) -> list[Any]:
     return [object_array([x], ()) if type(x) is Var else x for x in arrays]
 
 
-@operation(operands="x")
-def scattered(x: Any, shape: tuple[int, ...], index: Any) -> Any:
+@operation()
+def scattered(x: Any, *, shape: tuple[int, ...], index: Any) -> Any:
     """Zeros of a shape with `x` added at an index, as often as the index names an element."""
     total = np.zeros(shape)
     scatter_add(total, index, x)
@@ -537,7 +537,7 @@ def _symmetrized(name: str, a: Any, triangle: Any) -> Any:
     return moved(a, move=lambda x: np.where(kept, x, np.swapaxes(x, -1, -2)))
 
 
-@operation(operands="m d", stacked=True)
+@operation(stacked=True)
 def add_diag(m: Any, d: Any) -> Any:
     """A matrix with something added to its diagonal.
 

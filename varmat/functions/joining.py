@@ -291,8 +291,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return np.take(np.concatenate([arr, new], axis), order, axis)
 
 
-@operation(operands="x y", native=True, stacked=True)
-def where(x: Any, y: Any, condition: Any) -> Any:
+@operation(native=True, stacked=True)
+def where(x: Any, y: Any, *, condition: Any) -> Any:
     """Elements of `x` where the condition holds, of `y` elsewhere.
 
     Parameters

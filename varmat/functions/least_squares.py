@@ -17,7 +17,7 @@ from varmat.functions.solves import column, symmetric, uncolumn
 __all__ = ["generalized_inverse"]
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     """The pseudo-inverse of Moore and Penrose.
 
@@ -96,7 +96,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
     return float(rcond) if rcond >= 0 else eps
 
 
-@operation(operands="a b")
+@operation()
 def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
     """Solution of least norm and singular values: the differentiable part of `numpy.linalg.lstsq`."""
     check_svd("lstsq", a)

@@ -13,7 +13,7 @@ from varmat.functions.checks import check_square
 __all__ = ["expm", "matrix_exp", "matrix_power"]
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def expm(a: Any) -> Any:
     """The matrix exponential.
 

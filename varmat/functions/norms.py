@@ -18,7 +18,7 @@ __all__: list[str] = []
 _INFINITE = (np.inf, -np.inf)
 
 
-@operation(operands="x")
+@operation()
 def p_norm(x: Any, ord: Any = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero.
 

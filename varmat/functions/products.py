@@ -21,7 +21,7 @@ from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
-from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_large, new
+from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
 from varmat.functions.checks import check_matrix
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
@@ -240,8 +240,7 @@ def _matmul(a: Any, b: Any) -> Any:
     result: Any
     try:
         if x.size > LARGE and y.ndim and (shape := _shape_of_product(x, y)) and math.prod(shape) > LARGE:
-            result = make_large(shape, tape)
-            np.matmul(x, y, out=result._val)
+            result = make_result(np.matmul(x, y, out=tape.workspace(shape)), tape)
         else:
             val = x.dot(y) if 0 < x.ndim < 3 and 0 < y.ndim < 3 else np.matmul(x, y)
             result = new(VarMat if val.__class__ is np.ndarray else Var)

@@ -71,7 +71,7 @@ def _spread(g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
     return c
 
 
-@operation(operands="a", native=True, stacked=True)
+@operation(native=True, stacked=True)
 def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum of the elements over given axes.
 
@@ -111,7 +111,7 @@ def sum_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     return lambda t: np.sum(t, axis=axes, keepdims=keepdims)
 
 
-@operation(operands="a", native=True, stacked=True)
+@operation(native=True, stacked=True)
 def mean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over given axes.
 
@@ -183,7 +183,7 @@ def reduced_to_scalar(callback: Rule, a: Any, val: float, count: Any) -> Any:
     return result
 
 
-@operation(operands="a", native=True, stacked=True)
+@operation(native=True, stacked=True)
 def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Product of the elements over given axes.
 
@@ -261,7 +261,7 @@ def prod_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     return push
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def var(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """Variance over given axes.
 
@@ -317,7 +317,7 @@ def var_tangent(r: Any, a: Any, axis: Any, keepdims: Any, ddof: float) -> Any:
     return lambda t: np.sum(d * t, axis=axes, keepdims=keepdims)
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """Standard deviation over given axes.
 
@@ -383,7 +383,7 @@ def _reduced_extreme(name: str, reduce: Any, a: Any, axis: Any, keepdims: bool) 
         raise ShapeError(f"{name}: a has shape {np.shape(a)}, but must not be empty along the reduced axes!") from None
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over given axes.
 
@@ -418,7 +418,7 @@ def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _reduced_extreme("max", max_reduce, a, axis, keepdims)
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over given axes.
 

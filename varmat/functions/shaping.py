@@ -26,8 +26,8 @@ __all__ = ["reverse", "to_matrix", "to_vector"]
 Function = Callable[[Any], Any]
 
 
-@operation(operands="a")
-def reshaped(a: Any, shape: Any) -> Any:
+@operation()
+def reshaped(a: Any, *, shape: Any) -> Any:
     """The elements in row-major order in another shape, copied: what `np.reshape` records where it cannot return a view.
 
     Parameters

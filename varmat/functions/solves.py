@@ -233,7 +233,7 @@ def solve_tangent(r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
     return lambda t: -uncolumn(x @ (t @ y), vector), lambda t: uncolumn(x @ column(t, vector), vector)
 
 
-@operation(operands="a b")
+@operation()
 def solve_triangular(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
     """Solve a triangular linear system.
 
@@ -355,7 +355,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     return uncolumn(solve_triangular(c, column(half, vector), lower=lower, trans=1 if lower else 0), vector)
 
 
-@operation(operands="factor", stacked=True)
+@operation(stacked=True)
 def chol2inv(factor: Any) -> Any:
     """The inverse of ``factor @ factor.T`` for a lower triangular `factor`, exactly symmetric.
 
@@ -409,7 +409,7 @@ def chol2inv_tangent(r: Any, factor: Any) -> Any:
     return push
 
 
-@operation(operands="a b")
+@operation()
 def mdivide_left_tri_low(a: Any, b: Any) -> Any:
     """``inv(a) @ b`` for a lower triangular `a`: `solve_triangular` with ``lower=True``.
 
@@ -451,7 +451,7 @@ def mdivide_left_tri_low_tangent(r: Any, a: Any, b: Any) -> Any:
     return solve_triangular_tangent(r, a, b, lower=True, trans=0, unit_diagonal=False)
 
 
-@operation(operands="a b")
+@operation()
 def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     """``inv(a) @ b`` for a symmetric positive definite `a`.
 
@@ -561,7 +561,7 @@ mdivide_right_tri_low = _from_the_right(
 )
 
 
-@operation(operands="a", stacked=True)
+@operation(stacked=True)
 def inverse_spd(a: Any) -> Any:
     """The inverse of a symmetric positive definite matrix, exactly symmetric.
 

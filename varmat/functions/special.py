@@ -529,7 +529,6 @@ hyp2f1_dc = _hyp2f1_row((0, 0, 1), -0.00244464)
 
 # Ufuncs of SciPy that are twins of others.
 SPECIAL.update({name: ROWS[name].call for name in ("exp2", "cbrt", "expm1", "log1p")})
-SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom", "expit", "log_expit")})
 SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import for_arrays, for_scalars
-from varmat.core.rules import function_of
+from varmat.core.rules import function_of, names_in
 from varmat.programs.counts import SUM_FUNCTIONS, SUMS
 
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|"}
@@ -26,11 +26,6 @@ _BOUNDS = {ast.Lt: "largest", ast.LtE: "largest", ast.Gt: "smallest", ast.GtE: "
 
 # The text of an expression, and whether it is an array.
 Code = tuple[str, bool]
-
-
-def names_in(*expressions: str) -> set[str]:
-    """The names that expressions use, functions included."""
-    return {node.id for e in expressions for node in ast.walk(ast.parse(e)) if isinstance(node, ast.Name)}
 
 
 def tree_of(expression: str) -> ast.expr:

@@ -18,6 +18,7 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS, for_arrays, for_scalars
 from varmat.core.errors import TapeError, refusals
+from varmat.core.indexing import index_of
 from varmat.core.rules import IN_PLACE, function_of
 from varmat.core.tape import Rule
 from varmat.core.variables import VARIABLES, View
@@ -270,7 +271,7 @@ class Program(Writer):
         if not view._val.flags.c_contiguous:
             self.strided.add(node.name)
         if type(how) is itemgetter:
-            index = self.bind(how.__reduce__()[1][0], "i")
+            index = self.bind(index_of(how), "i")
             self.write(f"{node.name} = {parent.name}[{index}]")
         else:
             self.write(f"{node.name} = {self.bind(how)}({parent.name})")
@@ -463,7 +464,7 @@ class Program(Writer):
             taken = None if once or isinstance(how, Gather) else negated(tree)
             text, sign = self.code(taken or tree)[0], "=" if once else "-=" if taken else "+="
             if type(how) is itemgetter:
-                index = how.__reduce__()[1][0]
+                index = index_of(how)
                 self.write(f"{name}[{index if type(index) is int else self.bind(index, 'i')}] {sign} {text}")
             elif isinstance(how, Gather):
                 self.write(f"{self.bind(how, 'add_at_')}({name}, {text})")
@@ -559,7 +560,7 @@ def _add_one(hits: np.ndarray, how: Any) -> None:
     if isinstance(how, Gather):
         hits += 2  # elements may come several times, and a gather always adds
     elif type(how) is itemgetter:
-        hits[how.__reduce__()[1][0]] += 1
+        hits[index_of(how)] += 1
     else:
         how(hits)[...] += 1
 

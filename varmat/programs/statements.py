@@ -6,6 +6,8 @@ import ast
 import re
 from typing import Any
 
+from varmat.core.rules import names_in
+
 # The names of what structured operations keep for their reverse rules.
 SAVED = re.compile(r"m\d+\Z")
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
@@ -53,10 +55,6 @@ class Statement:
 def statements_of(lines: list[str]) -> list[Statement]:
     """The statements of a program, one in each line."""
     return [Statement(*each) for each in zip(lines, ast.parse("\n".join(lines)).body, strict=True)]
-
-
-def names_in(tree: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
 
 
 def called(value: ast.expr | None) -> str:

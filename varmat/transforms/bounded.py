@@ -104,7 +104,7 @@ def affine(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
 # With s = expit(-|x|) = e / (1 + e), where e = exp(-|x|), the distance from the nearer bound is (ub - lb) s, of which no digit is
 # lost at either end, and dy/dx = (ub - lb) s (1 - s). The log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x|
 # - 2 log1p(e), its derivative -tanh(x / 2).
-@operation(operands="x lb ub")
+@operation()
 def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     """`lub_constrain` with bounds that have been checked and are finite."""
     a = abs(x)

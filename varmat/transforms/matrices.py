@@ -104,8 +104,8 @@ def _size(function: str, name: str, value: Any) -> int:
 # Row i has i partial correlations z[j] = tanh(x[j]) and the element 1: L[i, j] = z[j] S[j] with S[j] = prod_{m < j} c[m], where
 # c = sqrt(1 - z**2) = 1 / cosh(x). So dL[i, j] = S[j] c[j]**2 dx[j] - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts
 # each log(c) twice for the tanh, and once more for each element of the row between it and the diagonal.
-@operation(operands="x", stacked=True)
-def correlation_factor(x: Any, layout: Layout, jacobian: bool = False) -> Any:
+@operation(stacked=True)
+def correlation_factor(x: Any, *, layout: Layout, jacobian: bool = False) -> Any:
     """The Cholesky factor of a correlation matrix from partial correlations."""
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
@@ -291,7 +291,7 @@ def _squared(factor: Any, jacobian: bool) -> Any:
     return self_transposed(factor)
 
 
-@operation(operands="factor", stacked=True)
+@operation(stacked=True)
 def self_transposed(factor: Any) -> Any:
     """The product of a lower triangular matrix with its transpose."""
     return factor @ factor.mT
@@ -359,8 +359,8 @@ def corr_matrix_free(y: Any) -> Any:
 
 
 # The diagonal is exp(x), the rest x itself, so log|J| is a weighted sum of the x on the diagonal.
-@operation(operands="x", stacked=True)
-def covariance_factor(x: Any, layout: Layout, jacobian: bool = False) -> Any:
+@operation(stacked=True)
+def covariance_factor(x: Any, *, layout: Layout, jacobian: bool = False) -> Any:
     """A lower triangular matrix with positive diagonal."""
     v = np.array(x)
     v[..., layout.diagonal] = np.exp(v[..., layout.diagonal])

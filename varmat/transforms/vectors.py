@@ -46,7 +46,7 @@ __all__ = [
 
 
 # y[0] = x[0], y[k] = y[k - 1] + exp(x[k]); the log-Jacobian is the sum of x[1:].
-@operation(operands="x", stacked=True)
+@operation(stacked=True)
 def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
     """Map a vector to one with ascending elements: sums of ``x[0], exp(x[1]), exp(x[2]), ...``.
 
@@ -137,7 +137,7 @@ def ordered_free(y: Any) -> Any:
     return np.concatenate([y[..., :1], np.log(np.diff(y))], axis=-1)
 
 
-@operation(operands="x", stacked=True)
+@operation(stacked=True)
 def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
     """Map a vector to one with positive, ascending elements: sums of ``exp(x)``.
 
@@ -231,7 +231,7 @@ def _sticks(n: int) -> tuple[Any, Any]:
 
 # Stick-breaking: z[k] = expit(x[k] - log(K - 1 - k)), y[k] = z[k] prod_{j < k} (1 - z[j]), and the last piece is what is left.
 # With a the argument of expit, log|J| = sum_k log z[k] + (K - 1 - k) log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
-@operation(operands="x", stacked=True)
+@operation(stacked=True)
 def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
     """Map a vector to a simplex, one element longer: nonnegative numbers with sum 1, by stick-breaking.
 
@@ -408,7 +408,7 @@ def _helmert(n: int) -> tuple[Any, Any]:
 
 # Column j = 1, ..., n of the isometry has j elements 1, then -j, then zeros, all over sqrt(j (j + 1)). It and its transpose are
 # each the other's reverse rule.
-@operation(operands="x", stacked=True)
+@operation(stacked=True)
 def sum_to_zero_isometry(x: Any) -> Any:
     j, root = _helmert(x.shape[-1])
     w = x / root
@@ -418,7 +418,7 @@ def sum_to_zero_isometry(x: Any) -> Any:
     return y
 
 
-@operation(operands="y", stacked=True)
+@operation(stacked=True)
 def sum_to_zero_coordinates(y: Any) -> Any:
     j, root = _helmert(y.shape[-1] - 1)
     return (np.add.accumulate(y[..., :-1], axis=-1) - j * y[..., 1:]) / root
@@ -522,7 +522,7 @@ def sum_to_zero_free(y: Any) -> Any:
 
 
 # y = x / |x|, and the length has the density exp(-|x|**2 / 2): of the differential of y the part along y is missing.
-@operation(operands="x", stacked=True)
+@operation(stacked=True)
 def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
     """Map a vector to the unit vector of its direction: ``x / norm(x)``.
 

@@ -78,3 +78,5 @@ def reverse_pass_callback(function: Callable[[], None]) -> None:
 
 
 _CALLBACK = Rule("reverse_pass_callback", lambda result, function, _: function())
+# Entries without a tangent rule.
+CALLBACKS = (_CALLBACK_VAR, _CALLBACK)
