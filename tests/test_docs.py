@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.densities.density import Proportional
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -86,3 +88,27 @@ def test_docstring_has_an_example_that_runs(name):
     if not (isinstance(thing, type) and issubclass(thing, Exception)):
         assert ">>>" in text, f"the docstring of {name} has no example"
     run_doctest(text, name)
+
+
+def is_told_in_full(thing: Any) -> bool:
+    """Not of classes, of the engine's own functions, and of densities without constants, which refer to those with them."""
+    engine = inspect.isfunction(thing) and thing.__module__.startswith("varmat.core.")
+    return not (engine or isinstance(thing, (type, Proportional)))
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if is_told_in_full(getattr(vm, name))])
+def test_docstring_has_its_sections(name):
+    """What a function takes, returns and refuses, and in the notes of a differentiable one its derivative, or its formula."""
+    thing = getattr(vm, name)
+    function = getattr(thing, "function", thing)
+    wanted = {"Examples"}
+    if inspect.signature(thing).parameters:
+        wanted.add("Parameters")
+    if getattr(function, "__annotations__", {}).get("return") != "None":
+        wanted.add("Yields" if inspect.isgeneratorfunction(inspect.unwrap(function)) else "Returns")
+    if not re.match(r"varmat\.(models|functionals|inspection)", thing.__module__):
+        wanted.add("Notes")
+    if inspect.isfunction(function) and re.search(r"\braise\b|check", inspect.getsource(function).split('"""')[-1]):
+        wanted.add("Raises")
+    found = set(re.findall(r"^(\w+)\n-{3,}$", inspect.cleandoc(thing.__doc__), flags=re.MULTILINE))
+    assert not wanted - found

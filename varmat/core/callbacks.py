@@ -28,6 +28,11 @@ def make_callback_var(value: Any, function: Any) -> Any:
     -------
     Var or VarMat
 
+    Raises
+    ------
+    TypeError
+        If the value is not of real numbers.
+
     Notes
     -----
     It has a gradient only: for forward derivatives and Hessians make an `operation` with a tangent rule.
@@ -61,6 +66,10 @@ def reverse_pass_callback(function: Callable[[], None]) -> None:
     ----------
     function : callable
         Takes nothing; what it returns is ignored.
+
+    Notes
+    -----
+    It has a gradient only, as `make_callback_var`.
 
     Examples
     --------

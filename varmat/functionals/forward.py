@@ -84,6 +84,8 @@ def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
     Raises
     ------
+    TypeError
+        If `primals` is not a tuple or a list.
     ShapeError
         If the tangents do not fit the primals.
 
@@ -164,6 +166,8 @@ def partial_derivative(f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, 
     ------
     IndexError
         If `x` has no such element.
+    ShapeError
+        If `f` returns an array.
 
     Examples
     --------

@@ -83,6 +83,8 @@ def hessp(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
     ------
     TypeError
         If `f` is not a function.
+    ShapeError
+        If `f` returns an array, or `p` does not fit `x`; both when the product is computed.
 
     Examples
     --------

@@ -212,7 +212,12 @@ def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
     Returns
     -------
     float, ndarray or structure like `x`
-        See `value_and_grad`, also for what is raised.
+        See `value_and_grad`.
+
+    Raises
+    ------
+    ShapeError, TypeError, TapeError
+        As by `value_and_grad`.
 
     Examples
     --------
@@ -243,6 +248,13 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     Returns
     -------
     callable or None
+
+    Raises
+    ------
+    TypeError
+        If `f` is neither a function nor a scalar variable.
+    ShapeError
+        If `f` is a variable with more than one element.
 
     Examples
     --------

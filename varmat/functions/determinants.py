@@ -43,7 +43,7 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     Parameters
     ----------
     a : array_like, shape (..., n, n)
-        Symmetric, to 1e-8; computed with is the lower triangle.
+        Symmetric, to 1e-8; once that is checked, only the lower triangle is read.
 
     Returns
     -------
@@ -54,7 +54,8 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not symmetric, or not positive definite; the latter is also a `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -337,6 +338,10 @@ def trace(a: Any) -> Any:
     ------
     ShapeError
         If `a` is not square.
+
+    Notes
+    -----
+    The adjoint goes to each element of the diagonal.
 
     Examples
     --------

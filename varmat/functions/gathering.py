@@ -1,7 +1,9 @@
 """Moving elements: copies, selections, repetitions, triangles.
 
-Every function that only moves elements (and fills with zeros) is one operation, `moved`: the function applied to the array
-``1, 2, ...`` in the shape of the operand tells where each element of the result comes from, which is all the reverse pass needs.
+Functions that only move elements and fill with zeros (`np.roll`, `np.pad`, `np.resize`, `np.take_along_axis`, sliding windows,
+diagonals, triangles) are one operation, `moved`: the function applied to the array ``1, 2, ...`` in the shape of the operand tells
+where each element of the result comes from, which is all the reverse pass needs. Selections along an axis (`np.take`, `np.delete`,
+`np.compress`) are gathers, and repetitions (`np.tile`, `np.repeat`) broadcasts, or gathers too.
 """
 
 from __future__ import annotations
@@ -61,8 +63,8 @@ def moved(a: Any, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | No
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: np.sum(np.tile(x, 3)), np.array([1.0, 2.0]))
-    array([3., 3.])
+    >>> vm.gradient(lambda x: np.sum(np.roll(x, 1) * [1.0, 10.0, 100.0]), np.array([1.0, 2.0, 3.0]))
+    array([ 10., 100.,   1.])
     """
     return move(a)
 
@@ -215,6 +217,11 @@ def diag(v: Any, k: int = 0) -> Any:
     Returns
     -------
     VarMat
+
+    Raises
+    ------
+    ValueError
+        NumPy's own, if `v` is neither a vector nor a matrix.
 
     Notes
     -----
@@ -607,6 +614,13 @@ def rep_vector(x: Any, n: int) -> Any:
     -------
     VarMat, shape (n,)
 
+    Raises
+    ------
+    ShapeError
+        If `x` is not a scalar.
+    DomainError
+        If a count is negative.
+
     Notes
     -----
     `x` receives the sum of the adjoints.
@@ -635,6 +649,13 @@ def rep_matrix(x: Any, m: int, n: int | None = None) -> Any:
     Returns
     -------
     VarMat, shape (m, n), or (k, m) if `x` is a vector
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector, or with `n` not a scalar.
+    DomainError
+        If a count is negative.
 
     Notes
     -----
@@ -666,6 +687,11 @@ def rep_array(x: Any, *counts: int) -> Any:
     Returns
     -------
     VarMat, shape (\\*counts, \\*x.shape)
+
+    Raises
+    ------
+    DomainError
+        If a count is negative.
 
     Notes
     -----

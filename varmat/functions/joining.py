@@ -182,6 +182,15 @@ def append_row(x: Any, y: Any) -> Any:
     VarMat
         A matrix if one of them is one, otherwise a vector.
 
+    Raises
+    ------
+    ValueError
+        NumPy's own, if the shapes do not fit.
+
+    Notes
+    -----
+    Each of `x` and `y` receives its part of the adjoint.
+
     Examples
     --------
     >>> import varmat as vm
@@ -207,6 +216,15 @@ def append_col(x: Any, y: Any) -> Any:
     VarMat
         A matrix.
 
+    Raises
+    ------
+    ValueError
+        NumPy's own, if the shapes do not fit.
+
+    Notes
+    -----
+    Each of `x` and `y` receives its part of the adjoint.
+
     Examples
     --------
     >>> import varmat as vm
@@ -227,6 +245,15 @@ def append_array(x: Any, y: Any) -> Any:
     Returns
     -------
     VarMat
+
+    Raises
+    ------
+    ValueError
+        NumPy's own, if the shapes do not fit.
+
+    Notes
+    -----
+    Each of `x` and `y` receives its part of the adjoint.
 
     Examples
     --------

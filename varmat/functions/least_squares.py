@@ -31,6 +31,13 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     -------
     VarMat, shape (..., n, m)
 
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+    DomainError
+        If `a` has elements that are not finite; also a `numpy.linalg.LinAlgError`.
+
     Notes
     -----
     With :math:`P = A^+`, :math:`dP = -P\\, dA\\, P + P P^T dA^T (I - A P) + (I - P A)\\, dA^T P^T P` [1]_. The rank is taken to

@@ -98,6 +98,12 @@ def matrix_power(a: Any, n: int) -> Any:
         If `a` is not square.
     DomainError
         If `n` is negative and `a` singular; also a `numpy.linalg.LinAlgError`.
+    TypeError
+        If `n` is not an integer.
+
+    Notes
+    -----
+    The derivative is that of the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @ g``.
 
     Examples
     --------

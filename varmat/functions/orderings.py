@@ -81,6 +81,10 @@ def sort_asc(x: Any) -> Any:
     DomainError
         If an element is nan.
 
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
+
     Examples
     --------
     >>> import varmat as vm
@@ -106,6 +110,10 @@ def sort_desc(x: Any) -> Any:
     ------
     DomainError
         If an element is nan.
+
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
 
     Examples
     --------

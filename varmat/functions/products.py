@@ -31,7 +31,6 @@ from varmat.functions.reductions import add_reduce
 
 __all__ = ["dot_product", "kron", "multiply"]
 
-
 # --- the matrix product ---
 
 # Elements of a matrix up to which the order of its elements in memory makes no difference.
@@ -746,6 +745,18 @@ def multiply_tangent(r: Any, a: Any, b: Any) -> Any:
 
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: `numpy.kron`, under the name that others have too.
+
+    Parameters
+    ----------
+    a, b : array_like, any shape
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    Each element of the result is a product of one of `a` and one of `b`; each receives the adjoint times the other, summed.
 
     Examples
     --------

@@ -238,6 +238,15 @@ def reverse(x: Any) -> Any:
     -------
     VarMat
 
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If `x` is a scalar.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
     Examples
     --------
     >>> import varmat as vm
@@ -257,6 +266,10 @@ def to_vector(x: Any) -> Any:
     Returns
     -------
     VarMat, shape (x.size,)
+
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
 
     Examples
     --------
@@ -286,6 +299,10 @@ def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: boo
     ------
     ShapeError
         If `x` has not ``m * n`` elements.
+
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
 
     Examples
     --------

@@ -338,9 +338,16 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     -------
     VarMat, shape (..., n) or (..., n, k)
 
+    Raises
+    ------
+    ShapeError
+        If the factor is not square, or `b` has another number of rows.
+    DomainError
+        If there is a zero on the diagonal; also a `numpy.linalg.LinAlgError`.
+
     Notes
     -----
-    Two calls of `solve_triangular`, whose derivatives and refusals these are. The function of `scipy.linalg` of this name.
+    Two calls of `solve_triangular`, whose derivatives these are. The function of `scipy.linalg` of this name.
 
     Examples
     --------
@@ -430,6 +437,10 @@ def mdivide_left_tri_low(a: Any, b: Any) -> Any:
     DomainError
         If there is a zero on the diagonal; also a `numpy.linalg.LinAlgError`.
 
+    Notes
+    -----
+    The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and the result, in the lower triangle.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -458,7 +469,7 @@ def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     Parameters
     ----------
     a : array_like, shape (..., n, n)
-        Symmetric, to 1e-8; computed with is the lower triangle.
+        Symmetric, to 1e-8; once that is checked, only the lower triangle is read.
     b : array_like, shape (n,) or (..., n, k)
 
     Returns
@@ -470,7 +481,8 @@ def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     ShapeError
         If `a` is not square, or `b` has another number of rows.
     DomainError
-        If `a` is not symmetric, or not positive definite; the latter is also a `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -522,6 +534,10 @@ _FROM_THE_RIGHT = """{summary}
     DomainError
         If `a` is singular, or not of the kind it must be.
 
+    Notes
+    -----
+    The adjoints are those of the function from the left, transposed.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -568,7 +584,7 @@ def inverse_spd(a: Any) -> Any:
     Parameters
     ----------
     a : array_like, shape (..., n, n)
-        Symmetric, to 1e-8; computed with is the lower triangle.
+        Symmetric, to 1e-8; once that is checked, only the lower triangle is read.
 
     Returns
     -------
@@ -579,7 +595,8 @@ def inverse_spd(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not symmetric, or not positive definite; the latter is also a `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----

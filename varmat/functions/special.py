@@ -549,6 +549,13 @@ def polygamma(n: int, x: Any) -> Any:
     -------
     Var, VarMat or MatVar
 
+    Raises
+    ------
+    DomainError
+        If `n` is less than 0.
+    TypeError
+        If `n` is not an integer.
+
     Notes
     -----
     The derivative is ``polygamma(n + 1, x)``. Computed as ``(-1)**(n + 1) n! zeta(n + 1, x)``.
@@ -610,9 +617,17 @@ def multigammaln(a: Any, d: int) -> Any:
     -------
     Var, VarMat or MatVar
 
+    Raises
+    ------
+    DomainError
+        If `d` is less than 1.
+    TypeError
+        If `d` is not an integer.
+
     Notes
     -----
-    ``d (d - 1) / 4 log(pi) + sum over j = 0, ..., d - 1 of gammaln(a - j / 2)``. Stan's `lmgamma` takes the dimension first.
+    ``d (d - 1) / 4 log(pi) + sum over j = 0, ..., d - 1 of gammaln(a - j / 2)``, with the derivative of this sum. Stan's `lmgamma`
+    takes the dimension first.
 
     Examples
     --------
@@ -646,6 +661,17 @@ def lmgamma(k: int, x: Any) -> Any:
     Returns
     -------
     Var, VarMat or MatVar
+
+    Raises
+    ------
+    DomainError
+        If `k` is less than 1.
+    TypeError
+        If `k` is not an integer.
+
+    Notes
+    -----
+    The derivative is the sum of ``digamma(x - j / 2)`` over ``j = 0, ..., k - 1``.
 
     Examples
     --------

@@ -57,6 +57,11 @@ class Model:
         The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`,
         `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
 
+    Raises
+    ------
+    TypeError
+        If a name is both a parameter and data, a parameter is not one of these, or a function takes what the model does not have.
+
     Notes
     -----
     All parameters together are a vector of any real numbers, `q`, in the order in which they were declared: the methods have

@@ -109,6 +109,11 @@ def real(*shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    ShapeError
+        If a size is not a nonnegative integer.
+
     Examples
     --------
     >>> import varmat as vm
@@ -129,6 +134,11 @@ def positive(*shape: Shape) -> Transform:
     Returns
     -------
     Transform
+
+    Raises
+    ------
+    ShapeError
+        If a size is not a nonnegative integer.
 
     Examples
     --------
@@ -153,6 +163,13 @@ def lower(bound: Any, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If the bound is inf or nan; of a function this is said when the model is evaluated.
+    ShapeError
+        If a size is not a nonnegative integer, or the bound does not broadcast to the shape.
+
     Examples
     --------
     >>> import varmat as vm
@@ -176,6 +193,13 @@ def upper(bound: Any, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If the bound is -inf or nan; of a function this is said when the model is evaluated.
+    ShapeError
+        If a size is not a nonnegative integer, or the bound does not broadcast to the shape.
+
     Examples
     --------
     >>> import varmat as vm
@@ -198,6 +222,13 @@ def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
     Returns
     -------
     Transform
+
+    Raises
+    ------
+    DomainError
+        If `lower` is not less than `upper`; of a function this is said when the model is evaluated.
+    ShapeError
+        If a size is not a nonnegative integer, or one of the two does not broadcast to the shape.
 
     Examples
     --------
@@ -226,6 +257,13 @@ def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If the offset is not finite, or the multiplier not positive finite; of a function this is said when the model is evaluated.
+    ShapeError
+        If a size is not a nonnegative integer, or one of the two does not broadcast to the shape.
+
     Examples
     --------
     >>> import varmat as vm
@@ -252,6 +290,13 @@ def ordered(size: int, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 0.
+    ShapeError
+        If another size is not a nonnegative integer.
+
     Examples
     --------
     >>> import varmat as vm
@@ -274,6 +319,13 @@ def positive_ordered(size: int, *shape: Shape) -> Transform:
     Returns
     -------
     Transform
+
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 0.
+    ShapeError
+        If another size is not a nonnegative integer.
 
     Examples
     --------
@@ -298,6 +350,13 @@ def simplex(size: int, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 1.
+    ShapeError
+        If another size is not a nonnegative integer.
+
     Examples
     --------
     >>> import varmat as vm
@@ -321,6 +380,13 @@ def sum_to_zero(size: int, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 1.
+    ShapeError
+        If another size is not a nonnegative integer.
+
     Examples
     --------
     >>> import varmat as vm
@@ -343,6 +409,13 @@ def unit_vector(size: int, *shape: Shape) -> Transform:
     Returns
     -------
     Transform
+
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 1.
+    ShapeError
+        If another size is not a nonnegative integer.
 
     Examples
     --------
@@ -370,6 +443,13 @@ def corr_matrix(size: int, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 1.
+    ShapeError
+        If another size is not a nonnegative integer.
+
     Examples
     --------
     >>> import varmat as vm
@@ -394,6 +474,13 @@ def cov_matrix(size: int, *shape: Shape) -> Transform:
     -------
     Transform
 
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 1.
+    ShapeError
+        If another size is not a nonnegative integer.
+
     Examples
     --------
     >>> import varmat as vm
@@ -416,6 +503,13 @@ def cholesky_corr(size: int, *shape: Shape) -> Transform:
     Returns
     -------
     Transform
+
+    Raises
+    ------
+    DomainError
+        If `size` is not an integer of at least 1.
+    ShapeError
+        If another size is not a nonnegative integer.
 
     Examples
     --------
@@ -440,6 +534,13 @@ def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transf
     Returns
     -------
     Transform
+
+    Raises
+    ------
+    DomainError
+        If `columns` is not an integer of at least 1, or `rows` not one of at least `columns`.
+    ShapeError
+        If another size is not a nonnegative integer.
 
     Examples
     --------

@@ -169,6 +169,10 @@ def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
     ShapeError
         If `lb` does not broadcast to the shape of `x`.
 
+    Notes
+    -----
+    The derivative with respect to `x` is ``exp(x)``, and to `lb` one; where there is no bound, one and zero.
+
     References
     ----------
     Stan Reference Manual, "Lower bounded scalar".
@@ -210,7 +214,13 @@ def lb_free(y: Any, lb: Any) -> Any:
     Raises
     ------
     DomainError
-        If `y` is below the bound.
+        If `y` is below the bound or nan, or the bound is inf or nan.
+    ShapeError
+        If `lb` does not broadcast to the shape of `y`.
+
+    Notes
+    -----
+    The derivative with respect to `y` is ``1 / (y - lb)``, to `lb` its negative; where there is no bound, one and zero.
 
     Examples
     --------
@@ -251,6 +261,10 @@ def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
     ShapeError
         If `ub` does not broadcast to the shape of `x`.
 
+    Notes
+    -----
+    The derivative with respect to `x` is ``-exp(x)``, and to `ub` one; where there is no bound, one and zero.
+
     References
     ----------
     Stan Reference Manual, "Upper bounded scalar".
@@ -289,7 +303,13 @@ def ub_free(y: Any, ub: Any) -> Any:
     Raises
     ------
     DomainError
-        If `y` is above the bound.
+        If `y` is above the bound or nan, or the bound is -inf or nan.
+    ShapeError
+        If `ub` does not broadcast to the shape of `y`.
+
+    Notes
+    -----
+    The derivative with respect to `y` is ``-1 / (ub - y)``, to `ub` its negative; where there is no bound, one and zero.
 
     Examples
     --------
@@ -329,6 +349,10 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
         If `lb` is not less than `ub`.
     ShapeError
         If a bound does not broadcast to the shape of `x`.
+
+    Notes
+    -----
+    The derivatives with respect to `x`, `lb` and `ub` are ``(ub - lb) * expit(x) * expit(-x)``, ``expit(-x)`` and ``expit(x)``.
 
     References
     ----------
@@ -394,6 +418,12 @@ def lub_free(y: Any, lb: Any, ub: Any) -> Any:
     ------
     DomainError
         If `y` is outside the bounds, or `lb` is not less than `ub`.
+    ShapeError
+        If a bound does not broadcast to the shape of `y`.
+
+    Notes
+    -----
+    With respect to `lb` the derivative is ``-1 / (y - lb)``, to `ub` it is ``-1 / (ub - y)``, and to `y` the negative of their sum.
 
     Examples
     --------
@@ -431,6 +461,10 @@ def offset_multiplier_constrain(x: Any, offset: Any, multiplier: Any, jacobian: 
     ShapeError
         If one of them does not broadcast to the shape of `x`.
 
+    Notes
+    -----
+    The derivatives with respect to `x`, `offset` and `multiplier` are `multiplier`, one and `x`.
+
     References
     ----------
     Stan Reference Manual, "Affinely transformed scalar".
@@ -465,6 +499,12 @@ def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
     ------
     DomainError
         If `y` or the offset is not finite, or the multiplier not positive finite.
+    ShapeError
+        If one of them does not broadcast to the shape of `y`.
+
+    Notes
+    -----
+    The derivatives with respect to `y`, `offset` and `multiplier` are 1, -1 and ``-x`` over the multiplier, for the result `x`.
 
     Examples
     --------
@@ -494,6 +534,10 @@ def positive_constrain(x: Any, jacobian: bool = False) -> Any:
     y : of the shape of `x`
     log_jacobian : scalar
         If asked for: the sum of `x`.
+
+    Notes
+    -----
+    The derivative is ``exp(x)``, the result.
 
     References
     ----------
@@ -527,6 +571,10 @@ def positive_free(y: Any) -> Any:
     DomainError
         If `y` is not positive.
 
+    Notes
+    -----
+    The derivative is ``1 / y``.
+
     Examples
     --------
     >>> import varmat as vm
@@ -553,6 +601,10 @@ def prob_constrain(x: Any, jacobian: bool = False) -> Any:
     y : of the shape of `x`
     log_jacobian : scalar
         If asked for: the sum of ``log(y) + log(1 - y)``.
+
+    Notes
+    -----
+    The derivative is ``y * (1 - y)`` for the result `y`.
 
     References
     ----------
@@ -585,6 +637,10 @@ def prob_free(y: Any) -> Any:
     DomainError
         If `y` is outside the interval.
 
+    Notes
+    -----
+    The derivative is ``1 / (y * (1 - y))``.
+
     Examples
     --------
     >>> import varmat as vm
@@ -610,6 +666,10 @@ def corr_constrain(x: Any, jacobian: bool = False) -> Any:
     y : of the shape of `x`
     log_jacobian : scalar
         If asked for: the sum of ``log(1 - y**2) = -2 log(cosh(x))``.
+
+    Notes
+    -----
+    The derivative is ``1 - y**2`` for the result `y`.
 
     References
     ----------
@@ -642,6 +702,10 @@ def corr_free(y: Any) -> Any:
     ------
     DomainError
         If `y` is outside the interval.
+
+    Notes
+    -----
+    The derivative is ``1 / (1 - y**2)``.
 
     Examples
     --------

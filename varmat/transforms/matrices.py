@@ -175,8 +175,16 @@ def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # n
 
     Raises
     ------
+    DomainError
+        If `K` is not a nonnegative integer.
     ShapeError
         If the size of `x` is not ``K * (K - 1) / 2``.
+
+    Notes
+    -----
+    With ``z = tanh(x)``, in row and column `i`, `j` below the diagonal, ``L[i, j]`` is ``z[i, j]`` times the product of ``sqrt(1 -
+    z[i, m]**2)`` over all ``m < j``, and ``L[i, i]`` that product. Its derivative in ``x[i, j]`` is that product times ``1 - z[i,
+    j]**2``, and in each earlier ``x[i, m]`` it is ``-L[i, j] * z[i, m]``.
 
     References
     ----------
@@ -229,6 +237,10 @@ def cholesky_corr_free(y: Any) -> Any:
     ShapeError
         If `y` is not square.
 
+    Notes
+    -----
+    The derivative is that of ``arcsinh(y[i, j] / norm(y[i, j + 1:]))``, whether or not rows keep their length.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -264,8 +276,14 @@ def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noq
 
     Raises
     ------
+    DomainError
+        If `K` is not a nonnegative integer.
     ShapeError
         If the size of `x` is not ``K * (K - 1) / 2``.
+
+    Notes
+    -----
+    ``L @ L.T`` of a factor `L` as `cholesky_corr_constrain` makes it: the adjoint of `L` is ``(g + g.T) @ L``.
 
     References
     ----------
@@ -340,6 +358,10 @@ def corr_matrix_free(y: Any) -> Any:
         If `y` is not a correlation matrix.
     ShapeError
         If `y` is not square.
+
+    Notes
+    -----
+    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies the adjoint.
 
     Examples
     --------
@@ -418,9 +440,13 @@ def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bo
     Raises
     ------
     DomainError
-        If `M` is less than `N`.
+        If `M` is less than `N`, or one of them is not a nonnegative integer.
     ShapeError
         If the size of `x` does not go with `M` and `N`.
+
+    Notes
+    -----
+    The derivative is one for an element below the diagonal, and ``L[i, i]`` for one on it.
 
     References
     ----------
@@ -468,6 +494,10 @@ def cholesky_factor_free(y: Any) -> Any:
     ShapeError
         If `y` is not a matrix, or a stack of them, of such a shape.
 
+    Notes
+    -----
+    The derivative is one for an element below the diagonal, and ``1 / y[i, i]`` for one on it.
+
     Examples
     --------
     >>> import varmat as vm
@@ -503,8 +533,14 @@ def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa
 
     Raises
     ------
+    DomainError
+        If `K` is not a nonnegative integer.
     ShapeError
         If the size of `x` is not ``K * (K + 1) / 2``.
+
+    Notes
+    -----
+    ``L @ L.T`` of a factor `L` as `cholesky_factor_constrain` makes it: the adjoint of `L` is ``(g + g.T) @ L``.
 
     References
     ----------
@@ -541,6 +577,10 @@ def cov_matrix_free(y: Any) -> Any:
         If `y` is not a covariance matrix.
     ShapeError
         If `y` is not square.
+
+    Notes
+    -----
+    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies the adjoint.
 
     Examples
     --------

@@ -68,6 +68,10 @@ def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
     ShapeError
         If `x` is a scalar.
 
+    Notes
+    -----
+    The derivative with respect to ``x[k]`` of ``y[k]``, and of all elements after it, is ``exp(x[k])``, and one for the first.
+
     References
     ----------
     Stan Reference Manual, "Ordered vector".
@@ -124,6 +128,10 @@ def ordered_free(y: Any) -> Any:
     ShapeError
         If `y` is a scalar.
 
+    Notes
+    -----
+    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k - 1]``, of the first it is one.
+
     Examples
     --------
     >>> import varmat as vm
@@ -158,6 +166,10 @@ def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
     ------
     ShapeError
         If `x` is a scalar.
+
+    Notes
+    -----
+    The derivative with respect to ``x[k]`` of ``y[k]``, and of all elements after it, is ``exp(x[k])``.
 
     References
     ----------
@@ -205,6 +217,11 @@ def positive_ordered_free(y: Any) -> Any:
         If `y` is not positive and strictly ascending.
     ShapeError
         If `y` is a scalar.
+
+    Notes
+    -----
+    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k - 1]``;
+    of the first it is ``1 / y[0]``.
 
     Examples
     --------
@@ -255,7 +272,8 @@ def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    With ``z[k] = expit(x[k] - log(K - 1 - k))`` the element `k` is ``z[k]`` times the product of all earlier ``1 - z[j]``.
+    With ``z[k] = expit(x[k] - log(K - 1 - k))`` the element `k` is ``z[k]`` times the product of all earlier ``1 - z[j]``. Its
+    derivative in ``x[k]`` is ``y[k] * (1 - z[k])``, and that of each later ``y[i]`` is ``-y[i] * z[k]``.
 
     References
     ----------
@@ -323,6 +341,10 @@ def simplex_free(y: Any) -> Any:
     ShapeError
         If `y` is empty or a scalar.
 
+    Notes
+    -----
+    The derivative is that of ``log(y[k]) - log(sum(y[k + 1:]))``, whether or not the sum of all elements is kept.
+
     Examples
     --------
     >>> import varmat as vm
@@ -354,6 +376,15 @@ def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
     log_jacobian : scalar
         If asked for.
 
+    Raises
+    ------
+    ValueError
+        NumPy's own, if `x` is not a matrix.
+
+    Notes
+    -----
+    The derivative is that of `simplex_constrain`, column by column.
+
     References
     ----------
     Stan Reference Manual, "Stochastic matrix".
@@ -381,6 +412,19 @@ def stochastic_column_free(y: Any) -> Any:
     Returns
     -------
     Of shape (..., M - 1, N)
+
+    Raises
+    ------
+    DomainError
+        If a column is not a simplex.
+    ShapeError
+        If `y` has no rows.
+    ValueError
+        NumPy's own, if `y` is not a matrix.
+
+    Notes
+    -----
+    The derivative is that of `simplex_free`, column by column.
 
     Examples
     --------
@@ -469,7 +513,8 @@ def sum_to_zero_constrain(x: Any, jacobian: bool = False) -> Any:
     Notes
     -----
     Column `j` of the orthonormal matrix, counted from 1, is ``(1, ..., 1, -j, 0, ..., 0) / sqrt(j (j + 1))`` with `j` ones. It is
-    not formed. If the elements of `x` are independent and standard normal, those of `y` have variance ``(K - 1) / K``.
+    not formed; its transpose gives the adjoint. If the elements of `x` are independent and standard normal, those of `y` have
+    variance ``(K - 1) / K``.
 
     References
     ----------
@@ -505,6 +550,10 @@ def sum_to_zero_free(y: Any) -> Any:
         If the sum is not zero.
     ShapeError
         If `y` is empty or a scalar.
+
+    Notes
+    -----
+    Linear: the adjoint is multiplied by the matrix of `sum_to_zero_constrain`, and so has sum zero.
 
     Examples
     --------
@@ -546,6 +595,10 @@ def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
         If `x` is zero.
     ShapeError
         If `x` is empty or a scalar.
+
+    Notes
+    -----
+    The derivative is the projection ``I - y @ y.T`` over the length of `x`.
 
     References
     ----------
@@ -603,6 +656,10 @@ def unit_vector_free(y: Any) -> Any:
         If the sum of squares is not 1.
     ShapeError
         If `y` is empty or a scalar.
+
+    Notes
+    -----
+    The derivative is that of the identity: the adjoint is handed through.
 
     Examples
     --------
