@@ -134,6 +134,11 @@ def test_imports_point_down(path):
     assert imported(path) <= BELOW[own] | {own}
 
 
+def test_the_design_tells_which_way_imports_point():
+    rows = re.findall(r"^\| `(\w+)` \|.*\|(.*)\|$", (ROOT / "docs" / "design.md").read_text(), flags=re.MULTILINE)
+    assert {name: set(re.findall(r"\w+", below)) for name, below in rows} == BELOW
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_budgets_of_size(path):
     text = path.read_text()
