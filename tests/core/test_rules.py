@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import in_place
+from varmat.testing import expect_ad, expect_value
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,23 @@ def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
         assert vm.gradient(mine, 1.0) == 3.0
     finally:
         del ROWS["my_own"]
+
+
+def test_a_row_of_a_python_function_makes_floats():
+    """`numpy.frompyfunc` makes arrays of objects."""
+    try:
+        softsign = vm.elementwise(
+            "own_softsign", np.frompyfunc(lambda x: x / (1 + abs(x)), 1, 1), "g / square(1 + absolute(x))",
+            points=[(0.5,)], reference="x / (1 + abs(x))",
+        )  # fmt: skip
+        expect_value(softsign, "x / (1 + abs(x))", [(0.5,), (-1e-9,), (-300.0,)])
+        for f in (
+            lambda x: softsign(x) * x, lambda x: np.exp(softsign(x)), lambda x: np.sin(x) * softsign(x)[::-1],
+        ):  # fmt: skip
+            expect_ad(f, np.array([0.3, 1.2, -2.0]))
+            expect_ad(f, np.linspace(-2.0, 2.0, 6).reshape(2, 3))
+        x = np.linspace(-2.0, 2.0, LARGE + 3)
+        slope = 1.0 / (1.0 + abs(x)) ** 2
+        np.testing.assert_allclose(vm.gradient(lambda x: np.sum(softsign(x) * x), x), slope * x + x / (1 + abs(x)), rtol=1e-14)
+    finally:
+        del ROWS["own_softsign"]

@@ -12,7 +12,7 @@ import pytest
 
 import varmat as vm
 from varmat.core.arena import LARGE
-from varmat.core.tape import current_tape
+from varmat.core.tape import current_tape, open_scope
 
 SIZES = [3, LARGE + 5]
 
@@ -56,6 +56,68 @@ def fail_in_a_scope(made, x):
         made.append(vm.var(7.0))
         assert (made[0] * x)._tape is current_tape()
         raise KeyError("out")
+
+
+def test_a_pass_in_a_scope_forgets_what_earlier_ones_left_outside():
+    a, x = vm.var(2.0), vm.var([1.0, 2.0])
+    part = x[1:]
+    (a * a * np.sum(x)).grad()
+    with vm.nested():
+        b = vm.var(3.0)
+        for _ in range(2):
+            assert (a * b).grad([a, b]) == [3.0, 2.0]
+            (given,) = np.sum(np.concatenate([part, part]) * 2.0).grad([x])
+            assert given.tolist() == [0.0, 4.0]
+        with vm.nested():
+            assert (a * b * b).grad([a, b]) == [9.0, 12.0]
+
+
+def test_a_scope_in_a_callback_adds_to_the_adjoints_of_the_pass_around_it():
+    a = vm.var(2.0)
+    (a * a).grad()
+    y = vm.var(a.val**3)
+
+    def cube_adjoint():
+        with vm.nested():
+            (a * a * a * y.adj).grad()
+
+    vm.reverse_pass_callback(cube_adjoint)
+    z = y * 5.0 + a * 7.0
+    z.grad()
+    assert a.adj == 5.0 * 12.0 + 7.0
+
+
+def test_an_interrupt_while_a_scope_opens_leaves_the_one_around_it():
+    """At every line of `open_scope`, as the handler of a signal may raise."""
+    def interrupt_at(count):
+        def trace(frame, event, arg):
+            nonlocal count
+            if frame.f_code is not open_scope.__code__:
+                return None
+            if event == "line":
+                count -= 1
+                if count < 0:
+                    raise KeyboardInterrupt
+            return trace
+
+        return trace
+
+    interrupted = 0
+    for line in range(20):
+        with vm.nested():
+            x = vm.var([1.0, 2.0])
+            y = x * x
+            tracing = sys.gettrace()
+            try:
+                sys.settrace(interrupt_at(line))
+                vm.gradient(np.sin, 1.0)
+            except KeyboardInterrupt:
+                interrupted += 1
+            finally:
+                sys.settrace(tracing)
+            np.sum(y * 2.0).grad()
+            assert x.adj.tolist() == [4.0, 8.0], line
+    assert interrupted >= 5
 
 
 def test_more_scopes_than_functions_can_call_each_other():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.core.tape import current_tape
+from varmat.testing import expect_ad
 
 
 def test_jvp_is_the_jacobian_times_a_vector():
@@ -107,3 +109,48 @@ def test_results_must_be_numbers():
         vm.jvp(lambda x: None, (1.0,), (1.0,))
     with pytest.raises(TypeError, match=r"^gradient_dot_vector: x is a Var, but must be plain numbers"), vm.nested():
         vm.gradient_dot_vector(np.sum, vm.var(1.0), 1.0)
+
+
+def test_what_the_function_records_of_its_own_stays_in_a_scope():
+    """A reverse pass inside does not touch the variables outside, and nothing is left on their tape."""
+    def f(x):
+        z = vm.var(3.0)
+        (z * z).grad()
+        return np.sum(x) * z.adj * np.ones(40)
+
+    try:
+        w, x = vm.var([1.0, 2.0]), np.ones(2)
+        np.sum(w * w).grad()
+        entries = len(current_tape())
+        assert vm.jvp(f, (x,), (x,))[1].tolist() == [12.0] * 40
+        assert vm.gradient_dot_vector(lambda x: f(x)[0], x, x) == 12.0
+        assert vm.partial_derivative(lambda x: f(x)[0], x, 1) == 6.0
+        assert vm.jacobian(f, x).tolist() == [[6.0, 6.0]] * 40
+        assert (w.adj.tolist(), len(current_tape())) == ([2.0, 4.0], entries)
+    finally:
+        vm.recover_memory()
+
+
+def test_callbacks_of_the_reverse_pass_are_refused():
+    def f(x):
+        y = x * 1.0
+        vm.reverse_pass_callback(lambda: None)
+        return np.sum(y)
+
+    x = np.ones(2)
+    for call in (lambda: vm.jvp(f, (x,), (x,)), lambda: vm.gradient_dot_vector(f, x, x), lambda: vm.partial_derivative(f, x, 0)):
+        with pytest.raises(TypeError, match=r"^\w+: the function uses reverse_pass_callback, which has no tangent rule"):
+            call()
+
+
+@pytest.mark.parametrize("f", [
+    np.linalg.eigvalsh, lambda x: np.linalg.eigh(x)[0], lambda x: np.linalg.svd(x)[1], lambda x: np.full_like(x, x[0, 0])[0],
+])  # fmt: skip
+def test_results_of_one_element_can_be_assigned_to(f):
+    """What NumPy gives may be a view to be read only, as a diagonal."""
+    def doubled(x):
+        e = f(x)
+        e[0] = e[0] * 2.0
+        return np.sum(e)
+
+    expect_ad(doubled, np.array([[2.0]]))

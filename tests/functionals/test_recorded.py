@@ -168,6 +168,18 @@ def test_arguments_of_another_structure_are_recorded_anew():
     agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
 
 
+def test_the_other_arguments_count_where_one_is_named_twice():
+    def f(x, c):
+        return np.sum(x * c)
+
+    x = np.ones(2)
+    for argnums in ((0, 0), (0, -2)):
+        r = vm.recorded(f, argnums)
+        for c in (2.0, 3.0):
+            value, gradients = r(x, c)
+            assert (value, *(g.tolist() for g in gradients)) == (2.0 * c, [c, c], [c, c])
+
+
 def test_an_argument_twice():
     agree(lambda x, y: np.sum(x * x) * y, (np.ones(2), 3.0), (np.arange(2.0), 2.0), argnums=(0, 1, 0, -2))
     _, (first, second) = vm.recorded(np.sum, (0, 0))(np.ones(2))

@@ -101,9 +101,10 @@ def _operand(x: Any, name: str) -> Any:
 
 
 def in_order(x: Any) -> Any:
-    """An array of any kind in row-major order, copied if need be; a number as it is."""
+    """An array of any kind in row-major order, to be written to, copied if need be; a number as it is."""
     plain = dispatch.plain(x)
-    return np.copy(x, order="C") if type(plain) is np.ndarray and not plain.flags.c_contiguous else x
+    as_it_is = type(plain) is not np.ndarray or (plain.flags.c_contiguous and plain.flags.writeable)
+    return x if as_it_is else np.copy(x, order="C")
 
 
 def result_dual(val: Any, tan: Any) -> Dual:

@@ -43,7 +43,7 @@ class Elementwise:
         self, name: str, ufunc: Any, partials: tuple[str, ...], scalar: Any, shortcuts: Any, with_itself: str | None
     ) -> None:
         self.__name__ = self.name = name
-        self.resolved = None if isinstance(ufunc, str) else ufunc
+        self.resolved = None if isinstance(ufunc, str) else _of_floats(ufunc)
         self._special = ufunc
         self.partials = partials
         self.arity = len(partials)
@@ -186,6 +186,21 @@ class Elementwise:
             return self.call(*map(to_varmat, args))
         result = np.frompyfunc(self.call, self.arity, 1)(*as_objects(args))
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
+
+
+def _of_floats(ufunc: Any) -> Any:
+    """The ufunc itself, or, for one of `numpy.frompyfunc`, which makes arrays of objects, a function like it that makes floats."""
+    if not isinstance(ufunc, np.ufunc) or not all(loop.endswith("O") for loop in ufunc.types):
+        return ufunc
+
+    def compute(*values: Any, out: Any = None) -> Any:
+        result = np.asarray(ufunc(*values), FLOAT64)
+        if out is None:
+            return result
+        np.copyto(out, result)
+        return out
+
+    return compute
 
 
 def _row(name: str) -> Elementwise:

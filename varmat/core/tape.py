@@ -47,12 +47,14 @@ class Tape(list[Any]):
         Id of an array of a workspace -> the memory beside it for adjoints.
     swept : bool
         Whether adjoints may be there from an earlier reverse pass.
+    sweeping : bool
+        Whether a reverse pass is under way, from a callback of which a scope may be opened.
     watch : callable, optional
         Called with a variable whose plain value or derivative is looked at, here or in a nested scope, for recordings that are to
         be made only once; for a comparison also with the ufunc and its operands, and then it may return the outcome.
     """
 
-    __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "swept", "top", "watch")
+    __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "sweeping", "swept", "top", "watch")
 
     def __init__(self, arena: Arena, parent: Tape | None = None) -> None:
         self.top: Any = self
@@ -63,7 +65,7 @@ class Tape(list[Any]):
         self.kept: list[Any] = []
         self.assignments: list[Any] = []
         self.beside: dict[int, np.ndarray] = {}
-        self.swept = False
+        self.swept = self.sweeping = False
         self.watch: Callable[..., Any] | None = None if parent is None else parent.watch
 
     def chain(self) -> list[Tape]:
@@ -163,14 +165,18 @@ def join(tape: Tape, other: Tape) -> Tape:
 
 def open_scope() -> Tape:
     """Begin a nested scope: from here everything is recorded on the tape returned."""
-    parent = tape = current_tape()
-    inner = Tape(parent.arena, parent)
-    # Without a call, so that no handler of a signal raises in the middle; a scope around this one would put its tapes right.
-    while tape is not None:
-        tape.top = inner
-        tape = tape.parent  # type: ignore[assignment]
-    _thread.tape = inner
-    return inner
+    parent = current_tape()
+    inner, tapes = Tape(parent.arena, parent), parent.chain()
+    try:
+        for tape in tapes:
+            tape.top = inner
+        _thread.tape = inner
+        return inner
+    except BaseException:  # of the handler of a signal
+        for tape in tapes:
+            tape.top = parent
+        _thread.tape = parent
+        raise
 
 
 def close_scope(inner: Tape) -> None:
@@ -279,6 +285,29 @@ def keep_alive(thing: Any) -> None:
     current_tape().kept.append(thing)
 
 
+def outsiders(tape: Tape) -> Iterator[Any]:
+    """The variables of other tapes that entries of this one use."""
+    for _, _, x, y in tape:
+        parts = [y, x]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, (tuple, list)):
+                parts += reversed(part)
+            elif getattr(part, "_tape", tape) is not tape:
+                yield part
+
+
+def forget_outside(tape: Tape) -> None:
+    """Forget what an earlier reverse pass left in variables of outer scopes that this one uses.
+
+    In a callback of a pass that is under way out there the adjoints are its own, and are added to.
+    """
+    others = tape.chain()[1:]
+    if any(outer.swept for outer in others) and not any(outer.sweeping for outer in others):
+        for x in outsiders(tape):
+            getattr(x, "_root", x)._adj = None
+
+
 def start_sweep(tape: Tape) -> None:
     """Make sure that no adjoint of an earlier reverse pass is added to."""
     if tape.swept:
@@ -292,6 +321,7 @@ def sweep(tape: Tape) -> None:
     # Adjoints that are infinite or nan are the answer at such a point; the user did not write the code that would warn.
     with np.errstate(all="ignore"):
         try:
+            tape.sweeping = True
             _run(tape)
             for assignment in tape.assignments:
                 assignment.redo()
@@ -301,6 +331,8 @@ def sweep(tape: Tape) -> None:
             for assignment in tape.assignments:
                 assignment.redo()
             raise
+        finally:
+            tape.sweeping = False
 
 
 def _run(tape: Tape) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.errors import ShapeError
-from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
+from varmat.core.tape import Tape, current_tape, forget_outside, join, start_sweep, sweep
 from varmat.kernels import unbroadcast
 
 __all__ = ["Var", "VarMat", "value", "var"]
@@ -93,6 +93,7 @@ def backward(result: Any, adjoint: Any) -> None:
     """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
     _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
+    forget_outside(tape)
     start_sweep(tape)
     result._adj = adjoint
     sweep(tape)
@@ -267,35 +268,47 @@ class View(VarMat):
     _parent: VarMat
     _root: VarMat
 
+    def _part(self, a: Any) -> Any:
+        """This part of an array that is one of the root."""
+        if self._parent is self._root:
+            return self._how(a)
+        hows, view = [], self
+        while view is not self._root:  # a loop over x = x[1:] makes views of views of any depth
+            hows.append(view._how)
+            view = view._parent  # type: ignore[assignment]
+        for how in reversed(hows):
+            a = how(a)
+        return a
+
     @property
     def _adj(self) -> Any:
-        a = self._parent._adj
-        return None if a is None else self._how(a)
+        a = self._root._adj
+        return None if a is None else self._part(a)
 
     @_adj.setter
     def _adj(self, adjoint: Any) -> None:
-        self._how(self._parent._writable_adjoint())[...] = adjoint
+        self._writable_adjoint()[...] = adjoint
 
     def _take(self, c: Any) -> None:
-        parent, val, root = self._parent, self._val, self._root
+        val, root = self._val, self._root
         a = root._adj
         if c.shape != val.shape:
             c = unbroadcast(c, val.shape)
         if a is not None or val.size != root._val.size:
             # Of what the root shares with others, a view may be a copy, which could be written to.
-            part = self._how(parent._writable_adjoint() if a is None or not a.flags.writeable else parent._adj)
+            part = self._part(root._writable_adjoint() if a is None or not a.flags.writeable else a)
             np.add(part, c, part)
         elif val.flags.c_contiguous:  # the first contribution, to all elements, in another shape
             root._add(c.reshape(root._val.shape))
         else:
-            space = adjoint_space(parent)
-            self._how(space)[...] = c
-            parent._take(space)
+            space = adjoint_space(root)
+            self._part(space)[...] = c
+            root._take(space)
 
     _add = _take
 
     def _writable_adjoint(self) -> np.ndarray:
-        return self._how(self._parent._writable_adjoint())  # type: ignore[no-any-return]
+        return self._part(self._root._writable_adjoint())  # type: ignore[no-any-return]
 
 
 class LargeView(View):

@@ -1,4 +1,4 @@
-"""Directional derivatives, by one pass with dual numbers and no tape."""
+"""Directional derivatives, by one pass with dual numbers; nothing is recorded but what the function records of its own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.callbacks import CALLBACKS
 from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
-from varmat.functionals.recording import lost, output, plain_copy
+from varmat.core.tape import current_tape
+from varmat.functionals.recording import lost, output, plain_copy, recording
 from varmat.functionals.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 
 __all__ = ["gradient_dot_vector", "jvp", "partial_derivative"]
@@ -30,7 +32,7 @@ _depth = _Depth()
 def call_with_tangents(
     function: str, f: Any, points: Any, tangents: list[Any], args: Any = (), kwargs: Any = None, make: Any = Dual
 ) -> Any:
-    """Call `f` at the duals that `make` makes of the leaves of `points` and the tangents."""
+    """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points` and the tangents."""
 
     def call(directions: list[Any], make: Any) -> Any:
         duals = rebuilt(points, map(make, leaves_of(points), directions))
@@ -44,9 +46,16 @@ def call_with_tangents(
                 raise lost(function, y)
     _depth.value += 1
     try:
-        return call(tangents, make)
+        y = call(tangents, make)
     finally:
         _depth.value -= 1
+    for rule, _, _, _ in current_tape():
+        if rule in CALLBACKS:
+            raise TypeError(
+                f"{function}: the function uses {rule.name}, which has no tangent rule, so its share in the derivative would be "
+                "lost: make it an operation with one, see varmat.operation"
+            )
+    return y
 
 
 def dual_parts(function: str, y: Any) -> tuple[Any, Any]:
@@ -98,8 +107,10 @@ def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     if not isinstance(primals, (tuple, list)):
         raise TypeError(f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the arguments!")
     points = plain_tree("jvp", "primals", primals)
-    y = call_with_tangents("jvp", f, points, matching_leaves("jvp", "tangents", tangents, points))
-    parts = [plain_parts("jvp", item) for item in leaves_of(y)]
+    directions = matching_leaves("jvp", "tangents", tangents, points)
+    with recording():
+        y = call_with_tangents("jvp", f, points, directions)
+        parts = [plain_parts("jvp", item) for item in leaves_of(y)]
     return rebuilt(y, (value for value, _ in parts)), rebuilt(y, (tangent for _, tangent in parts))
 
 
@@ -138,7 +149,8 @@ def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) ->
 def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> float:
     points = (plain_tree(name, "x", x),)
     tangents = matching_leaves(name, "v", v, points[0])
-    value, tangent = plain_parts(name, call_with_tangents(name, f, points, tangents, args, kwargs))
+    with recording():
+        value, tangent = plain_parts(name, call_with_tangents(name, f, points, tangents, args, kwargs))
     if np.shape(value):
         raise ShapeError(f"{name}: the result has shape {np.shape(value)}, but must be a scalar: sum it, or use varmat.jvp!")
     return float(tangent)

@@ -9,7 +9,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from varmat.core.callbacks import CALLBACKS
 from varmat.core.dual import Dual
 from varmat.core.tape import Tape, sweep
 from varmat.core.variables import borrow_leaf
@@ -180,12 +179,6 @@ def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args
 
     value, tangent = dual_parts(name, call_with_tangents(name, f, (points,), direction, args, kwargs, make))
     scalar_result(name, value, tape)
-    callback = next((rule.name for rule, _, _, _ in tape if rule in CALLBACKS), None)
-    if callback is not None:
-        raise TypeError(
-            f"{name}: the function uses {callback}, which has no tangent rule, so its share in the Hessian would be lost: "
-            "make it an operation with one, see varmat.operation"
-        )
     slope: Any = 0.0 if tangent is None else scalar_result(name, tangent, tape)
     if tape.swept:
         tape.drop_adjoints()

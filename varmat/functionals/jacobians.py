@@ -59,7 +59,10 @@ def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
     points = plain_tree("jacobian", "x", x)
     with recording() as tape:
         result = _by_sweeps(f, points, args, kwargs, tape)
-    return _by_directions(f, points, args, kwargs) if result is None else result[0]
+    if result is not None:
+        return result[0]
+    with recording():
+        return _by_directions(f, points, args, kwargs)
 
 
 def _assembled(y: Any, points: Any, blocks: list[list[Any]]) -> Any:

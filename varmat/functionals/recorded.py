@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from itertools import takewhile
@@ -11,8 +12,8 @@ import numpy as np
 
 from varmat.core.arena import Arena
 from varmat.core.errors import DomainError, refusals
-from varmat.core.tape import Tape
-from varmat.functionals.recording import held, leaf_tree, outsiders, recording, scalar_result
+from varmat.core.tape import Tape, outsiders
+from varmat.functionals.recording import held, leaf_tree, recording, scalar_result
 from varmat.functionals.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.conditions import compared, refuse_look
@@ -101,7 +102,7 @@ class Recorded:
             leaves = leaves_of(trees)
             structures = tuple(map(structure_of, trees))
         others: dict[Any, Any] = named
-        if len(args) > len(positions):
+        if len(args) > len({*positions}):
             others = {**named, **{i: x for i, x in enumerate(args) if i not in positions}}
         known = self._found(structures, others)
         if known is None:
@@ -112,8 +113,11 @@ class Recorded:
         try:
             with np.errstate(all="ignore"):
                 value, gradients = known.run(*leaves)
+            if not math.isfinite(value):
+                raise ElsewhereError
         except (ArithmeticError, ValueError, ElsewhereError):
-            # Where Python's floats raise, an argument is refused, or a density is zero: as it is written.
+            # Where Python's floats raise, an argument is refused, a density is zero, or a sum without its factor overflows: as
+            # it is written.
             return self._eager(*args, **named)
         if not direct:
             following = iter(gradients)

@@ -11,10 +11,9 @@ import numpy as np
 
 from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError, TapeError
-from varmat.core.indexing import Assignment
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable
-from varmat.core.tape import Tape, nested
+from varmat.core.tape import Tape, nested, outsiders
 from varmat.core.variables import VARIABLES, borrow_leaf, data
 from varmat.functionals.structure import map_leaves, plain_tree
 
@@ -93,20 +92,6 @@ def check_closed(function: str, tape: Tape) -> None:
     if outer or outer.leaves or outer.parent is not None:
         for operand in outsiders(tape):
             raise lost(function, operand)
-
-
-def outsiders(tape: Tape) -> Iterator[Any]:
-    """The variables of other tapes that entries of this one use."""
-    for _, _, x, y in tape:
-        for operand in (x, y):
-            kind = type(operand)
-            if kind in VARIABLES:
-                if operand._tape is not tape:
-                    yield operand
-            elif kind is tuple or kind is list or kind is Assignment:
-                for item in (source for _, source, _ in operand) if kind is Assignment else operand:
-                    if type(item) in VARIABLES and item._tape is not tape:
-                        yield item
 
 
 def lost(function: str, outsider: Any) -> TapeError:

@@ -55,7 +55,6 @@ class Condition:
 
     __slots__ = ("_variable",)
     __array_function__ = dispatch.array_function
-    __hash__ = object.__hash__
 
     def __init__(self, variable: Any) -> None:
         self._variable = variable
@@ -94,7 +93,7 @@ class Condition:
         return combined(np.invert, self)
 
     __bool__ = __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
-    __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = refuse_look
+    __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -207,7 +207,7 @@ class Program(Writer):
         # Name of an array and text of a part of it -> the view.
         self._parts: dict[Any, Node] = {}
         self._constants: dict[int, str] = {}
-        self._numbers: dict[float, str] = {}
+        self._numbers: dict[str, str] = {}
         self._calls: dict[str, str] = {}
         self._equal: dict[str, str] = {}
         self._count = 0
@@ -251,8 +251,14 @@ class Program(Writer):
 
     def find(self, variable: Any) -> Node:
         """The node of an operand that is a variable; views are written where they are first used."""
-        node = self._nodes.get(id(variable))
-        return self._view(variable) if node is None else node
+        node: Any = self._nodes.get(id(variable))
+        if node is None:
+            unknown = [variable]
+            while isinstance(unknown[-1], View) and id(unknown[-1]._parent) not in self._nodes:
+                unknown.append(unknown[-1]._parent)
+            for view in reversed(unknown):
+                node = self._view(view)
+        return node  # type: ignore[no-any-return]
 
     def _view(self, view: Any) -> Node:
         if not isinstance(view, View):
@@ -351,9 +357,10 @@ class Program(Writer):
 
     def _zero_dimensional(self, value: Any) -> str:
         # NumPy takes half as long for an array of no dimensions as for a float beside an array.
-        if value not in self._numbers:
-            self._numbers[value] = self.bind(np.array(value), "k")
-        return self._numbers[value]
+        text = repr(value)  # zeros are equal, and have signs
+        if text not in self._numbers:
+            self._numbers[text] = self.bind(np.array(value), "k")
+        return self._numbers[text]
 
     def shapes_in(self, tree: ast.expr) -> set[Shape]:
         """The shapes of the arrays in an expression."""
