@@ -27,12 +27,26 @@ def squares(a: Any, b: Any) -> Any:
     return [mp.fsum(residual[i, j] ** 2 for i in range(residual.rows)) for j in range(residual.cols)]
 
 
+# Between the singular values of TALL, 2.7, 2.1 and 1.6; and a matrix that has two pairs of equal ones, of which one is dropped.
+CUT = 0.7
+PAIRS = np.linalg.qr(np.cos(np.arange(25.0) ** 2).reshape(5, 5))[0][:, :4] * [2.0, 2.0, 0.5, 0.5]
+
+
+def inverse_of_kept(a: Any) -> Any:
+    u, s, vt = mp.svd_r(a)
+    return vt.T * mp.diag([1 / x if x > CUT * s[0] else mp.mpf(0) for x in s]) * u.T
+
+
 EXACT: dict[str, tuple[Any, Any, Any]] = {
     "pinv": (pinv, tall_inverse, [TALL]),
     "pinv wide": (pinv, lambda a: a.T * (a * a.T) ** -1, [WIDE]),
     "lstsq": (lambda a, b: lstsq(a, b)[0], lambda a, b: tall_inverse(a) * b, [TALL, RIGHT]),
     "lstsq columns": (lambda a, b: lstsq(a, b)[0], lambda a, b: tall_inverse(a) * b, [TALL, RIGHTS]),
     "lstsq wide": (lambda a, b: lstsq(a, b)[0], lambda a, b: a.T * (a * a.T) ** -1 * b, [WIDE, RIGHTS[:3]]),
+    "pinv cut": (lambda a: pinv(a, rcond=CUT), inverse_of_kept, [TALL]),
+    "pinv cut, wide": (lambda a: pinv(a, rtol=CUT), inverse_of_kept, [WIDE]),
+    "lstsq cut": (lambda a, b: lstsq(a, b, rcond=CUT)[0], lambda a, b: inverse_of_kept(a) * b, [TALL, RIGHT]),
+    "lstsq cut, wide": (lambda a, b: lstsq(a, b, rcond=CUT)[0], lambda a, b: inverse_of_kept(a) * b, [WIDE, RIGHTS[:3]]),
     "residuals": (lambda a, b: lstsq(a, b)[1], squares, [TALL, RIGHTS]),
     "singular values": (lambda a: lstsq(a, RIGHT)[3], lambda a: list(mp.svd_r(a, compute_uv=False)), [TALL]),
 }
@@ -65,6 +79,12 @@ CASES: list[tuple[Any, list[Any]]] = [
     (pinv, [np.empty((2, 3, 0))]),
     (lambda a: pinv(a, hermitian=True), [TALL[:3]]),
     (lambda a: pinv(a, rtol=1e-12), [TALL]),
+    (lambda a: pinv(a, rtol=CUT), [TALL]),
+    (lambda a: pinv(a, rcond=[CUT, 1e-12]), [TALLS]),
+    (lambda a: pinv(a, hermitian=True, rtol=CUT), [TALL[:3]]),
+    (lambda a: pinv(a, rtol=CUT), [PAIRS]),
+    (lambda a: lstsq(a, RIGHT[:3], rcond=CUT)[0], [WIDE]),
+    (lambda a, b: lstsq(a, b, rcond=CUT)[::3], [TALL, RIGHTS]),
     (everything, [TALL, RIGHT]),
     (everything, [TALL, RIGHTS]),
     (solution, [WIDE, RIGHT[:3]]),

@@ -12,6 +12,7 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.factorisations import svd_vh
 from varmat.functions.lapack import check_svd
+from varmat.functions.products import matmul
 from varmat.functions.solves import column, symmetric, uncolumn
 
 __all__ = ["generalized_inverse"]
@@ -41,7 +42,9 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     Notes
     -----
     With :math:`P = A^+`, :math:`dP = -P\\, dA\\, P + P P^T dA^T (I - A P) + (I - P A)\\, dA^T P^T P` [1]_. The rank is taken to
-    be constant: where it changes, the pseudo-inverse jumps and has no derivative. Also called ``varmat.generalized_inverse``.
+    be constant: where it changes, the pseudo-inverse jumps and has no derivative. Where a cutoff drops singular values that are not
+    zero, `P` is that of the part of `A` that is kept, which turns against the other: the change of that part stands for
+    :math:`dA`. Also called ``varmat.generalized_inverse``.
 
     References
     ----------
@@ -57,11 +60,29 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     """
     check_matrix("pinv", "a", a)
     check_svd("pinv", a)
-    return np.array(np.linalg.pinv(a, **_cutoffs(rcond, rtol)))
+    cutoff = rtol if rcond is None else rcond
+    if cutoff is None or not np.size(a) or (rcond is not None and rtol is not None):  # which NumPy refuses
+        given = {name: x for name, x in (("rcond", rcond), ("rtol", rtol)) if x is not None}
+        return np.array(np.linalg.pinv(a, **given))
+    r, basis = _inverse_and_basis(a, cutoff)
+    return Saved(r, basis=basis if _is_cut(a, basis) else None)
 
 
-def _cutoffs(rcond: Any, rtol: Any) -> dict[str, Any]:
-    return {name: x for name, x in (("rcond", rcond), ("rtol", rtol)) if x is not None}
+def _inverse_and_basis(a: Any, cutoff: Any) -> tuple[Any, Any]:
+    """The pseudo-inverse, and what it is made of: the singular vectors and values, and their inverses, zero where dropped."""
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    kept = s > np.asarray(cutoff)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0.0)
+    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    return (vt.mT * inverse[..., None, :]) @ u.mT, (u, s, vt, inverse)
+
+
+def _is_cut(a: Any, basis: Any) -> bool:
+    """Whether singular values were dropped that are more than rounding errors."""
+    _, s, _, inverse = basis
+    if inverse.all():
+        return False
+    rounding = max(np.shape(a)[-2:]) * np.finfo(float).eps * np.max(s, axis=-1, keepdims=True, initial=0.0)
+    return bool(np.any((inverse == 0) & (s > rounding)))
 
 
 def _product(x: Any, y: Any, z: Any) -> Any:
@@ -71,15 +92,63 @@ def _product(x: Any, y: Any, z: Any) -> Any:
     return (x @ y) @ z if p * s * (q + t) <= q * t * (p + s) else x @ (y @ z)
 
 
+@operation(operands="t p b")
+def coupled(t: Any, p: Any, b: Any, basis: Any) -> Any:
+    """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept of a matrix and the rest `b`.
+
+    In the basis of the singular vectors each element is coupled with the one across the diagonal, and the factor is the quotient of
+    a dropped singular value and a kept one. The map on the right is its own adjoint.
+    """
+    u, s, vt, inverse = basis
+    dropped = np.where(inverse == 0, s, 0.0)
+    q = dropped[..., :, None] * inverse[..., None, :]
+    q = q + q.mT
+    x = _product(u.mT, t, vt.mT)
+    return t + _product(u, q * (x.mT + q * x) / (1.0 - q * q), vt)
+
+
+@coupled.reverse
+def coupled_reverse(g: Any, r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
+    c = coupled(g, p, b, basis=basis)
+    return lambda: c, lambda: _product(c.mT, b, r.mT) + _product(r.mT, b, c.mT), lambda: _product(c, p, r) + _product(r, p, c)
+
+
+@coupled.tangent
+def coupled_tangent(r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
+    def push(change: Any) -> Any:
+        return coupled(change, p, b, basis=basis)
+
+    return (
+        push,
+        lambda d: push(_product(b, r.mT, d.mT) + _product(d.mT, r.mT, b)),
+        lambda d: push(_product(d, r.mT, p.mT) + _product(p.mT, r.mT, d)),
+    )
+
+
+def _of_kept(t: Any, a: Any, p: Any, basis: Any) -> Any:
+    """How the part of `a` that is kept changes with `a`, if anything is dropped; differentiable, and its own adjoint.
+
+    The subspaces of the kept singular vectors turn, and take those of the others with them (Stewart & Sun 1990, ch. V).
+    """
+    if basis is None:
+        return t
+    u, s, vt, inverse = basis
+    kept = matmul.known((u * np.where(inverse == 0, 0.0, s)[..., None, :]) @ vt, a, p @ a)
+    left = _product(a, p, t)
+    return coupled(left + _product(t - left, p, a), p, a - kept, basis=basis)
+
+
 @pinv.reverse
-def pinv_reverse(g: Any, r: Any, a: Any, rcond: Any, rtol: Any) -> Any:
+def pinv_reverse(g: Any, r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> Any:
     left, right = _product(g.mT, r, r.mT), _product(r.mT, r, g.mT)
-    return left - _product(a, r, left) + right - _product(right, r, a) - _product(r.mT, g, r.mT)
+    total = left - _product(a, r, left) + right - _product(right, r, a) - _product(r.mT, g, r.mT)
+    return _of_kept(total, a, r, basis)
 
 
 @pinv.tangent
-def pinv_tangent(r: Any, a: Any, rcond: Any, rtol: Any) -> Any:
+def pinv_tangent(r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> Any:
     def push(t: Any) -> Any:
+        t = _of_kept(t, a, r, basis)
         left, right = _product(r, r.mT, t.mT), _product(t.mT, r.mT, r)
         return left - _product(left, a, r) + right - _product(r, a, right) - _product(r, t, r)
 
@@ -107,14 +176,12 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
 def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
     """Solution of least norm and singular values: the differentiable part of `numpy.linalg.lstsq`."""
     check_svd("lstsq", a)
-    u, s, vt = np.linalg.svd(a, full_matrices=False)
-    kept = s > _cutoff(rcond, a.shape) * np.max(s, initial=0.0)
-    p = (vt.T * np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)) @ u.T
-    return Saved((p @ b, s), p=p, u=u, vt=vt)
+    p, basis = _inverse_and_basis(a, _cutoff(rcond, a.shape))
+    return Saved((p @ b, basis[1]), p=p, basis=basis, cut=_is_cut(a, basis))
 
 
 @lstsq_solution.reverse
-def lstsq_solution_reverse(g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, u: Any, vt: Any) -> Any:
+def lstsq_solution_reverse(g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool) -> Any:
     # Golub and Pereyra, as in pinv, applied to b without forming the adjoint of the pseudo-inverse.
     vector = b.ndim == 1
     x, b = column(r[0], vector), column(b, vector)
@@ -123,21 +190,24 @@ def lstsq_solution_reverse(g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, u
 
     def of_a() -> Any:
         total = (b - a @ x) @ (p @ z).T - z @ x.T + (p.T @ x) @ (c - p @ (a @ c)).T
-        return total if g[1] is None else total + (u * g[1]) @ vt
+        total = _of_kept(total, a, p, basis if cut else None)
+        return total if g[1] is None else total + (basis[0] * g[1]) @ basis[2]
 
     return of_a, lambda: uncolumn(z, vector)
 
 
 @lstsq_solution.tangent
-def lstsq_solution_tangent(r: Any, a: Any, b: Any, rcond: Any, p: Any, u: Any, vt: Any) -> Any:
-    vector, s = np.ndim(b) == 1, plain(r[1])
-    p, (u, _, vt) = pinv.known(p, a), svd_vh.known((u, s, vt), a, full_matrices=False)
+def lstsq_solution_tangent(r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool) -> Any:
+    vector, basis_if_cut = np.ndim(b) == 1, basis if cut else None
+    p, (u, s, vt) = pinv.known(Saved(p, basis=basis_if_cut), a), svd_vh.known(basis[:3], a, full_matrices=False)
     x, b = column(r[0], vector), column(b, vector)
 
     def of_a(t: Any) -> Any:
+        of_s = np.sum(u * (t @ vt.mT), axis=-2)
+        t = _of_kept(t, a, p, basis_if_cut)
         lost = t.mT @ (p.mT @ x)
         change = -(p @ (t @ x)) + p @ (p.mT @ (t.mT @ (b - a @ x))) + lost - p @ (a @ lost)
-        return uncolumn(change, vector), np.sum(u * (t @ vt.mT), axis=-2)
+        return uncolumn(change, vector), of_s
 
     return of_a, lambda t: (uncolumn(p @ column(t, vector), vector), np.zeros(np.shape(s)))
 
@@ -165,7 +235,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
     Notes
     -----
-    The derivative is that of ``pinv(a) @ b``: the rank is taken to be constant.
+    The derivative is that of ``pinv(a, rcond) @ b``: the rank is taken to be constant.
 
     Examples
     --------
