@@ -69,6 +69,7 @@ CASES = {
     "interp matrix": (np.interp, MATRIX + 0.05, KNOTS, HEIGHTS),
     "interp one knot": (np.interp, BETWEEN, np.array([1.0]), np.array([2.0])),
     "interp period": (lambda x, xp, fp: np.interp(x, xp, fp, period=3.5), BETWEEN, KNOTS[::-1] + 0.1, HEIGHTS),
+    "interp negative period": (lambda x, xp, fp: np.interp(x, xp, fp, period=-3.5), BETWEEN, KNOTS[::-1] + 0.1, HEIGHTS),
     "linspace": (lambda a, b: np.linspace(a, b, 7), -1.0, 2.5),
     "linspace open": (lambda a, b: np.linspace(a, b, 4, endpoint=False, axis=-1), VECTOR, 2.5),
     "linspace step": (lambda a, b: np.linspace(a, b, 4, retstep=True), 1.0, VECTOR),
@@ -86,6 +87,8 @@ CASES = {
     "polyadd": (np.polyadd, VECTOR, WEIGHTS),
     "polysub": (np.polysub, WEIGHTS, VECTOR),
     "polymul": (np.polymul, WEIGHTS, VECTOR),
+    "polymul leading zeros": (lambda p: np.polymul([0.0, 0.0, 1.5, 0.0, 2.0], p), VECTOR),
+    "polymul zero": (lambda p: np.polymul(p, [0.0, 0.0]), VECTOR),
     "polyder": (lambda p: np.polyder(p, 2), VECTOR),
     "polyint": (lambda p: np.polyint(p, 2, p[:3]), VECTOR),
     "polyint zero": (lambda p: np.polyint(p), VECTOR),
@@ -243,6 +246,8 @@ def test_conventions(f, x, expected):
         (lambda x: np.gradient(x, KNOTS), vm.ShapeError, r"gradient: the coordinates have shape \(4,\), but must have"),
         (lambda x: np.interp(x, KNOTS, x), vm.ShapeError, r"interp: xp has shape \(4,\) and fp \(5,\), but both must be vectors"),
         (lambda x: np.interp(x, KNOTS, HEIGHTS, period=x[0]), TypeError, r"interp: period is a variable, but must be data!"),
+        (lambda x: np.interp(x, KNOTS, HEIGHTS, period=0), vm.DomainError, r"interp: period is 0, but must be nonzero!"),
+        (lambda x: np.array([x[0], x[1]], copy=False, like=x), ValueError, r"array: copy is False, but must be True or None where"),
         (lambda x: np.unwrap(x, period=x[0]), TypeError, r"unwrap: discont and period must be data, not variables!"),
         (lambda x: np.nan_to_num(x, copy=False), TypeError, r"nan_to_num: copy is False, but must be True"),
         (lambda x: np.linspace(x, 1.0, -1), ValueError, r"linspace: num is -1, but must be nonnegative!"),
@@ -285,6 +290,50 @@ def test_like():
     y = np.array([x[0], 2.0, x[1] * x[2]], like=x)
     np.sum(y).grad()
     assert x.adj.tolist() == [1.0, VECTOR[2], VECTOR[1], 0.0, 0.0]
+
+
+LIKE = {
+    "array": lambda x: np.array(x, like=x),
+    "array, no copy": lambda x: np.array(x, like=x, copy=False),
+    "array, in F order": lambda x: np.array(x, like=x, copy=None, order="F"),
+    "array of more axes": lambda x: np.array(x, like=x, copy=None, ndmin=4),
+    "asarray": lambda x: np.asarray(x, float, like=x),
+    "asarray, copy": lambda x: np.asarray(x, like=x, copy=True),
+    "asanyarray": lambda x: np.asanyarray(x, None, "C", like=x),
+    "ascontiguousarray": lambda x: np.ascontiguousarray(x, like=x),
+    "asfortranarray": lambda x: np.asfortranarray(x, like=x),
+    "require": lambda x: np.require(x, None, ["C", "W"], like=x),
+}
+PARTS = {"whole": lambda x: x, "rows": lambda x: x[:2], "columns": lambda x: x[:, 1:], "transposed": lambda x: x.T}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("name", LIKE)
+def test_like_copies_where_numpy_does(name, part):
+    def f(x):
+        z = PARTS[part](x * 1.0)
+        y = LIKE[name](z)
+        y[(0,) * np.ndim(y)] = 10.0 * x[1, 2]
+        return np.sum(z * np.arange(1.0, 1 + np.size(z)).reshape(np.shape(z))), y
+
+    expect_ad(f, MATRIX)
+    expect_ad_matvar(f, MATRIX)
+
+
+def test_like_of_scalars():
+    x = vm.var(2.0)
+    assert np.asarray(x, like=x) is x
+    assert np.ascontiguousarray(x, like=x).shape == np.ascontiguousarray(2.0).shape == (1,)
+    assert np.array([x, 1.0], like=x, ndmin=2).shape == (1, 2)
+
+
+def test_polynomials_lose_their_leading_zeros_as_numpys_do():
+    p, q = np.array([0.0, 0.0, 3.0, 1.0]), np.zeros(2)
+    for a, b in ((p, VECTOR), (VECTOR, p), (p, q)):
+        np.testing.assert_array_equal(vm.value(np.polymul(vm.var(a), b)), np.polymul(a, b))
+    recorded = vm.recorded(lambda a: np.sum(np.polymul(a, VECTOR) ** 2))
+    for a in (p, np.array([2.0, 0.0, 3.0, 1.0])):  # at the other point the result has another shape
+        assert recorded(a)[0] == pytest.approx(np.sum(np.polymul(a, VECTOR) ** 2))
 
 
 def test_unique_variants_are_named():

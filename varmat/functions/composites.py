@@ -14,11 +14,14 @@ import numpy as np
 from numpy._core import umath
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import SUPPORTED, implements, plain
+from varmat.core.dual import Dual
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
-from varmat.core.variables import ARRAYS, like
+from varmat.core.variables import ARRAYS, VARIABLES, like
+from varmat.functions.checks import check_values
 from varmat.functions.constant import named
 from varmat.functions.reduction_names import check_arguments
 
@@ -243,6 +246,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         if is_differentiable(period):
             raise TypeError("interp: period is a variable, but must be data!")
+        _nonzero.check("interp", "period", period)
+        period = abs(period)
         x, xp = (item - np.floor(plain(item) / period) * period for item in (x, xp))
         order = np.argsort(plain(xp))
         xp, fp = xp[order], fp[order]
@@ -364,8 +369,14 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 @composite(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
-    """The product of two polynomials."""
-    return np.convolve(np.atleast_1d(as_operand(a1, "polymul: a1")), np.atleast_1d(as_operand(a2, "polymul: a2")))
+    """The product of two polynomials, without their leading zeros."""
+    p, q = (np.atleast_1d(as_operand(x, f"polymul: {name}")) for name, x in (("a1", a1), ("a2", a2)))
+    return np.convolve(p[check_values(_leading_zeros, p) :], q[check_values(_leading_zeros, q) :])
+
+
+def _leading_zeros(p: Any) -> int:
+    """How many zeros stand before the first other coefficient, or before the last one."""
+    return int(np.argmax(np.append(p[:-1] != 0, True)))
 
 
 @composite(np.poly)
@@ -481,13 +492,35 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 # With like=
 
 
-@composite(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
-def asarray(a: Any, dtype: Any = None, *args: Any, **settings: Any) -> Any:
+def _answer_with_like(function: Any) -> None:
     """An array of variables, asked for with ``like=``; data stays data."""
-    if not is_differentiable(a):
-        return np.array(a, dtype)
-    a = as_operand(a, "asarray: the argument")
-    return a if dtype is None else a.astype(dtype)
+
+    @implements(function)
+    def make(a: Any, dtype: Any = None, *args: Any, **settings: Any) -> Any:
+        if not is_differentiable(a):
+            return function(a, dtype, *args, **settings)
+        x = as_operand(a, f"{function.__name__}: the argument")
+        if dtype is not None and np.dtype(dtype) != FLOAT64:
+            x.astype(dtype)  # refuses it
+        if x is not a and settings.get("copy") is False:
+            raise ValueError(f"{function.__name__}: copy is False, but must be True or None where an array is made of a list!")
+        # NumPy says on the values which shape is asked for, and whether that needs a copy.
+        values = _values(x)
+        made = function(values, None, *args, **settings)
+        if x is a and np.ndim(x) and not np.may_share_memory(made, values):
+            x = np.copy(x)
+        return np.reshape(x, made.shape) if made.shape != np.shape(x) else x
+
+
+def _values(x: Any) -> Any:
+    """The array in which an array of any kind keeps its values, or its scalars."""
+    if type(x) is Dual:
+        return _values(x.val)
+    return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
+
+
+for _function in named("array asarray asanyarray ascontiguousarray asfortranarray require"):
+    _answer_with_like(_function)
 
 
 @composite(*named("astype"))
