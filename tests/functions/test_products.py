@@ -156,6 +156,9 @@ EINSUM = {
     "i...->...": [(2, 3)],
     "...i->i...": [(2, 3, 2)],
     "ij->j#empty": [(0, 3)],
+    "ii,i->i": [(1, 1), (3,)],
+    "iij,i->j": [(1, 1, 2), (3,)],
+    "kii,ijj->kj": [(2, 1, 1), (3, 2, 2)],
 }
 
 
@@ -449,6 +452,9 @@ def test_out_is_assigned():
         args = ([a, a],) if f is np.linalg.multi_dot else (a[0], a[1]) if f is np.outer else (a, a)
         assert f(*args, out=out) is out
         np.testing.assert_array_equal(out.val, f(*(plain(x) for x in args)))
+    out = vm.var(np.zeros((1, 2, 2)))
+    assert np.outer(a[0], a[1], out=out) is out  # NumPy broadcasts the product
+    np.testing.assert_array_equal(out.val, 1.0)
 
 
 def plain(x):

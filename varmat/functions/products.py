@@ -28,6 +28,8 @@ from varmat.functions.constant import named
 from varmat.functions.lapack import add_outer
 from varmat.functions.reduction_names import check_arguments, delivered
 from varmat.functions.reductions import add_reduce
+from varmat.functions.shaping import view
+from varmat.kernels import unbroadcast
 
 __all__ = ["dot_product", "kron", "multiply"]
 
@@ -362,7 +364,8 @@ def vdot_tangent(r: Any, a: Any, b: Any) -> Any:
 def _outer(a: Any, b: Any, out: Any = None) -> Any:
     check_arguments(np.outer, None, out)
     a, b = np.ravel(as_operand(a, "outer: a")), np.ravel(as_operand(b, "outer: b"))
-    return delivered(out, _matmul(a[:, None], b[None, :]))
+    r = _matmul(a[:, None], b[None, :])
+    return delivered(out, r if out is None else np.broadcast_to(r, np.shape(out)))
 
 
 @dispatch.implements(np.linalg.outer)
@@ -598,8 +601,11 @@ def _einsum(
     check_arguments(np.einsum, dtype, out)
     terms, output, arrays = _einsum_terms(operands)
     arrays = [as_operand(x, f"einsum: operand {i + 1}") for i, x in enumerate(arrays)]
-    r = einsum(*arrays, subscripts=_explicit(tuple(terms), output, *map(np.shape, arrays)), optimize=optimize)
-    return delivered(out, r)
+    subscripts = _explicit(tuple(terms), output, *map(np.shape, arrays))
+    inputs, _, output = subscripts.partition("->")
+    if len(arrays) == 1 and set(inputs) == set(output):  # a view, as NumPy's result
+        return delivered(out, view(arrays[0], partial(np.einsum, subscripts)))
+    return delivered(out, einsum(*arrays, subscripts=subscripts, optimize=optimize))
 
 
 @operation(variadic=True, stacked=True)
@@ -620,7 +626,8 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
 
     Notes
     -----
-    The adjoint of an operand is the Einstein sum of the result's adjoint with all other operands.
+    The adjoint of an operand is the Einstein sum of the result's adjoint with all other operands. Of a single operand without a sum
+    (``"ij->ji"``, ``"ii->i"``) `numpy.einsum` returns a view, of variables too.
 
     Examples
     --------
@@ -629,8 +636,7 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
     >>> vm.gradient(lambda b: np.einsum("i,ij,j->", b, X, b), np.ones(2))
     array([ 7., 13.])
     """
-    r = _sum(subscripts, optimize, *arrays)
-    return r.copy() if r.base is not None else r  # of a single operand it may be a view
+    return _sum(subscripts, optimize, *arrays)
 
 
 def _sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
@@ -666,7 +672,8 @@ def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -
     if letters == term:
         return np.broadcast_to(c, np.broadcast_shapes(c.shape, shape)) if known != letters else c
     full = np.zeros(shape)
-    np.einsum(f"{term}->{letters}", full)[...] = c  # a view of the diagonal that repeated letters name
+    diagonal = np.einsum(f"{term}->{letters}", full)  # a view of what repeated letters name
+    diagonal[...] = unbroadcast(c, diagonal.shape)
     return full
 
 
