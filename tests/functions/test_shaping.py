@@ -54,6 +54,9 @@ VIEWS: dict[str, tuple[Any, list[Any]]] = {
     "diagonal": (np.diagonal, [MATRIX, CUBE]),
     "diagonal offset": (lambda x: np.diagonal(x, -1, 1, 2), [CUBE]),
     "diag": (lambda x: np.diag(x, 1), [MATRIX]),
+    "einsum": (lambda x: np.einsum("i...j->...ji", x), [MATRIX, CUBE]),
+    "einsum diagonal": (lambda x: np.einsum("ii->i", x[:2, :2]), [MATRIX]),
+    **({"reshape without a copy": (lambda x: np.reshape(x.T, -1, "F", copy=False), [MATRIX])} if NEW_NUMPY else {}),
     "views of views": (lambda x: np.flip(np.diagonal(np.flip(x.T, 0).swapaxes(0, 1), 1)), [MATRIX]),
     "real": (np.real, [VECTOR]),
     "reverse": (vm.reverse, [VECTOR, CUBE]),
@@ -252,6 +255,10 @@ def test_against_stan_math(entry: Any) -> None:
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "order": (lambda x: np.ravel(x, order="K"), TypeError, r"^reshape: order is 'K', but must be 'C' or 'F'"),
     "reshape": (lambda x: np.reshape(x, (5, -1)), ValueError, "cannot reshape array of size 6"),
+    **({
+        "reshape copy": (lambda x: np.reshape(x.T, 6, copy=False), ValueError, "Unable to avoid"),
+        "reshape copy F": (lambda x: np.reshape(x, 6, "F", copy=False), ValueError, "Unable to avoid"),
+    } if NEW_NUMPY else {}),
     "transpose": (lambda x: np.transpose(x, (0, 0)), ValueError, "repeated axis"),
     "swapaxes": (lambda x: np.swapaxes(x, 0, 2), np.exceptions.AxisError, "out of bounds"),
     "squeeze": (lambda x: np.squeeze(x, axis=0), ValueError, "not equal to one"),

@@ -16,14 +16,14 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import SUPPORTED, implements, plain
-from varmat.core.dual import Dual
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
-from varmat.core.variables import ARRAYS, VARIABLES, like
+from varmat.core.variables import ARRAYS, like
 from varmat.functions.checks import check_values
 from varmat.functions.constant import named
 from varmat.functions.reduction_names import check_arguments
+from varmat.functions.shaping import memory_of
 
 __all__: list[str] = []
 
@@ -505,18 +505,11 @@ def _answer_with_like(function: Any) -> None:
         if x is not a and settings.get("copy") is False:
             raise ValueError(f"{function.__name__}: copy is False, but must be True or None where an array is made of a list!")
         # NumPy says on the values which shape is asked for, and whether that needs a copy.
-        values = _values(x)
+        values = memory_of(x)
         made = function(values, None, *args, **settings)
         if x is a and np.ndim(x) and not np.may_share_memory(made, values):
             x = np.copy(x)
         return np.reshape(x, made.shape) if made.shape != np.shape(x) else x
-
-
-def _values(x: Any) -> Any:
-    """The array in which an array of any kind keeps its values, or its scalars."""
-    if type(x) is Dual:
-        return _values(x.val)
-    return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
 
 
 for _function in named("array asarray asanyarray ascontiguousarray asfortranarray require"):

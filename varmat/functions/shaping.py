@@ -19,7 +19,7 @@ from varmat.core.dual import Dual, paired
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
-from varmat.core.variables import ARRAYS, Var, make_view
+from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
@@ -105,7 +105,13 @@ def _each_direction(how: Function) -> Function:
 
 @dispatch.implements(np.reshape)
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
-    """`np.reshape`: a view where NumPy's is one."""
+    """`np.reshape`: a view where NumPy's is one.
+
+    It is one in one more case: what an index with arrays has read lies in row-major order here, and in NumPy not always, so that a
+    reshape of ``x[:, [0, 2]]`` is a copy there.
+    """
+    if copy is False:  # NumPy says whether it would be one
+        np.reshape(memory_of(a), shape, order=order, copy=False)  # type: ignore[call-overload]
     if order == "C":
         result = view(a, methodcaller("reshape", shape))
     elif order == "F":
@@ -114,6 +120,13 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     else:
         raise TypeError(f"reshape: order is {order!r}, but must be 'C' or 'F': variables have no memory layout of their own!")
     return np.copy(result) if copy else result
+
+
+def memory_of(x: Any) -> Any:
+    """The array in which an array of any kind keeps its values, or its scalars."""
+    if type(x) is Dual:
+        return memory_of(x.val)
+    return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
 
 
 @dispatch.implements(np.ravel)
