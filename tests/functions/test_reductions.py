@@ -155,6 +155,8 @@ def test_cumulative_of_the_array_api():
     for f in [getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)]:  # from NumPy 2.1
         both(partial(f, axis=1, include_initial=True), M)
         both(partial(f, include_initial=True), V)
+        expect_ad(f, 2.0)
+        expect_ad(partial(f, axis=0, include_initial=True), 2.0)
         with pytest.raises(vm.ShapeError, match=r"x has shape \(3, 4\), but must have one dimension where no axis is given!"):
             f(vm.var(M))
 
@@ -339,6 +341,9 @@ CONVENTIONS = {
     "nanmean": (np.nanmean, [1.0, NAN, 2.0], 1.5, [0.5, 0.0, 0.5]),
     "nanprod": (np.nanprod, [2.0, NAN, 3.0], 6.0, [3.0, 0.0, 2.0]),
     "nanvar": (np.nanvar, [1.0, NAN, 3.0], 1.0, [-1.0, 0.0, 1.0]),
+    "nanvar without freedom": (lambda x: np.nanvar(x, ddof=2), [1.0, NAN, 3.0], NAN, [NAN, 0.0, NAN]),
+    "nanstd without freedom": (lambda x: np.nanstd(x, ddof=3), [1.0, NAN, 3.0], NAN, [NAN, 0.0, NAN]),
+    "var without freedom": (lambda x: np.var(x, ddof=2, where=~np.isnan(x)), [1.0, NAN, 3.0], INF, [NAN, 0.0, NAN]),
     "nanstd of equals": (np.nanstd, [2.0, NAN, 2.0], 0.0, [0.0, 0.0, 0.0]),
     "nancumsum": (lambda x: np.nancumsum(x)[-1], [1.0, NAN, 2.0], 3.0, [1.0, 0.0, 1.0]),
     "prod of inf": (np.prod, [2.0, INF, 3.0], INF, [INF, 6.0, INF]),
@@ -422,6 +427,20 @@ def test_out_is_assigned():
     assert np.sum(x, axis=0, out=out) is out
     np.sum(out * out).grad()
     np.testing.assert_allclose(x.adj, np.broadcast_to(2 * M.sum(0), M.shape))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 4), (1,)])
+def test_out_has_the_shape_of_the_result(shape):
+    out = vm.var(np.zeros(shape))
+    with pytest.raises(vm.ShapeError, match=r"out has shape \(.*\), but must have that of the result, \(4,\)!"):
+        np.sum(vm.var(M), axis=0, out=out)
+    np.testing.assert_array_equal(out.val, 0.0)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=NAME)
+def test_scalars_are_not_accumulated(ufunc):
+    with pytest.raises(TypeError, match=f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!"):
+        ufunc.accumulate(vm.var(2.0))
 
 
 def refusal(call, error, match):

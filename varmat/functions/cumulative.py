@@ -149,6 +149,7 @@ def _accumulation(op: Any, identity: float) -> tuple[Any, Any, Any]:
         return accumulate(np.where(np.isnan(a), identity, a), axis, dtype, out)
 
     def cumulative(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        x = x if np.ndim(x) else np.atleast_1d(x)
         if axis is None and np.ndim(x) != 1:
             raise ShapeError(f"{op.name}: x has shape {np.shape(x)}, but must have one dimension where no axis is given!")
         check_arguments(op, dtype, out)
@@ -165,7 +166,17 @@ def _accumulation(op: Any, identity: float) -> tuple[Any, Any, Any]:
 
 def _answer_accumulate(ufunc: Any, accumulate: Any) -> None:
     """Let `accumulate` answer for ``ufunc.accumulate``, whose axis is the first by default."""
-    dispatch.UFUNC_METHODS[ufunc, "accumulate"] = lambda a, axis=0, dtype=None: accumulate(a, axis, dtype)
+
+    def answer(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        _refuse_scalar(ufunc, a)
+        return accumulate(a, axis, dtype)
+
+    dispatch.UFUNC_METHODS[ufunc, "accumulate"] = answer
+
+
+def _refuse_scalar(ufunc: Any, a: Any) -> None:
+    if not np.ndim(a):
+        raise TypeError(f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!")
 
 
 for _name, _op, _ufunc, _identity in (("sum", cumsum, np.add, 0.0), ("prod", cumprod, np.multiply, 1.0)):
@@ -181,6 +192,7 @@ def _running(ufunc: Any) -> Any:
 
     def accumulate(a: Any, axis: int = 0, dtype: Any = None) -> Any:
         check_arguments(ufunc, dtype, None)
+        _refuse_scalar(ufunc, a)
         values = dispatch.plain(a)
         places = np.indices(values.shape, sparse=True)[axis]
         attained = (values == ufunc.accumulate(values, axis=axis)) | np.isnan(values)

@@ -54,6 +54,8 @@ def delivered(out: Any, r: Any) -> Any:
     """The result, written into `out` if there is one."""
     if out is None:
         return r
+    if np.shape(out) != np.shape(r):
+        raise ShapeError(f"out has shape {np.shape(out)}, but must have that of the result, {np.shape(r)}!")
     out[...] = r
     return out
 
@@ -150,8 +152,8 @@ def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
     return delivered(out, r)
 
 
-def _spread_measure(op: Any, root: bool) -> Any:
-    """The variance, or its root, with the arguments of NumPy's functions."""
+def _spread_measure(op: Any, root: bool, no_freedom: float = 0.0) -> Any:
+    """The variance, or its root, with the arguments of NumPy's functions; divided by `no_freedom` where none is left."""
 
     def measure(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
@@ -166,7 +168,8 @@ def _spread_measure(op: Any, root: bool) -> Any:
             return delivered(out, op(a, axis=axis, keepdims=keepdims, ddof=ddof))
         center = _mean(a, axis, keepdims=True, where=where) if mean is None else mean
         d = selected(op.name, where, a - center, 0.0)
-        r = sum(d * d, axis=axis, keepdims=keepdims) / np.maximum(_count_of_selected(where, a, axis, keepdims) - ddof, 0.0)
+        freedom = _count_of_selected(where, a, axis, keepdims) - ddof
+        r = sum(d * d, axis=axis, keepdims=keepdims) / np.where(freedom > 0, freedom, no_freedom)
         if root:
             zero = dispatch.plain(r) == 0
             r = np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, r)))
@@ -186,7 +189,8 @@ def _without_nan(function: Any) -> Any:
     return ignoring
 
 
-for _name, _function in {"sum": _sum, "prod": _prod_reduce, "mean": _mean, "var": _var, "std": _std}.items():
+_nanvar, _nanstd = _spread_measure(var, False, np.nan), _spread_measure(std, True, np.nan)
+for _name, _function in {"sum": _sum, "prod": _prod_reduce, "mean": _mean, "var": _nanvar, "std": _nanstd}.items():
     dispatch.SUPPORTED[getattr(np, f"nan{_name}")] = _without_nan(_function)
 
 
