@@ -33,6 +33,8 @@ MOVES: dict[str, tuple[Any, list[Any]]] = {
     "repeat once": (lambda x: np.repeat(x, 1, 0), [VECTOR, MATRIX]),
     "repeat never": (lambda x: np.repeat(x, 0), [2.0, VECTOR, MATRIX]),
     "repeat rows": (lambda x: np.repeat(x, 2, axis=0), [VECTOR, CUBE, np.zeros((2, 0))]),
+    "repeat a scalar": (lambda x: np.repeat(x, 3, axis=0), [2.0]),
+    "repeat a scalar, counts": (lambda x: np.repeat(x, [2], axis=-1), [2.0]),
     "repeat counts": (lambda x: np.repeat(x, [0, 2], axis=0), [MATRIX, CUBE]),
     "repeat last axis": (lambda x: np.repeat(x, 2, axis=-1), [MATRIX, CUBE]),
     "resize": (lambda x: np.resize(x, (3, 3)), [2.0, VECTOR, MATRIX, np.zeros(0)]),
@@ -60,7 +62,7 @@ MOVES: dict[str, tuple[Any, list[Any]]] = {
     "diag_matrix": (vm.diag_matrix, [VECTOR]),
     "sliding_window_view": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), [VECTOR]),
     "sliding_window_view axis": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), [MATRIX, CUBE]),
-    "pad": (lambda x: np.pad(x, 2), [VECTOR, MATRIX, np.zeros(0)]),
+    "pad": (lambda x: np.pad(x, 2), [2.0, VECTOR, MATRIX, np.zeros(0)]),
     "pad one axis": (lambda x: np.pad(x, ((2,), (0,))), [MATRIX]),
     "pad constants": (lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=((1.5, 2.5), (3.5, -0.5))), [MATRIX]),
     "pad edge": (lambda x: np.pad(x, (1, 2), mode="edge"), [VECTOR, MATRIX]),
@@ -245,6 +247,7 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         r"^pad: constant_values is a variable, but must be plain",
     ),
+    "pad edge": (lambda x: np.pad(x, 1, "edge", constant_values=9.0), ValueError, "unsupported keyword arguments for mode 'edge'"),
     "take out": (lambda x: np.take(x, 1, out=np.zeros(())), TypeError, r"^take: out is given, but must be left out"),
     "meshgrid": (lambda x: np.meshgrid(x, indexing="xx"), ValueError, r"^meshgrid: indexing is 'xx', but must be 'xy' or 'ij'!"),
     "take beyond": (lambda x: np.take(x, 4), IndexError, "out of bounds"),
@@ -280,6 +283,21 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
         x = vm.var(VECTOR)
         with pytest.raises(error, match=text):
             call(x)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract])
+@pytest.mark.parametrize("given", [2.0, [2.0, 3.0]])
+def test_at_in_a_matvar(ufunc: Any, given: Any) -> None:
+    z, expected = vm.matvar(VECTOR), np.array(VECTOR)
+    b = vm.matvar(given) if np.ndim(given) else vm.var(given)
+    first = z[0]
+    ufunc.at(z, [0, 0], b)
+    ufunc.at(expected, [0, 0], given)
+    np.testing.assert_array_equal(z.val, expected)
+    np.sum(z * z).grad()
+    sign = ufunc(0.0, 1.0)
+    assert first.adj == 2 * expected[0]
+    np.testing.assert_array_equal(b.adj, (2 if np.ndim(given) == 0 else 1) * sign * first.adj * np.ones(np.shape(given)))
 
 
 def test_selections_have_the_keywords_of_numpy():

@@ -309,6 +309,7 @@ _repeat_each = _selection(np.repeat)
 @dispatch.implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """`np.repeat`; as often for every element, it is a broadcast."""
+    a = a if np.ndim(a) else np.atleast_1d(a)
     if type(repeats) is not int or repeats < 2:
         return _repeat_each(a, repeats, axis=axis)
     if axis is None:
@@ -364,11 +365,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> 
     if mode not in PADS or settings.get("reflect_type") == "odd":
         odd = " with reflect_type='odd'" if mode in PADS else ""
         raise TypeError(f"pad: mode is {mode!r}{odd}, but must be one of {', '.join(PADS)} (with reflect_type='even')!")
-    constant = settings.pop("constant_values", 0.0)
+    constant = settings.pop("constant_values", 0.0) if mode == "constant" else 0.0
     if is_differentiable(constant):
         raise TypeError("pad: constant_values is a variable, but must be plain numbers: join arrays with np.concatenate!")
     back = None
-    if mode == "constant" and not isinstance(pad_width, dict):
+    if mode == "constant" and np.ndim(array) and not isinstance(pad_width, dict):
         widths = np.broadcast_to(pad_width, (np.ndim(array), 2))
         inner = tuple(slice(start, start + n) for (start, _), n in zip(widths, np.shape(array), strict=True))
         back = itemgetter(inner)
@@ -455,7 +456,8 @@ def _at(ufunc: Any) -> Any:
         dispatch.refuse_plain_out(ufunc, a)
         index = frozen(indices)
         part = np.broadcast_to(0.0, np.shape(a))[index].shape
-        b = np.broadcast_to(as_operand(b, f"{ufunc.__name__}.at: b"), part)
+        b = as_operand(b, f"{ufunc.__name__}.at: b")
+        b = np.broadcast_to(object_array([b], ()) if isinstance(a, MatVar) and type(b) is Var else b, part)
         a[...] = ufunc(a, scattered(b, shape=np.shape(a), index=index))
 
     return at

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core import dispatch
 from varmat.core.dual import Dual, result_dual
 from varmat.core.errors import ShapeError
-from varmat.core.operation import as_operand, operation
+from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.gathering import align, alike, refuse_out
 from varmat.kernels import where as chosen
@@ -295,6 +295,8 @@ def block(arrays: Any) -> Any:
 @dispatch.implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """`np.insert`; the inserted values may be variables too."""
+    if is_differentiable(values) and not is_differentiable(arr) and np.asarray(arr).dtype.kind in "biu":
+        raise TypeError(f"insert: arr has dtype {np.asarray(arr).dtype}, but must be float64 where variables are inserted!")
     arr, values = operands("insert", [arr, values])
     if axis is None:
         arr, axis = np.ravel(arr), 0

@@ -30,7 +30,7 @@ FUNCTIONS = {
     _DATES: "busday_count busday_offset is_busday datetime_as_string",
     _COUNTS: "histogram histogram2d histogramdd histogram_bin_edges",
     _FILES: "save savez savez_compressed savetxt",
-    _ASSIGN + "; for a constant array, as of np.full, use np.broadcast_to": "copyto",
+    _ASSIGN + "; for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to": "copyto",
     _ASSIGN: "put place putmask put_along_axis fill_diagonal",
     _SETS: "intersect1d setdiff1d setxor1d union1d",
     "use np.meshgrid with sparse=True": "ix_",
