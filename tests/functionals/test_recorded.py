@@ -685,6 +685,22 @@ def test_the_same_part_taken_again_is_one_view():
     agree(assigned, *((rng.normal(size=(4, 4)),) for _ in range(3)))
 
 
+def test_assignments_at_an_array_without_axes():
+    def f(x):
+        y = x * 1.5
+        y[np.array(1)] = x[0] * 3.0
+        y[np.array(2), [0, 1]] = x[1, :2] * y[1, 1]
+        return np.sum(y * y)
+
+    def g(x):
+        y = x[0] * 1.5
+        y[np.array(1)] = x[0, 0] * 3.0
+        return np.sum(y * y)
+
+    for function in (f, g):
+        agree(function, *((np.cos(np.arange(16.0) + k).reshape(4, 4),) for k in range(3)))
+
+
 @pytest.mark.parametrize("n", [12, LARGE.size])
 def test_negative_adjoints_of_parts_are_subtracted(n):
     places = np.array([3, 1, 3])

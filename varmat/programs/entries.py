@@ -147,7 +147,7 @@ def _assign_to_copy(program: Program, target: Any, assignments: Any) -> None:
                 shape = np.shape(overwritten)
                 tree: Any = name_of(program.new_name("c", shape))
                 program.write(f"{tree.id} = copied({within(rest)}[{name}])")
-                if not is_basic(index):
+                if shape and not is_basic(index):
                     tree = program.call(last_writers, shape, str(target.shape), name, tree.id)
                 _contribute(program, operand, tree, shape)
             program.write(f"{within(rest)}[{name}] = 0.0")
