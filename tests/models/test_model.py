@@ -274,6 +274,34 @@ def test_what_a_function_assigns_stays_its_own():
             lambda: vm.Model(lambda mu: mu, mu=vm.real(), generated_quantities=lambda mu, nu: {}), TypeError,
             r"Model: generated_quantities takes 'nu', but must take parameters and data: mu!",
         ),
+        (
+            lambda: vm.Model(lambda school: school, school=vm.real(8), dims={"school": ["school"]}), TypeError,
+            r"Model: school has the name of a dimension of school, but must have one of its own!",
+        ),
+        (
+            lambda: vm.Model(lambda th: th, school=vm.real(), th=vm.real(8), dims={"th": ["school"]}), TypeError,
+            r"Model: school has the name of a dimension of th, but must have one of its own!",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), dims={"later": "mu"}), TypeError,
+            r"Model: mu has the name of a dimension of later, but must have one of its own!",
+        ),
+        (
+            lambda: vm.Model(lambda x: x, x=vm.real(8), x_dim_0=vm.real()), TypeError,
+            r"Model: x_dim_0 has the name of a dimension of x, but must have one of its own!",
+        ),
+        (
+            lambda: vm.Model(lambda draw: draw, draw=vm.real()), TypeError,
+            r"Model: draw has the name of a dimension of all draws, but must have one of its own!",
+        ),
+        (
+            lambda: vm.Model(lambda x: x, x=vm.real(8), dims={"x": ["chain"]}), TypeError,
+            r"Model: dims has 'chain', but must have names other than chain and draw, which all draws have!",
+        ),
+        (
+            lambda: vm.Model(lambda x: x, x=vm.real(8), coords={"draw": range(3)}), TypeError,
+            r"Model: coords has 'draw', but must have names other than chain and draw, which all draws have!",
+        ),
     ],
 )  # fmt: skip
 def test_models_are_refused(make, error, message):

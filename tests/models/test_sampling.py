@@ -219,11 +219,21 @@ def test_labels_that_are_strings_to_nutpie():
             vm.ShapeError,
             r"coords has 3 labels of k, but must have 2: replicate has shape \(2,\)!",
         ),
+        (
+            {"generated_quantities": lambda x: {"k": x, "z": np.ones(2)}, "dims": {"z": ["k"]}},
+            TypeError,
+            "Model: k has the name of a dimension of z, but must have one of its own!",
+        ),
+        (
+            {"generated_quantities": lambda x: {"chain": x}},
+            TypeError,
+            "Model: chain has the name of a dimension of all draws, but must have one of its own!",
+        ),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(labels, error, message):
     with pytest.raises(error, match=message):
-        vm.Model(small, x=vm.real(), generated_quantities=quantities, **labels).sample()
+        vm.Model(small, x=vm.real(), **{"generated_quantities": quantities, **labels}).sample()
 
 
 @pytest.mark.usefixtures("nutpie")

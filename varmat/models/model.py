@@ -20,6 +20,7 @@ from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
 from varmat.models.functions import Named, of_values
 from varmat.models.layout import Layout, indexed
+from varmat.models.results import check_names
 from varmat.models.sampling import run_nutpie
 from varmat.models.starts import random_start
 from varmat.models.unpacking import sum_of_terms
@@ -48,7 +49,7 @@ class Model:
     coords : dict of str to sequence, optional
         Names of dimensions with their labels, for the results.
     dims : dict of str to sequence of str, optional
-        Names of the dimensions of the parameters and quantities.
+        Names of the dimensions of the parameters and quantities, none of which may have such a name itself, or ``chain``, or ``draw``.
     recorded : bool, optional
         Record the log density once and run the recording for every further gradient: several times as fast where arrays are
         small, and possible where the same operations are computed at every point. See `varmat.recorded` for what that excludes.
@@ -124,6 +125,7 @@ class Model:
                 self._generated.check(declared)
         self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
         self.dims = {name: [names] if isinstance(names, str) else list(names) for name, names in (dims or {}).items()}
+        check_names({name: transform.shape for name, transform in declared.items()}, self.coords, self.dims)
         self._recorded = recorded
         self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
 

@@ -21,10 +21,33 @@ def optional(module: str, purpose: str) -> Any:
         raise ImportError(sentence, name=package) from None
 
 
+# The dimensions that all draws have.
+_OF_ALL = ("chain", "draw")
+
+
+def check_names(
+    shapes: Mapping[str, tuple[int, ...]], coords: Mapping[str, Sequence[Any]], dims: Mapping[str, Sequence[str]]
+) -> None:
+    """Refuse a parameter or quantity with the name of a dimension: ArviZ keeps the dimension alone, and says nothing."""
+    for title, given in (("coords", coords), ("dims", [dim for names in dims.values() for dim in names])):
+        for dim in given:
+            if dim in _OF_ALL:
+                raise TypeError(f"Model: {title} has {dim!r}, but must have names other than chain and draw, which all draws have!")
+    owners = dict.fromkeys(_OF_ALL, "all draws")
+    for name in {**shapes, **dims}:
+        # Dimensions without names get these from ArviZ.
+        names = dims[name] if name in dims else [f"{name}_dim_{i}" for i in range(len(shapes[name]))]
+        owners.update(dict.fromkeys(names, name))
+    for name in shapes:
+        if name in owners:
+            raise TypeError(f"Model: {name} has the name of a dimension of {owners[name]}, but must have one of its own!")
+
+
 def coordinates(
     shapes: Mapping[str, tuple[int, ...]], coords: Mapping[str, Sequence[Any]], dims: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """The labels of all dimensions of named values, counted from zero where there are none; refuses those that do not fit."""
+    check_names(shapes, coords, dims)
     labels: dict[str, Any] = dict(coords)
     for name, names in dims.items():
         if name not in shapes:
