@@ -54,6 +54,34 @@ def test_success_is_where_nothing_can_be_gained():
     assert repr(found).startswith("no mode found (Maximum number of iterations")
 
 
+@pytest.mark.parametrize("constant", [-1e9, 0.0, 1e9])
+def test_success_does_not_depend_on_a_constant(constant):
+    weights = np.array([1.0, 0.01])
+    model = vm.Model(lambda a: constant - 0.5 * np.sum(weights * (a - np.array([1.0, 100.0])) ** 2), a=vm.real(2))
+    assert not model.optimize([0.0, 0.0], maxiter=1).success
+    assert not model.optimize([0.0, 0.0], maxfun=2).success
+    assert model.optimize([0.0, 0.0]).success
+    assert model.optimize([0.0, 0.0], method="BFGS", gtol=1e-300).success
+    # From the limit on, Newton's method.
+    assert model.laplace([0.0, 0.0], maxiter=1, draws=1).mode.success
+
+
+@pytest.mark.parametrize("method", ["L-BFGS-B", "BFGS", "trust-ncg"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_success_where_there_is_no_mode(method):
+    assert not vm.Model(lambda a: a, a=vm.real()).optimize(seed=0, method=method).success
+    # The last number before it overflows.
+    found = vm.Model(lambda s: -np.log(s), s=vm.positive()).optimize(seed=0, method=method)
+    assert not found.success
+    assert found.gradient[0] == pytest.approx(-1.0)
+
+
+def test_no_success_where_the_density_is_zero():
+    found = vm.Model(lambda x: vm.uniform_lpdf(x, 0.0, 1.0), x=vm.real()).optimize([5.0])
+    assert found.value == -np.inf
+    assert not found.success
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("start", [-5.0, 0.0, 2.9])
 def test_refused_points_do_not_stop_the_search(method, start):

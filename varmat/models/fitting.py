@@ -16,8 +16,11 @@ _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 _WITH_MATRIX = ("trust-exact", "dogleg")
 # Until nothing can be gained: the gradient is exact.
 _TIGHT = {"l-bfgs-b": {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000}}
-# A gradient that is zero to rounding, in units of one plus the log density.
-_STATIONARY = 1e-8
+# How SciPy says that no step leads any further: a line search that ended abnormally, a model that promises nothing.
+_STUCK = dict.fromkeys(("l-bfgs-b", "bfgs", "cg", "newton-cg", "trust-ncg", "trust-krylov", "trust-exact", "dogleg"), 2)
+_STUCK |= {"tnc": 4, "slsqp": 8}
+# A gain in log density that is none.
+_NO_GAIN = 1e-8
 # How often a search begins anew that has ended at a point which the model refuses.
 _RESTARTS = 10
 # So far does the approximation go on with Newton's method by itself.
@@ -39,6 +42,7 @@ class Optimum:
     gradient : ndarray
         By the elements of `q`.
     success : bool
+        Whether it is one: by the optimiser, or because it got stuck where nothing is left to be gained.
     message : str
         Of the optimiser.
     iterations : int
@@ -123,13 +127,29 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
         if objective.best is None or np.isfinite(density_at(model, found.x, jacobian)[0]):
             break
         start = objective.best[2]
-    return _optimum(model, found.x, jacobian, bool(found.success), str(found.message), iterations)
+    stuck = found.status == _STUCK.get(kind)
+    success = bool(found.success) or (stuck and _is_exhausted(model, found.x, jacobian))
+    return _optimum(model, found.x, jacobian, success, str(found.message), iterations)
+
+
+# What can be gained along the gradient g is |g|**2 / (2 h), where h is the curvature that way. It means the same whatever the scale
+# of the parameters and however large a constant is, beside which every gradient would be small in units of the log density.
+def _is_exhausted(model: Any, q: np.ndarray, jacobian: bool) -> bool:
+    """Whether a search that got stuck is at a mode to rounding, so that it is no failure."""
+    _, gradient = density_at(model, q, jacobian)
+    length = np.linalg.norm(gradient)
+    if length == 0.0:
+        return True
+    step = 1e-5 * max(1.0, float(np.linalg.norm(q)))
+    value, slope = density_at(model, q + step / length * gradient, jacobian)
+    curvature = (gradient - slope) @ gradient / (length * step)
+    return bool(np.isfinite(value) and 0.5 * length**2 <= _NO_GAIN * curvature)
 
 
 def _optimum(model: Any, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int) -> Optimum:
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
-    # A line search ends abnormally where nothing can be gained any more, which is no failure.
-    success = success or bool(np.max(np.abs(gradient), initial=0.0) <= _STATIONARY * (1.0 + abs(value)))
+    # A search that begins where the density is zero, and knows no way from there, ends there content.
+    success = success and bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
     return Optimum(model.constrain(q, include_tp=True), q, value, gradient, success, message, iterations, jacobian)
 
 
@@ -197,7 +217,9 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
         moved = q + np.linalg.solve(factor.T, np.linalg.solve(factor, gradient))
         try:
             _, slope, curvature = model.log_density_hessian(moved, jacobian=jacobian)
-        except DomainError:
+        except Exception as error:
+            if not recoverable(error):
+                raise
             break
         better = _factor(-curvature)
         if better is None or not np.max(np.abs(slope), initial=0.0) < np.max(np.abs(gradient), initial=0.0):
@@ -208,7 +230,9 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
             "laplace: the Hessian of the log density is not negative definite at the point that was found, so there is no normal "
             "approximation: a parameter has no influence, or the density has no mode"
         )
-    return _optimum(model, q, jacobian, mode.success, mode.message, mode.iterations), factor
+    step = np.linalg.solve(factor, gradient)
+    success = mode.success or bool(0.5 * step @ step <= _NO_GAIN)
+    return _optimum(model, q, jacobian, success, mode.message, mode.iterations), factor
 
 
 def approximate(model: Any, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:

@@ -49,7 +49,7 @@ class Model:
     coords : dict of str to sequence, optional
         Names of dimensions with their labels, for the results.
     dims : dict of str to sequence of str, optional
-        Names of the dimensions of the parameters and quantities, none of which may have such a name itself, or ``chain``, or ``draw``.
+        Names of the dimensions of the parameters and quantities, none of which may be called so itself, or ``chain``, or ``draw``.
     recorded : bool, optional
         Record the log density once and run the recording for every further gradient: several times as fast where arrays are
         small, and possible where the same operations are computed at every point. See `varmat.recorded` for what that excludes.
