@@ -169,6 +169,58 @@ def test_laplace_where_the_model_refuses_draws():
     np.testing.assert_array_equal(np.isneginf(found.log_density), outside)
 
 
+def test_a_refused_draw_keeps_its_parameters():
+    y = np.array([1.0, 2.0, 4.0])
+    model = vm.Model(
+        lambda z: z, mu=vm.real(), transformed_parameters=lambda mu: {"z": vm.normal_lpdf(y, 0.0, mu)},
+        generated_quantities=lambda mu, z: {"pair": np.array([mu, z])},
+    )  # fmt: skip
+    found = model.laplace([1.0], draws=2000, seed=0)
+    outside = found.draws["mu"] <= 0.0
+    assert 0 < np.sum(outside) < 2000
+    np.testing.assert_array_equal(found.draws["mu"], found.q[:, 0])
+    np.testing.assert_array_equal(np.isneginf(found.log_density), outside)
+    np.testing.assert_array_equal(np.isnan(found.draws["z"]), outside)
+    np.testing.assert_array_equal(np.isnan(found.draws["pair"]), np.stack([outside, outside], axis=1))
+
+
+def test_draws_at_which_a_bound_or_a_quantity_fails():
+    model = vm.Model(
+        lambda a, b: -0.5 * (a - 1.0) ** 2 + vm.beta_lpdf(b / a, 3.0, 3.0), a=vm.real(), b=vm.interval(0.0, lambda a: a)
+    )
+    found = model.laplace([1.0, 0.0], draws=100, seed=0)
+    outside = found.q[:, 0] <= 0.0
+    assert 0 < np.sum(outside) < 100
+    for name in ("a", "b"):  # they are read off together
+        np.testing.assert_array_equal(np.isnan(found.draws[name]), outside)
+
+    def quantities(x, rng):
+        return {"count": rng.poisson(np.exp(40.0 * x))}
+
+    found = vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(draws=100, seed=0)
+    np.testing.assert_array_equal(np.isnan(found.draws["count"]), 40.0 * found.q[:, 0] > np.log(2.0**63))
+    assert not np.any(np.isneginf(found.log_density))
+
+
+@pytest.mark.parametrize(
+    ("quantities", "error", "message"),
+    [
+        (lambda x: {"z": x["no"]}, IndexError, "invalid index"),
+        (lambda x: {"z": np.ones(2) + np.ones(3)}, ValueError, r"shapes \(2,\) \(3,\)"),
+        (lambda x: {"z": np.ones(2 if x > 0.0 else 3)}, vm.ShapeError, r"Model.laplace: z has shape .* at a draw, but has shape"),
+        (lambda x: {"z": 1.0} if x > 0.0 else {}, vm.ShapeError, r"Model.laplace: z .* at a draw, but .* at another"),
+    ],
+)
+def test_quantities_that_can_be_nowhere_or_differ(quantities, error, message):
+    with pytest.raises(error, match=message):
+        vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(draws=20, seed=1)
+
+
+def test_no_draws_have_shapes():
+    found = vm.Model(lambda x: -0.5 * np.sum(x * x), x=vm.real(2), generated_quantities=lambda x: {"z": x[0]}).laplace(draws=0)
+    assert {name: values.shape for name, values in found.draws.items()} == {"x": (0, 2), "z": (0,)}
+
+
 # --- ArviZ ---
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.models.functions import recoverable
-from varmat.models.results import coordinates, to_arviz
+from varmat.models.functions import of_values, recoverable
+from varmat.models.results import check_shapes, coordinates, to_arviz
 
 # Methods of SciPy that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
@@ -165,7 +165,8 @@ class LaplaceApproximation:
     q : ndarray, shape (draws, N)
         Unconstrained draws.
     draws : dict of str to ndarray, shape (draws, ...)
-        Parameters, transformed parameters and generated quantities at the draws.
+        Parameters, transformed parameters and generated quantities at the draws; of a draw that the model refuses, or at which a
+        quantity fails for its values, the parameters alone, and nan for the others.
     log_density, log_approximation : ndarray, shape (draws,)
         Of the model and of the normal distribution at the draws; their difference is the logarithm of the importance ratios.
         The first is -inf where the model refuses the draw.
@@ -235,6 +236,28 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
     return _optimum(model, q, jacobian, success, mode.message, mode.iterations), factor
 
 
+def _named_draws(model: Any, q: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """All named values at draws; where they fail for the values of a draw, nan, except for the parameters if those can be had."""
+
+    def at(x: np.ndarray, whole: bool) -> dict[str, Any] | None:
+        try:
+            values: dict[str, Any] = model.constrain(x, whole, whole, rng)
+            return values
+        except Exception as error:
+            if not of_values(error):
+                raise
+            return None
+
+    found = [at(x, True) for x in q]
+    known = next((row for row in found if row is not None), None)
+    shapes = model.shapes(True, True) if known is None else {name: np.shape(value) for name, value in known.items()}
+    nans = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+    rows = [{**nans, **(at(x, False) or {})} if row is None else row for x, row in zip(q, found, strict=True)]
+    for row in rows:
+        check_shapes("Model.laplace", row, shapes)
+    return {name: np.array([row[name] for row in rows]).reshape(len(q), *shape) for name, shape in shapes.items()}
+
+
 def approximate(model: Any, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:
     """The normal approximation around a mode, and draws from it."""
     mode, factor = _newton(model, mode)
@@ -245,8 +268,7 @@ def approximate(model: Any, mode: Optimum, draws: int, seed: int | None) -> Lapl
     q = mode.q + z @ back
     constant = np.sum(np.log(np.diag(factor))) - 0.5 * mode.q.size * np.log(2.0 * np.pi)
     with np.errstate(all="ignore"):
-        rows = [model.constrain(x, True, True, rng) for x in q]
-    named = {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else {})}
+        named = _named_draws(model, q, rng)
     log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
     return LaplaceApproximation(
         mode, back.T @ back, q, named, log_density, constant - 0.5 * np.sum(z * z, axis=1), model.coords, model.dims

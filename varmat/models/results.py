@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from varmat.core.errors import ShapeError
 
 
@@ -60,6 +62,15 @@ def coordinates(
             if count != size:
                 raise ShapeError(f"Model: coords has {count} labels of {dim}, but must have {size}: {name} has shape {shape}!")
     return labels
+
+
+def check_shapes(function: str, values: Mapping[str, Any], known: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse named values at a draw that have other names or shapes than those at another."""
+    shapes = {name: np.shape(value) for name, value in values.items()}
+    if shapes != known:
+        name = next(name for name in [*known, *shapes] if shapes.get(name) != known.get(name))
+        now, before = (f"has shape {each[name]}" if name in each else "is missing" for each in (shapes, known))
+        raise ShapeError(f"{function}: {name} {now} at a draw, but {before} at another, and must be the same at all!")
 
 
 def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:

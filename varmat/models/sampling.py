@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.models.functions import of_values, recoverable
-from varmat.models.results import coordinates, optional
+from varmat.models.results import check_shapes, coordinates, optional
 from varmat.models.starts import random_start
 
 
@@ -97,7 +97,8 @@ class Callbacks:
             rng = np.random.default_rng([self.seed, count, zlib.crc32(q.tobytes())])
             try:
                 with np.errstate(all="ignore"):
-                    values = self._of_known_shapes(self.model.constrain(q, True, True, rng))
+                    values = self.model.constrain(q, True, True, rng)
+                check_shapes("Model.sample", values, self.shapes)
             except Exception as error:
                 if count > self.tune or not of_values(error):
                     self.failures.append(error)
@@ -105,14 +106,6 @@ class Callbacks:
             return {name: np.asarray(value) for name, value in values.items()}
 
         return expand
-
-    def _of_known_shapes(self, values: dict[str, Any]) -> dict[str, Any]:
-        shapes = {name: np.shape(value) for name, value in values.items()}
-        if shapes != self.shapes:
-            name = next(name for name in [*self.shapes, *shapes] if shapes.get(name) != self.shapes.get(name))
-            now, before = (f"has shape {known[name]}" if name in known else "is missing" for known in (shapes, self.shapes))
-            raise ShapeError(f"Model.sample: {name} {now} at a draw, but {before} at another, and must be the same at all!")
-        return values
 
 
 def _labels(labels: Sequence[Any]) -> Any:
