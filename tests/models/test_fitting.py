@@ -216,6 +216,12 @@ def test_quantities_that_can_be_nowhere_or_differ(quantities, error, message):
         vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(draws=20, seed=1)
 
 
+def test_numbers_of_draws_are_refused():
+    for draws, error, text in ((-1, vm.DomainError, "draws is -1"), (1e3, TypeError, "draws is a float")):
+        with pytest.raises(error, match=f"^Model.laplace: {text}, but must be an integer of at least 0!$"):
+            GAUSSIAN.laplace(draws=draws)
+
+
 def test_no_draws_have_shapes():
     found = vm.Model(lambda x: -0.5 * np.sum(x * x), x=vm.real(2), generated_quantities=lambda x: {"z": x[0]}).laplace(draws=0)
     assert {name: values.shape for name, values in found.draws.items()} == {"x": (0, 2), "z": (0,)}

@@ -236,6 +236,26 @@ def test_labels_that_do_not_fit_are_refused(labels, error, message):
         vm.Model(small, x=vm.real(), **{"generated_quantities": quantities, **labels}).sample()
 
 
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"tune": 0}, vm.DomainError, "Model.sample: tune is 0, but must be an integer of at least 1!"),
+        ({"draws": -1}, vm.DomainError, "Model.sample: draws is -1, but must be an integer of at least 0!"),
+        ({"chains": 0}, vm.DomainError, "Model.sample: chains is 0, but must be an integer of at least 1!"),
+        ({"cores": 0}, vm.DomainError, "Model.sample: cores is 0, but must be an integer of at least 1!"),
+        ({"seed": -1}, vm.DomainError, "Model.sample: seed is -1, but must be an integer of at least 0!"),
+        ({"draws": 1e3}, TypeError, "Model.sample: draws is a float, but must be an integer of at least 0!"),
+        ({"tune": None}, TypeError, "Model.sample: tune is a NoneType, but must be an integer of at least 1!"),
+        ({"chains": True}, TypeError, "Model.sample: chains is a bool, but must be an integer of at least 1!"),
+    ],
+)
+@pytest.mark.usefixtures("nutpie")
+def test_numbers_that_the_sampler_cannot_take(settings, error, message):
+    with pytest.raises(error, match=f"^{message}$"):
+        vm.Model(small, x=vm.real()).sample(**settings)
+    assert vm.Model(small, x=vm.real()).sample(np.int32(10), np.uint8(2), np.int64(3), tune=1, cores=1)
+
+
 @pytest.mark.usefixtures("nutpie")
 def test_sampling_stops_with_the_error_of_the_model():
     with pytest.raises(KeyError, match="column") as failure:

@@ -20,7 +20,7 @@ from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
 from varmat.models.functions import Named, of_values
 from varmat.models.layout import Layout, indexed
-from varmat.models.results import check_names
+from varmat.models.results import check_count, check_names
 from varmat.models.sampling import run_nutpie
 from varmat.models.starts import random_start
 from varmat.models.unpacking import sum_of_terms
@@ -424,6 +424,7 @@ class Model:
         DomainError
             If the Hessian is not negative definite.
         """
+        check_count("Model.laplace", "draws", draws, 0)
         return approximate(self, self.optimize(init, jacobian=jacobian, seed=seed, **options), draws, seed)
 
     def sample(
@@ -435,7 +436,7 @@ class Model:
         Parameters
         ----------
         draws, tune : int
-            For each chain: draws kept, and before them draws for adaptation.
+            For each chain: draws kept, and before them draws for adaptation, at least 1.
         chains, cores : int
             Chains, and how many of them run at a time.
         seed : int, optional
@@ -458,6 +459,12 @@ class Model:
             What a function of the model raises, with its line. A `DomainError` is none: it rejects the point. Nor is a `ValueError`
             or an `ArithmeticError` in generated quantities during adaptation, where parameters may be extreme: the draw is nan.
         """
+        # nutpie panics without adaptation, waits forever without cores, and has no result without chains.
+        for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):
+            check_count("Model.sample", name, count, least)
+        for name, choice, least in (("cores", cores, 1), ("seed", seed, 0)):
+            if choice is not None:
+                check_count("Model.sample", name, choice, least)
         start = None if init is None else self.initial_point(init)
         settings.update(draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar)
         model = self
