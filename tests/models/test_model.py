@@ -371,11 +371,36 @@ def test_quantities_must_have_names_of_their_own(which, name, kind):
             model.log_density([0.5])
 
 
-def test_function_that_gets_a_dict_without_expecting_it():
-    with pytest.raises(TypeError) as failure:
-        vm.Model(lambda nu: -0.5 * nu**2, mu=vm.real(), tau=vm.real(), data={"y": 1.0}).log_density([0.1, 0.2])
+@pytest.mark.parametrize(
+    ("log_density", "error"),
+    [
+        (lambda nu: -0.5 * nu**2, TypeError),
+        (lambda nu: vm.normal_lpdf(nu[0], 0, 1), KeyError),
+        (lambda nu: nu.sum(), AttributeError),
+        (lambda nu: np.ones((2, 2)) @ nu, ValueError),
+        (lambda nu: np.sum(nu), TypeError),  # the dict itself
+    ],
+)
+@pytest.mark.parametrize("method", ["log_density", "log_density_gradient"])
+def test_function_that_gets_a_dict_without_expecting_it(log_density, error, method):
+    with pytest.raises(error) as failure:
+        getattr(vm.Model(log_density, mu=vm.real(), tau=vm.real(), data={"y": 1.0}), method)([0.1, 0.2])
     (note,) = failure.value.__notes__
     assert note == "the log density takes 'nu', none of y, mu, tau: it was called with a dict of them all"
+
+
+def test_quantities_that_get_a_dict_without_expecting_it():
+    model = vm.Model(lambda mu: -mu * mu, mu=vm.real(), generated_quantities=lambda nu: nu)
+    with pytest.raises(TypeError, match="returned 'mu'") as failure:
+        model.constrain([0.1], include_gq=True)
+    (note,) = failure.value.__notes__
+    assert note == "generated_quantities takes 'nu', none of mu: it was called with a dict of them all"
+
+
+def test_refusals_have_no_note():
+    with pytest.raises(vm.DomainError) as refusal:
+        vm.Model(lambda p: vm.normal_lpdf(0.0, p["mu"], -1.0), mu=vm.real()).log_density([0.1])
+    assert not hasattr(refusal.value, "__notes__")
 
 
 def test_points_may_be_anything_like_an_array():

@@ -49,7 +49,7 @@ class Named:
                 raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {names}!")
 
     def __call__(self, values: dict[str, Any], **options: Any) -> Any:
-        by_dict = self._dict is not None and self._dict not in values and self._dict not in self._fixed
+        by_dict = self._takes_dict(values)
         if not (by_dict or self._everything):
             arguments = self._fixed.copy()
             for name in self._varying:
@@ -63,21 +63,32 @@ class Named:
             return self.function(**{**chosen, **self._fixed, **values})
         try:
             return self.function({**self._given, **values}, **chosen)
-        except TypeError as error:
-            # Perhaps it was meant to be one of them.
+        except Exception as error:
+            if not recoverable(error):
+                self.explained(error, values)
+            raise
+
+    def _takes_dict(self, values: Mapping[str, Any]) -> bool:
+        return self._dict is not None and self._dict not in values and self._dict not in self._fixed
+
+    def explained(self, error: Exception, values: Mapping[str, Any]) -> Exception:
+        """An error, with a note if the function was called with a dict where perhaps one of the values was meant."""
+        if self._takes_dict(values):
             names = ", ".join([*self._given, *values])
             error.add_note(f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of them all")
-            raise
+        return error
 
     def named_values(self, values: dict[str, Any], **options: Any) -> dict[str, Any]:
         """What the function returns, which must be a dict."""
         result = self(values, **options)
         if not isinstance(result, Mapping):
-            raise TypeError(f"Model: {self.title} returned a {type(result).__name__}, but must return a dict of named values!")
+            text = f"Model: {self.title} returned a {type(result).__name__}, but must return a dict of named values!"
+            raise self.explained(TypeError(text), values)
         if not (result.keys().isdisjoint(values) and result.keys().isdisjoint(self._given)):
             name = next(name for name in result if name in values or name in self._given)
             kind = "data" if name in self._given else "a parameter or transformed parameter"
-            raise TypeError(f"Model: {self.title} returned {name!r}, which is {kind}, but must return values of other names!")
+            text = f"Model: {self.title} returned {name!r}, which is {kind}, but must return values of other names!"
+            raise self.explained(TypeError(text), values)
         return dict(result)
 
 

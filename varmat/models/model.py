@@ -144,7 +144,8 @@ class Model:
             return Terms((*result, *log_jacobians))
         if result is None or type(result) is dict:
             missing = "None (is a return statement missing?)" if result is None else "a dict"
-            raise TypeError(f"Model: the log density returned {missing}, but must return a scalar!")
+            error = TypeError(f"Model: the log density returned {missing}, but must return a scalar!")
+            raise self._density.explained(error, values)
         # What is returned alone must be a scalar, and is looked at later.
         return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
 
