@@ -144,6 +144,24 @@ def test_transformed_parameters_and_generated_quantities():
     assert model.constrain(q, include_gq=True).keys() == {"z", "mu", "tau", "replicate", "largest", "many"}
 
 
+def test_names_do_not_call_what_is_not_asked_for():
+    calls = []
+
+    def transformed(x):
+        calls.append("transformed")
+        return {"y": x}
+
+    def quantities(x):
+        calls.append("generated")
+        return {"z": x}
+
+    model = vm.Model(lambda x: -x * x, x=vm.real(), transformed_parameters=transformed, generated_quantities=quantities)
+    assert (model.param_names(include_tp=True), model.param_num(include_tp=True)) == (["x", "y"], 2)
+    assert calls == ["transformed"] * 2
+    assert model.shapes(include_gq=True) == {"x": (), "z": ()}
+    assert calls[2:] == ["transformed", "generated"]
+
+
 def test_from_values_to_the_vector():
     values = {"theta_trans": list(range(8)), "mu": 2, "tau": 3.0}
     expected = np.append(np.arange(8.0), [2.0, np.log(3.0)])

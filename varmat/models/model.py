@@ -313,15 +313,14 @@ class Model:
         """
         shapes = {name: transform.shape for name, transform in self._layout.parameters.items()}
         if (include_tp and self._transformed) or (include_gq and self._generated):
-            rng = np.random.default_rng(0)
-            q = random_start(rng, self._layout.size, self._is_allowed, np.zeros(self._shape), of_values)
-            values = self.constrain(q, include_tp, include_gq, rng)
-            shapes = {name: np.shape(value) for name, value in values.items()}
-        return shapes
 
-    def _is_allowed(self, q: np.ndarray) -> bool:
-        self.constrain(q, True, True, np.random.default_rng(0))
-        return True
+            def is_allowed(q: np.ndarray) -> bool:
+                values = self.constrain(q, include_tp, include_gq, np.random.default_rng(0))
+                shapes.update((name, np.shape(value)) for name, value in values.items())
+                return True
+
+            random_start(np.random.default_rng(0), self._layout.size, is_allowed, np.zeros(self._shape), of_values)
+        return shapes
 
     def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
         """The name of every element of what `param_constrain` returns: ``theta.1``, counted from one."""
