@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import exp, gamma, pi
 
 import numpy as np
@@ -158,6 +159,32 @@ def test_bound_of_something_unknown_is_refused():
         vm.Model(lambda a, b: 0.0, a=vm.real(), b=vm.lower(lambda c: c), data={"y": 1.0})
     with pytest.raises(TypeError, match=r"Model: a bound of b is a function of 'a', but must be one of .*: there are none!"):
         vm.Model(lambda a, b: 0.0, b=vm.lower(lambda a: a), a=vm.real())
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        lambda lo, k=1: lo[k],
+        lambda lo, *, k=1: lo[k],
+        lambda lo, /, k=1: lo[k],
+        lambda lo, y, unknown=0: lo[y],
+        lambda lo, y=0: lo[y],  # what is known is passed on
+        lambda unknown=0, *, lo: lo[1 + unknown],
+        functools.partial(lambda lo, k: lo[k], k=1),
+        functools.partial(lambda k, lo: lo[k], 1),
+    ],
+)
+def test_bound_with_a_default(bound):
+    model = vm.Model(lambda x: -x, lo=vm.real(2), x=vm.lower(bound), data={"y": 1})
+    q = np.array([5.0, -3.0, 0.0])
+    assert model.constrain(q)["x"] == -2.0
+    np.testing.assert_array_equal(model.log_density_gradient(q)[1], [0.0, -1.0, 0.0])
+    np.testing.assert_array_equal(model.param_unconstrain({"lo": q[:2], "x": -2.0}), q)
+
+
+def test_bound_with_a_default_for_what_comes_later_is_refused():
+    with pytest.raises(TypeError, match=r"a bound of b is a function of 'c', but must be one of parameters before it .*: a!"):
+        vm.Model(lambda a, b, c: 0.0, a=vm.real(), b=vm.lower(lambda a, c=0.0: a + c), c=vm.real())
 
 
 def test_bound_that_depends_needs_a_model():

@@ -62,12 +62,14 @@ class Layout:
             raise TypeError(f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): data go into data={{...}}!")
         if isinstance(transform, Dependent):
             known = [entry[0] for entry in self._entries] + list(self._given)
-            for other in transform.names:
-                if other not in known:
-                    raise TypeError(
-                        f"Model: a bound of {name} is a function of {other!r}, but must be one of parameters before it "
-                        f"or of data: {', '.join(known) or 'there are none'}!"
-                    )
+            for function in transform.functions:
+                # Of a parameter that comes later a default would be taken in silence.
+                for other in [*function.needed, *(each for each in function.optional if each in self.parameters)]:
+                    if other not in known:
+                        raise TypeError(
+                            f"Model: a bound of {name} is a function of {other!r}, but must be one of parameters before it "
+                            f"or of data: {', '.join(known) or 'there are none'}!"
+                        )
 
     def unpack(self, q: Any, jacobian: bool) -> tuple[dict[str, Any], list[Any]]:
         """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians, to be added."""

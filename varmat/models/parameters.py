@@ -49,6 +49,29 @@ __all__ = [
 Shape = int | tuple[int, ...]
 
 
+class BoundFunction:
+    """A bound that is a function, called with the values that its parameters name.
+
+    Attributes
+    ----------
+    needed, optional : list of str
+        The names of its parameters without and with defaults.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        parameters = inspect.signature(function).parameters.values()
+        self._function = function
+        self.needed = [p.name for p in parameters if p.default is p.empty]
+        self.optional = [p.name for p in parameters if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
+        self._in_place = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_ONLY]
+        self._by_name = [name for name in [*self.needed, *self.optional] if name not in self._in_place]
+
+    def at(self, values: Mapping[str, Any]) -> Any:
+        """The bound where parameters and data have these values."""
+        named = {name: values[name] for name in self._by_name if name in values}
+        return self._function(*[values[name] for name in self._in_place], **named)
+
+
 @final
 class Dependent(Transform):
     """A transform of each element whose bounds are functions of parameters that come before it, or of data.
@@ -65,16 +88,17 @@ class Dependent(Transform):
     def __init__(self, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[int, ...]) -> None:
         super().__init__(shape, shape)
         self._make = make
-        self._bounds = [(bound, tuple(inspect.signature(bound).parameters) if callable(bound) else None) for bound in bounds]
-        self.names = tuple(name for _, names in self._bounds for name in names or ())
+        self._bounds = [BoundFunction(bound) if callable(bound) else bound for bound in bounds]
+        self.functions = [bound for bound in self._bounds if isinstance(bound, BoundFunction)]
 
     def at(self, values: Mapping[str, Any]) -> Transform:
         """The transform where the parameters before it have these values."""
-        bounds = (bound if names is None else bound(*[values[name] for name in names]) for bound, names in self._bounds)
+        bounds = (bound.at(values) if isinstance(bound, BoundFunction) else bound for bound in self._bounds)
         return self._make(*bounds, self.shape)
 
     def _constrain(self, x: Any, jacobian: bool) -> Any:
-        raise TypeError(f"the bounds depend on {', '.join(self.names)}: use this transform in a varmat.Model")
+        names = ", ".join(name for function in self.functions for name in function.needed)
+        raise TypeError(f"the bounds depend on {names}: use this transform in a varmat.Model")
 
     def _unconstrain(self, y: Any) -> Any:
         return self._constrain(y, False)
