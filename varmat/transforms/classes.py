@@ -188,8 +188,10 @@ class FromFunctions(Transform):
         return self._functions[1](y, *plain(self._bounds))
 
     def _checked_size(self, name: str, size: Any, least: int) -> int:
-        rule = Domain(f"an integer of at least {least}", lambda n: isinstance(n, (int, np.integer)) and n >= least)
-        rule.check(type(self).__name__, name, size)
+        function, phrase = type(self).__name__, f"an integer of at least {least}"
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+            raise TypeError(f"{function}: {name} is a {type(size).__name__}, but must be {phrase}!")
+        Domain(phrase, lambda n: n >= least).check(function, name, size)
         return int(size)  # with small integers of NumPy's, the number of unconstrained elements would wrap around
 
 
@@ -626,8 +628,8 @@ class CholeskyFactorCov(FromFunctions):
     _functions = matrices.cholesky_factor_constrain, matrices.cholesky_factor_free
 
     def __init__(self, rows: int, columns: int | None = None, shape: int | Shape = ()) -> None:
-        columns = rows if columns is None else columns
-        columns = self._checked_size("columns", columns, 1)
-        rows = self._checked_size("rows", rows, columns)
+        rows = self._checked_size("rows", rows, 1)
+        columns = rows if columns is None else self._checked_size("columns", columns, 1)
+        self._checked_size("rows", rows, columns)
         free = columns * (columns + 1) // 2 + (rows - columns) * columns
         super().__init__((*_shape(shape), rows, columns), (*_shape(shape), free), M=rows, N=columns)
