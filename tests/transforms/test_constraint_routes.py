@@ -246,6 +246,19 @@ def test_at_the_edge_of_the_set() -> None:
     np.testing.assert_array_equal(v.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
 
 
+@pytest.mark.parametrize("y", [
+    [0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.5],
+])  # fmt: skip
+def test_corners_of_simplexes_there_and_back(y: Any) -> None:
+    x = v.simplex_free(y)
+    np.testing.assert_array_equal(x[np.array(y[:-1]) == 0.0], -inf)
+    np.testing.assert_array_equal(v.simplex_constrain(x), y)
+    np.testing.assert_array_equal(v.stochastic_column_free(np.transpose([y, y])), np.transpose([x, x]))
+    np.testing.assert_array_equal(vm.Model(lambda s: 0.0, s=vm.simplex(4)).param_unconstrain({"s": y}), x)
+    np.testing.assert_array_equal(vm.value(v.simplex_free(vm.var(np.array(y)))), x)
+    vm.recover_memory()
+
+
 @pytest.mark.parametrize("f", [v.ordered_constrain, v.simplex_constrain, v.unit_vector_constrain])
 def test_one_result_alone(f: Any) -> None:
     def both(x: Any) -> Any:

@@ -328,7 +328,7 @@ def simplex_free(y: Any) -> Any:
     Parameters
     ----------
     y : array_like, shape (..., K)
-        Nonnegative, with sum 1 to within 1e-8; a zero gives an infinite element.
+        Nonnegative, with sum 1 to within 1e-8; a zero gives -inf, and the last element that is none gives inf, if zeros follow.
 
     Returns
     -------
@@ -355,8 +355,11 @@ def simplex_free(y: Any) -> Any:
     check_vector("simplex_free", "y", np.shape(y), least=1)
     nonnegative.check("simplex_free", "Simplex variable", plain(y))
     one.check("simplex_free", "sum(Simplex variable)", np.sum(plain(y), axis=-1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.log(y[..., :-1]) - np.log(later_sums(y[..., 1:]))
+    pieces = y[..., :-1]
+    # A piece of nothing is broken off a stick of any length, also of one that is used up.
+    rest = np.where(pieces == 0.0, 1.0, later_sums(y[..., 1:]))
+    with np.errstate(divide="ignore"):
+        odds = np.log(pieces) - np.log(rest)
     return odds + _sticks(np.shape(y)[-1] - 1)[1]
 
 
