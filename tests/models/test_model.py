@@ -629,6 +629,26 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
     np.testing.assert_array_equal(gradient, [-1.0, 0.0, 0.0])
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    ("parameter", "grows"),
+    [
+        (vm.ordered(3), (1, 2)), (vm.positive_ordered(3), (0, 1, 2)), (vm.positive_ordered(3, 1), (0, 1, 2)),
+        (vm.cov_matrix(2), (0, 2)), (vm.cholesky_cov(2), (0, 2)),
+    ],
+)  # fmt: skip
+def test_parameters_that_nobody_uses_may_overflow(parameter, grows, recorded):
+    model = vm.Model(lambda a: -a * a, a=vm.real(), x=parameter, recorded=recorded)
+    near = model.log_density_gradient(np.array([0.5, 0.0, 0.0, 0.0]))[1]
+    for k in grows:
+        q = np.array([0.5, 0.0, 0.0, 0.0])
+        q[1 + k] = 800.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, gradient = model.log_density_gradient(q)
+        assert np.isfinite(value)
+        np.testing.assert_array_equal(gradient, near)  # the log-Jacobian is linear
+
+
 TERMS = {
     "numbers": lambda x: (1.5, x[0] * x[1], 2),
     "arrays": lambda x: [x, np.ones(3), np.exp(x[:2]), x.reshape(3, 1)],

@@ -394,7 +394,8 @@ def covariance_factor(x: Any, *, layout: Layout, jacobian: bool = False) -> Any:
 def covariance_factor_reverse(g: Any, r: Any, x: Any, layout: Layout, jacobian: bool) -> Any:
     g, h, r = split(g, r, jacobian)
     c = g[..., layout.rows, layout.cols]
-    np.multiply(c, r[..., layout.rows, layout.cols], out=c, where=layout.diagonal)
+    # As in `times_slope`.
+    np.multiply(c, r[..., layout.rows, layout.cols], out=c, where=layout.diagonal & (c != 0.0))
     return c + h * layout.weights if jacobian else c
 
 

@@ -21,6 +21,7 @@ from varmat.transforms.common import (
     operand,
     plain_sum,
     split,
+    times_slope,
     total,
     zero,
 )
@@ -93,7 +94,7 @@ def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 def ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any) -> Any:
     g, h, _ = split(g, r, jacobian)
     later = later_sums(g)
-    c = later * steps + h
+    c = times_slope(later, steps) + h
     c[..., :1] = later[..., :1]
     return c
 
@@ -190,7 +191,7 @@ def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 @positive_ordered_constrain.reverse
 def positive_ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any) -> Any:
     g, h, _ = split(g, r, jacobian)
-    return later_sums(g) * steps + h
+    return times_slope(later_sums(g), steps) + h
 
 
 @positive_ordered_constrain.tangent
