@@ -261,6 +261,16 @@ def test_the_value_alone_keeps_what_depends_on_parameters(density, propto):
     assert model.check_gradient(q)
 
 
+def test_parameters_that_are_found_missing_when_the_transformed_ones_are_known():
+    model = vm.Model(lambda x, nu: -x * nu, x=vm.real(), transformed_parameters=lambda x: {"y": x})
+    for method in (model.log_density, model.log_density_gradient):
+        with pytest.raises(TypeError, match="Model: the log density takes 'nu', but must take parameters and data: x, y!"):
+            method([0.5])
+    # Another error is what it is.
+    with pytest.raises(TypeError, match="add: operand 2 has dtype"):
+        vm.Model(lambda x, y: x + str(y), x=vm.real(), transformed_parameters=lambda x: {"y": x}).log_density([0.5])
+
+
 def test_what_a_function_assigns_stays_its_own():
     def log_density(x):
         x[0] = 5.0
@@ -292,6 +302,10 @@ def test_what_a_function_assigns_stays_its_own():
             lambda: vm.Model(lambda mu: mu, mu=vm.real(), generated_quantities=lambda mu, nu: {}), TypeError,
             r"Model: generated_quantities takes 'nu', but must take parameters and data: mu!",
         ),
+        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), dims=["k"]), TypeError, r"Model: dims is a list, but must be"),
+        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), coords=["k"]), TypeError, r"Model: coords is a list, but must be"),
+        (lambda: vm.Model(lambda p: p[1], {1: vm.real()}), TypeError, r"Model: the name of a parameter is 1, but must be a str"),
+        (lambda: vm.Model(lambda mu: mu, {"mu": vm.real(3)}, mu=vm.real()), TypeError, r"Model: mu is declared twice"),
         (
             lambda: vm.Model(lambda school: school, school=vm.real(8), dims={"school": ["school"]}), TypeError,
             r"Model: school has the name of a dimension of school, but must have one of its own!",
@@ -442,6 +456,8 @@ def test_initial_point_is_one_that_the_model_accepts():
     np.testing.assert_array_equal(model.initial_point(seed=2), q)
     with pytest.raises(KeyError):  # at once, although it would be accepted elsewhere
         vm.Model(lambda x: x if vm.value(x) > 1.0 else {}["small"], x=vm.real()).initial_point(seed=2)
+    with pytest.raises(vm.ShapeError, match=r"initial_point: q has shape \(2,\), but must have shape \(10,\)!"):
+        SCHOOLS.initial_point(vm.Model(lambda x: -np.sum(x**2), x=vm.real(2)).optimize(seed=1))
     never = vm.Model(lambda x: -np.inf * vm.value(x) ** 2, x=vm.real())
     with pytest.raises(vm.DomainError, match=r"at 100 random points .* was not finite; give a start .*outside the support"):
         never.initial_point(seed=1)

@@ -46,7 +46,7 @@ class Named:
         for name in self._required:
             if name not in known and self._dict is None:
                 names = ", ".join(known) or "there are none"
-                raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {names}!")
+                raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {names}!") from None
 
     def __call__(self, values: dict[str, Any], **options: Any) -> Any:
         by_dict = self._takes_dict(values)
@@ -57,7 +57,12 @@ class Named:
                     arguments[name] = values[name]
                 elif name in options:
                     arguments[name] = options[name]
-            return self.function(**arguments)
+            try:
+                return self.function(**arguments)
+            except TypeError:
+                # What a model with transformed parameters has is known only now.
+                self.check(values)
+                raise
         chosen = {name: option for name, option in options.items() if name in self.names}
         if not by_dict:
             return self.function(**{**chosen, **self._fixed, **values})

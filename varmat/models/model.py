@@ -103,15 +103,19 @@ class Model:
         dims: Mapping[str, Sequence[str]] | None = None, recorded: bool | None = None,
         **named: Transform,
     ) -> None:  # fmt: skip
-        for title, each in (("the second argument", parameters), ("data", data)):
+        for title, each in (("the second argument", parameters), ("data", data), ("coords", coords), ("dims", dims)):
             if each is not None and not isinstance(each, Mapping):
                 kind = type(each).__name__
                 raise TypeError(f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in x=varmat.real(3)!")
         declared = {**(parameters or {}), **named}
         given = dict(data or {})
         for name in declared:
+            if not isinstance(name, str):
+                raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
             if name in given:
                 raise TypeError(f"Model: {name} is both a parameter and data")
+            if name in named and name in (parameters or {}):
+                raise TypeError(f"Model: {name} is declared twice, in the second argument and by itself")
         self._layout = Layout(declared, given)
         self._shape = (self._layout.size,)
         self._density = Named("the log density", log_density, given)
@@ -360,7 +364,7 @@ class Model:
         if isinstance(init, Mapping):
             return self.param_unconstrain(init)
         if isinstance(init, Optimum):
-            return init.q.copy()
+            init = init.q
         if init is not None:
             return self._point("initial_point", init).copy()
 
