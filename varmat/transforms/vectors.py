@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, nonnegative
+from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
 from varmat.functions.special import expit
 from varmat.transforms.common import (
@@ -356,12 +356,23 @@ def simplex_free(y: Any) -> Any:
     check_vector("simplex_free", "y", np.shape(y), least=1)
     nonnegative.check("simplex_free", "Simplex variable", plain(y))
     one.check("simplex_free", "sum(Simplex variable)", np.sum(plain(y), axis=-1))
+    return _odds(y)
+
+
+def _odds(y: Any) -> Any:
+    """Of simplexes that have been checked the unconstrained elements; differentiable."""
     pieces = y[..., :-1]
     # A piece of nothing is broken off a stick of any length, also of one that is used up.
     rest = np.where(pieces == 0.0, 1.0, later_sums(y[..., 1:]))
     with np.errstate(divide="ignore"):
         odds = np.log(pieces) - np.log(rest)
     return odds + _sticks(np.shape(y)[-1] - 1)[1]
+
+
+def _check_columns(function: str, name: str, shape: tuple[int, ...], least: int) -> None:
+    if len(shape) < 2 or shape[-2] < least:
+        rule = f"with {least} or more rows" if least else "or a stack of them"
+        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a matrix {rule}!")
 
 
 def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
@@ -382,8 +393,8 @@ def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Raises
     ------
-    ValueError
-        NumPy's own, if `x` is not a matrix.
+    ShapeError
+        If `x` is not a matrix, or a stack of them.
 
     Notes
     -----
@@ -401,6 +412,7 @@ def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
            [0.5, 0.5, 0.5]])
     """
     x = operand(x, "stochastic_column_constrain", "x")
+    _check_columns("stochastic_column_constrain", "x", np.shape(x), 0)
     rows = simplex_constrain(np.matrix_transpose(x), jacobian=jacobian)
     return (np.matrix_transpose(rows[0]), rows[1]) if jacobian else np.matrix_transpose(rows)
 
@@ -420,11 +432,9 @@ def stochastic_column_free(y: Any) -> Any:
     Raises
     ------
     DomainError
-        If a column is not a simplex.
+        If a column is not a simplex, to within 1e-8.
     ShapeError
-        If `y` has no rows.
-    ValueError
-        NumPy's own, if `y` is not a matrix.
+        If `y` is not a matrix, or a stack of them, or has no rows.
 
     Notes
     -----
@@ -436,7 +446,12 @@ def stochastic_column_free(y: Any) -> Any:
     >>> vm.stochastic_column_free([[0.5, 0.5], [0.5, 0.5]])
     array([[0., 0.]])
     """
-    return np.matrix_transpose(simplex_free(np.matrix_transpose(operand(y, "stochastic_column_free", "y"))))
+    function, title = "stochastic_column_free", "Stochastic matrix variable"
+    y = operand(y, function, "y")
+    _check_columns(function, "y", np.shape(y), 1)
+    nonnegative.check(function, title, plain(y))
+    one.check(function, f"sum(column of {title})", np.sum(plain(y), axis=-2))
+    return np.matrix_transpose(_odds(np.matrix_transpose(y)))
 
 
 # A matrix whose rows are simplexes is a stack of them.
