@@ -92,8 +92,8 @@ def _product(x: Any, y: Any, z: Any) -> Any:
     return (x @ y) @ z if p * s * (q + t) <= q * t * (p + s) else x @ (y @ z)
 
 
-@operation(operands="t p b")
-def coupled(t: Any, p: Any, b: Any, basis: Any) -> Any:
+@operation()
+def coupled(t: Any, p: Any, b: Any, *, basis: Any) -> Any:
     """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept of a matrix and the rest `b`.
 
     In the basis of the singular vectors each element is coupled with the one across the diagonal, and the factor is the quotient of
