@@ -91,9 +91,8 @@ def test_docstring_has_an_example_that_runs(name):
 
 
 def is_told_in_full(thing: Any) -> bool:
-    """Not of classes, of the engine's own functions, and of densities without constants, which refer to those with them."""
-    engine = inspect.isfunction(thing) and thing.__module__.startswith("varmat.core.")
-    return not (engine or isinstance(thing, (type, Proportional)))
+    """Not of classes, and of densities without constants, which refer to those with them."""
+    return not isinstance(thing, (type, Proportional))
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if is_told_in_full(getattr(vm, name))])
@@ -106,7 +105,8 @@ def test_docstring_has_its_sections(name):
         wanted.add("Parameters")
     if getattr(function, "__annotations__", {}).get("return") != "None":
         wanted.add("Yields" if inspect.isgeneratorfunction(inspect.unwrap(function)) else "Returns")
-    if not re.match(r"varmat\.(models|functionals|inspection)", thing.__module__):
+    engine = inspect.isfunction(thing) and thing.__module__.startswith("varmat.core.")
+    if not (engine or re.match(r"varmat\.(models|functionals|inspection)", thing.__module__)):
         wanted.add("Notes")
     if inspect.isfunction(function) and re.search(r"\braise\b|check", inspect.getsource(function).split('"""')[-1]):
         wanted.add("Raises")

@@ -78,6 +78,13 @@ def matvar(x: Any) -> MatVar:
     -------
     MatVar
 
+    Raises
+    ------
+    TypeError
+        For what is a variable already, and for what `var` refuses.
+    ShapeError
+        If a list has parts of different shapes.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -119,6 +126,15 @@ def as_objects(operands: Any) -> list[Any]:
 def to_varmat(x: Any) -> Any:
     """Convert a `MatVar` to a `VarMat`, recorded on the tape; other arguments are returned as they are.
 
+    Parameters
+    ----------
+    x : MatVar, any shape, or anything else
+
+    Returns
+    -------
+    VarMat, or the argument
+        An ndarray if no element is a variable.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -146,6 +162,14 @@ def _to_varmat_chain(result: Any, items: Any, _: Any) -> None:
 
 def to_matvar(x: Any) -> Any:
     """Convert a `VarMat` to a `MatVar`, recorded on the tape; other arguments are returned as they are.
+
+    Parameters
+    ----------
+    x : VarMat, any shape, or anything else
+
+    Returns
+    -------
+    MatVar, or the argument
 
     Examples
     --------

@@ -201,6 +201,16 @@ def nested() -> Iterator[Tape]:
     ``y.grad()`` inside the scope runs the reverse pass over the scope only. Variables from outside may be used in it and
     receive their adjoints; variables made in it are stale afterwards.
 
+    Yields
+    ------
+    Tape
+        The tape of the scope.
+
+    Raises
+    ------
+    TapeError
+        On exit, if the scope was closed before or belongs to another thread.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -275,6 +285,10 @@ def keep_alive(thing: Any) -> None:
     """Keep `thing` alive until the memory of the current scope is recovered.
 
     For objects that a callback refers to weakly, or whose end must not come before that of the tape.
+
+    Parameters
+    ----------
+    thing : object
 
     Examples
     --------
