@@ -49,7 +49,7 @@ def ones(n: int) -> np.ndarray:
 def summed(a: Any, axis: Any, keepdims: bool = False) -> Any:
     """The sum over given axes."""
     axes = (axis,) if type(axis) is int else axis
-    if axes in ((0,), (-1,), (1,)) and has_short_rows(a) and (a.ndim == 2 or axes == (-1,)):
+    if axes is not None and axes in ((0,), (-1,), (1,)) and has_short_rows(a) and (a.ndim == 2 or axes == (-1,)):
         if axes == (0,):
             return np.ones(len(a)).dot(a).reshape((1, -1) if keepdims else -1)
         shape, k = (*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.shape[-1]

@@ -8,81 +8,14 @@ import numpy as np
 
 from varmat.core.dispatch import implements, plain
 from varmat.core.errors import DomainError, ShapeError
-from varmat.core.operation import as_operand, operation
+from varmat.core.operation import as_operand
 from varmat.functions.checks import check_matrix
 from varmat.functions.factorisations import singular_values
-from varmat.kernels import summed
+from varmat.functions.reductions import p_norm
 
 __all__: list[str] = []
 
 _INFINITE = (np.inf, -np.inf)
-
-
-@operation()
-def p_norm(x: Any, ord: Any = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero.
-
-    Parameters
-    ----------
-    x : array_like, any shape
-    ord : float
-        The order; 2 is the Euclidean (for a matrix the Frobenius) norm.
-    axis : int or tuple of int, optional
-        All axes by default.
-    keepdims : bool
-        Keep the summed axes with length one.
-
-    Returns
-    -------
-    Var or VarMat
-
-    Notes
-    -----
-    The derivative is :math:`\\mathrm{sign}(x_i) (|x_i| / r)^{p-1}`. It is taken to be zero where :math:`x_i = 0`, and so for
-    the vector of zeros, where the norm has no derivative: zero is one of its subgradients.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(np.linalg.norm, np.array([3.0, 4.0]))
-    array([0.6, 0.8])
-    >>> vm.gradient(np.linalg.norm, np.zeros(2))
-    array([0., 0.])
-    """
-    if ord == 2:
-        return np.sqrt(summed(np.multiply(x, x), axis, keepdims))
-    if ord == 1:
-        return summed(np.abs(x), axis, keepdims)
-    with np.errstate(divide="ignore"):  # a negative power of zero
-        return summed(np.abs(x) ** ord, axis, keepdims) ** (1.0 / ord)
-
-
-def _slope(g: Any, r: Any, x: Any, ord: float) -> Any:
-    """`g` times the derivative with respect to each element, for `r` with all axes; differentiable."""
-    none = plain(r) == 0
-    if ord == 2:
-        return x * np.where(none, 0.0, g / np.where(none, 1.0, r))
-    sign = np.sign(plain(x))
-    if ord == 1:
-        return g * sign
-    ratio = x / np.where(none, 1.0, r)
-    zero = none | (sign == 0)
-    return g * np.where(zero, 0.0, sign * np.abs(np.where(zero, 1.0, ratio)) ** (ord - 1.0))
-
-
-@p_norm.reverse
-def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
-    if type(r) is float and ord == 2:
-        return x * (g / r if r else 0.0)
-    if axis is not None and not keepdims:
-        g, r = np.expand_dims(g, axis), np.expand_dims(r, axis)
-    return _slope(g, r, x, ord)
-
-
-@p_norm.tangent
-def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
-    slope = _slope(1.0, r if axis is None or keepdims else np.expand_dims(r, axis), x, ord)
-    return lambda t: np.sum(slope * t, axis=axis, keepdims=keepdims)
 
 
 def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: Any) -> Any:
@@ -104,7 +37,7 @@ def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdim
     if not np.size(x):
         return np.linalg.norm(plain(x), ord, axes, keepdims)
     if ord in (None, "fro", "f"):
-        return p_norm(x, axis=axes, keepdims=keepdims)
+        return p_norm(x, axis=None if np.ndim(x) == 2 else axes, keepdims=keepdims)
     if ord in (1, -1, *_INFINITE):
         first, second = (row, col) if abs(ord) == 1 else (col, row)
         sums = np.sum(np.abs(x), axis=first, keepdims=keepdims)

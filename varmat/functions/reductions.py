@@ -17,7 +17,7 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
-from varmat.core.operation import Saved, operation
+from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat, new
 from varmat.kernels import by_columns, summed
@@ -45,6 +45,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The reduced axes, counted from the end: right also below a leading axis of directions."""
     if axis is None or not ndim:
         return tuple(range(-ndim, 0))
+    if type(axis) is int and -ndim <= axis < ndim:
+        return (axis - ndim if axis >= 0 else axis,)
     return tuple(i - ndim for i in normalize_axis_tuple(axis, ndim))
 
 
@@ -57,8 +59,10 @@ def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
     """A reduced array with its reduced axes back, of length one, so that it broadcasts against what was reduced."""
     if keepdims or not getattr(r, "shape", ()):
         return r
-    axes = axes_of(axis, len(shape))
-    return r.reshape(tuple(1 if i - len(shape) in axes else n for i, n in enumerate(shape)))
+    lengths = list(shape)
+    for i in axes_of(axis, len(shape)):
+        lengths[i] = 1
+    return r.reshape(lengths)
 
 
 def _spread(g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
@@ -517,7 +521,6 @@ def dot_self_tangent(r: Any, x: Any) -> Any:
     return lambda t: 2.0 * np.sum(x * t, axis=axes)
 
 
-@operation(stacked=True)
 def norm1(x: Any) -> Any:
     """Sum of the absolute values of all elements.
 
@@ -539,21 +542,9 @@ def norm1(x: Any) -> Any:
     >>> vm.gradient(vm.norm1, np.array([1.0, -2.0]))
     array([ 1., -1.])
     """
-    return add_reduce(np.abs(x), axis=None)
+    return p_norm(as_operand(x, "norm1: x"), ord=1.0)
 
 
-@norm1.reverse
-def norm1_reverse(g: Any, r: Any, x: Any) -> Any:
-    return g * np.sign(x)
-
-
-@norm1.tangent
-def norm1_tangent(r: Any, x: Any) -> Any:
-    axes, sign = axes_of(None, np.ndim(x)), np.sign(dispatch.plain(x))
-    return lambda t: np.sum(sign * t, axis=axes)
-
-
-@operation(stacked=True)
 def norm2(x: Any) -> Any:
     """Euclidean length of all elements, the root of the sum of squares, without overflow or underflow.
 
@@ -575,25 +566,105 @@ def norm2(x: Any) -> Any:
     >>> vm.gradient(vm.norm2, np.array([3.0, 4.0]))
     array([0.6, 0.8])
     """
-    r = math.sqrt(np.vdot(x, x))
-    if 1e-140 < r < 1e140:
+    return p_norm(as_operand(x, "norm2: x"))
+
+
+@operation(operands="x", stacked=True)
+def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero, without overflow or underflow.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+    ord : float
+        The order; 2 is the Euclidean (for a matrix the Frobenius) norm.
+    axis : int or tuple of int, optional
+        All axes by default.
+    keepdims : bool
+        Keep the summed axes with length one.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    The derivative is :math:`\\mathrm{sign}(x_i) (|x_i| / r)^{p-1}`. It is taken to be zero where :math:`x_i = 0`, and so for
+    the vector of zeros, where the norm has no derivative: zero is one of its subgradients.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(np.linalg.norm, np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    >>> vm.gradient(np.linalg.norm, np.zeros(2))
+    array([0., 0.])
+    """
+    if ord == 1:
+        return summed(np.abs(x), axis, keepdims)
+    if ord == 2 and axis is None and not keepdims:  # the common case, which needs no `errstate`
+        total = np.vdot(x, x)
+        if _is_ordinary(total):
+            return math.sqrt(total)
+    return _root_of_powers(x, ord, axis, keepdims)
+
+
+def _is_ordinary(x: Any) -> bool:
+    """Whether numbers, none of them negative, are far from the ends of what a float holds: nothing was lost on the way to them."""
+    if isinstance(x, float):
+        return 1e-140 < x < 1e140
+    return bool(min_reduce(x, None) > 1e-140 and np.vdot(x, x) < 1e280)
+
+
+@np.errstate(all="ignore")
+def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
+    """A norm; where the sum of the powers leaves the range of a float, that of the elements in units of the one that dominates."""
+
+    def powers(x: Any) -> Any:
+        return _squares(x, axis, keepdims) if ord == 2 else summed(np.abs(x) ** ord, axis, keepdims)
+
+    def root(total: Any) -> Any:
+        return np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
+
+    total = powers(x)
+    r = root(total)
+    if _is_ordinary(total):
         return r
-    scale = max_reduce(np.abs(x), axis=None, initial=0.0)
-    if scale == 0 or not np.isfinite(scale):
-        return scale
-    return scale * math.sqrt(np.vdot(x / scale, x / scale))
+    reduce, initial = (max_reduce, 0.0) if ord > 0 else (min_reduce, np.inf)
+    unit = reduce(np.abs(x), axis=axis, keepdims=True, initial=initial)
+    # What is zero, infinite or nan is so in any unit.
+    lost = ~((total > 1e-290) & (total < np.inf)) & ((unit > 0) & (unit < np.inf)).reshape(np.shape(r))
+    if not np.count_nonzero(lost):
+        return r
+    return np.where(lost, unit.reshape(np.shape(r)) * root(powers(x / unit)), r)[()]
 
 
-@norm2.reverse
-def norm2_reverse(g: Any, r: Any, x: Any) -> Any:
-    return g * (x / r) if r else np.zeros(np.shape(x))
+def _slope(g: Any, r: Any, x: Any, ord: float) -> Any:
+    """`g` times the derivative with respect to each element, for `r` with all axes; differentiable."""
+    if ord == 1:
+        return g * np.sign(dispatch.plain(x))
+    if ord == 2 and _is_ordinary(dispatch.plain(r)):
+        return x * (g / r)
+    none = dispatch.plain(r) == 0
+    slope = x / np.where(none, 1.0, r)
+    if ord != 2:
+        sign = np.sign(dispatch.plain(x))
+        slope = np.where(sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0))
+    return np.where(none, 0.0, g * slope)
 
 
-@norm2.tangent
-def norm2_tangent(r: Any, x: Any) -> Any:
-    axes = axes_of(None, np.ndim(x))
-    unit = x / r if dispatch.plain(r) else np.zeros(np.shape(x))
-    return lambda t: np.sum(unit * t, axis=axes)
+@p_norm.reverse
+def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
+    if axis is not None and not keepdims:
+        g, r = (restored(each, x.shape, axis, False) for each in (g, r))
+    return _slope(g, r, x, ord)
+
+
+@p_norm.tangent
+def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
+    axes = axes_of(axis, np.ndim(x))
+    slope = _slope(1.0, restored(r, np.shape(x), axis, keepdims), x, ord)
+    return lambda t: np.sum(slope * t, axis=axes, keepdims=keepdims)
 
 
 def variance(x: Any) -> Any:
