@@ -16,6 +16,7 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, DomainError, ShapeError, positive
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_square
+from varmat.functions.forms import tcrossprod
 from varmat.functions.lapack import cholesky_factor, triangle_mask
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
@@ -305,28 +306,8 @@ def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noq
 def _squared(factor: Any, jacobian: bool) -> Any:
     """``L L^T``, and the log-Jacobian if there is one."""
     if jacobian:
-        return self_transposed(factor[0]), factor[1]
-    return self_transposed(factor)
-
-
-@operation(stacked=True)
-def self_transposed(factor: Any) -> Any:
-    """The product of a lower triangular matrix with its transpose."""
-    return factor @ factor.mT
-
-
-@self_transposed.reverse
-def self_transposed_reverse(g: Any, r: Any, factor: Any) -> Any:
-    return (g + g.mT) @ factor
-
-
-@self_transposed.tangent
-def self_transposed_tangent(r: Any, factor: Any) -> Any:
-    def half(t: Any) -> Any:
-        s = t @ factor.mT
-        return s + s.mT
-
-    return half
+        return tcrossprod(factor[0]), factor[1]
+    return tcrossprod(factor)
 
 
 def _check_symmetric(function: str, title: str, y: Any) -> None:
