@@ -13,10 +13,9 @@ import numpy as np
 
 from varmat.core.errors import Domain, DomainError, ShapeError, finite, nonnegative, positive
 from varmat.densities.density import not_nan
-from varmat.functions.lapack import MatrixError, check_symmetric, cholesky_factor, place_of
+from varmat.functions.checks import one
+from varmat.functions.lapack import check_symmetric, cholesky_factor, place_of
 
-# Stan's, for what must be one: sums, norms, diagonals.
-TOLERANCE = 1e-8
 # The contribution of an observation outside the support, and of no observation at all.
 ZERO = np.zeros(())
 
@@ -67,14 +66,10 @@ class Matrix(Domain):
         self.refuse(function, value, name)
 
 
-def _sums_to_one(x: Any) -> Any:
-    return abs(np.add.reduce(x, axis=-1) - 1.0) <= TOLERANCE
-
-
-def _explain_simplex(function: str, x: Any, name: str) -> None:
+def check_simplex(function: str, x: Any, name: str) -> None:
+    """Raise `DomainError` unless vectors are nonnegative and sum to one."""
     nonnegative.check(function, name, x)
-    index = tuple(np.argwhere(~np.asarray(_sums_to_one(x)))[0])
-    raise DomainError(f"{function}: sum({name}{place_of(index)}) is {float(x[index].sum())!r}, but must be 1!")
+    one.check(function, f"sum({name})", np.add.reduce(x, axis=-1))
 
 
 def _increases(x: Any) -> Any:
@@ -95,7 +90,7 @@ def _refuse_factor(function: str, x: Any, name: str) -> None:
         positive.check(function, name, np.where(np.eye(len(x), dtype=bool), x, 1.0))
 
 
-simplex = Vector("a simplex", lambda x: (x >= 0).all() and _sums_to_one(x).all(), _explain_simplex)
+simplex = Vector("a simplex", lambda x: (x >= 0).all() and one.holds(np.add.reduce(x, axis=-1)).all(), check_simplex)
 finite_vector = Vector("finite", lambda x: np.isfinite(x).all(), lambda function, x, name: finite.check(function, name, x))
 ordered = Vector("strictly increasing", lambda x: _increases(x).all() and np.isfinite(x).all(), _explain_ordered)
 # Whether it is positive definite, its Cholesky factor shows.
@@ -103,14 +98,6 @@ symmetric_matrix = Matrix("symmetric positive definite", check_symmetric)
 lower_factor = Matrix("lower triangular with a positive diagonal; what stands above it is not read", _refuse_factor)
 # Observations, whose support is a matter of the value and not of a refusal.
 square_matrix = Matrix("not nan", lambda function, x, name: not_nan.check(function, name, x))
-
-
-def factor_of(function: str, name: str, a: Any) -> Any:
-    """The lower Cholesky factor of a parameter, or the refusal of a matrix that has none, with the title of the argument."""
-    try:
-        return cholesky_factor("", a)
-    except MatrixError as error:
-        raise MatrixError(f"{function}: {name}{str(error).removeprefix(': a')}") from None
 
 
 def factor_or_none(a: Any) -> Any:

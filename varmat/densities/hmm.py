@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, ShapeError, nonnegative
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
-from varmat.densities.domains import TOLERANCE
+from varmat.densities.domains import check_simplex
+from varmat.functions.checks import one
 from varmat.functions.exponentials import logsumexp
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
@@ -45,7 +46,6 @@ SHORT, PLANES = 16, 4
 SMALL = 8
 # Logarithms down to which the largest element of a product, and the sum of a vector at the root, may fall before it is scaled.
 LOWEST, LOWEST_AT_ROOT = math.log(1e-60), math.log(1e-150)
-_sums_to_one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 _NAMES = ("log_omegas", "Gamma", "rho")
 
 
@@ -99,11 +99,10 @@ def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
         if np.shape(x) != shape:
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
     # Floats are quicker where they are few.
-    if states <= SMALL and all(min(row) >= 0.0 and abs(sum(row) - 1.0) <= TOLERANCE for row in (rho.tolist(), *gamma.tolist())):
+    if states <= SMALL and all(min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())):
         return
-    for name, x in (("rho", rho), ("Gamma", gamma)):
-        nonnegative.check(function, name, x)
-        _sums_to_one.check(function, f"sum({name})", np.sum(x, axis=-1))
+    check_simplex(function, rho, "rho")
+    check_simplex(function, gamma, "Gamma")
 
 
 @operation()

@@ -16,10 +16,19 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, positive_finite
 from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
-from varmat.densities.domains import TOLERANCE, ZERO, Scalar, factor_of, factor_or_none, square_matrix, symmetric_matrix
+from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.multi_normal import folded
+from varmat.functions.checks import TOLERANCE, one
 from varmat.functions.determinants import log_determinant_spd_of
-from varmat.functions.lapack import above, diagonal_of, half_diagonal, inverse_triangle, triangular_solve
+from varmat.functions.lapack import (
+    above,
+    cholesky_factor,
+    diagonal_of,
+    half_diagonal,
+    inverse_triangle,
+    log_diagonal,
+    triangular_solve,
+)
 from varmat.functions.solves import inner, inverse_spd_of, symmetric
 from varmat.functions.special import digamma, lmgamma, log_rising_factorial, zeta_difference
 
@@ -31,10 +40,6 @@ HALF_LOG_TWO = 0.5 * math.log(2.0)
 total = np.add.reduce
 SHAPE = ("Shape parameter", Scalar(positive_finite))
 DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
-
-
-def half_log_determinant(factor: Any) -> float:
-    return float(total(np.log(factor.diagonal())))
 
 
 # Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum over k = 1, ..., K - 1 of
@@ -185,10 +190,10 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
     array([[ 1.5625,  0.    ],
            [-1.875 ,  1.5625]])
     """
-    factor = factor_or_none(sigma) if (abs(sigma.diagonal() - 1.0) <= TOLERANCE).all() else None
+    factor = factor_or_none(sigma) if one.holds(sigma.diagonal()).all() else None
     if factor is None:
         return Saved(-math.inf, factor=None)
-    value = 2.0 * (eta - 1.0) * half_log_determinant(factor)
+    value = 2.0 * (eta - 1.0) * log_diagonal(factor)
     return Saved(value + _lkj_constant(eta, len(sigma)) if "eta" in keep else value, factor=factor)
 
 
@@ -198,7 +203,7 @@ def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: An
         return (lambda: ZERO,) * 2
     return (
         lambda: half_diagonal(2.0 * g * (eta - 1.0) * inverse_triangle(factor)),
-        lambda: g * (2.0 * half_log_determinant(factor) + _lkj_constant_slope(eta, len(sigma))),
+        lambda: g * (2.0 * log_diagonal(factor) + _lkj_constant_slope(eta, len(sigma))),
     )
 
 
@@ -222,12 +227,12 @@ def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -
         raise ShapeError(f"{function}: random variable has shape {w.shape}, but must have that of scale parameter, {s.shape}!")
     title, _ = DEGREES
     Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(function, title, nu)
-    factors = factor_or_none(w), factor_of(function, "scale parameter", s)
+    factors = factor_or_none(w), cholesky_factor(function, s, name="scale parameter")
     if factors[0] is None:
         return Saved(-math.inf, factors=None, root=None)
     m, p = factors if sign > 0 else factors[::-1]
     root = triangular_solve(p, m, lower=True)
-    half_w, half_s = map(half_log_determinant, factors)
+    half_w, half_s = map(log_diagonal, factors)
     value = 0.0
     if keep & {"W", "S"}:
         value -= 0.5 * float(root.ravel().dot(root.ravel()))
@@ -253,7 +258,7 @@ def _wishart_reverse(g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors
         return folded(p, triangular_solve(p, root, lower=True, trans=True).T, g, _power_of_p(nu, k, sign))
 
     def of_nu() -> Any:
-        return g * _nu_slope(sign * 2.0 * (half_log_determinant(factors[0]) - half_log_determinant(factors[1])), nu, k)
+        return g * _nu_slope(sign * 2.0 * (log_diagonal(factors[0]) - log_diagonal(factors[1])), nu, k)
 
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 

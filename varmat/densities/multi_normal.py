@@ -19,13 +19,16 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
-from varmat.densities.domains import ZERO, Scalar, factor_of, lower_factor, symmetric_matrix
+from varmat.densities.domains import ZERO, Scalar, lower_factor, symmetric_matrix
 from varmat.functions.lapack import (
     blas,
     check_symmetric,
+    cholesky_factor,
+    clear_above,
     diagonal_of,
     half_diagonal,
     inverse_triangle,
+    lapack,
     log_diagonal,
     lower_outer,
     triangle_mask,
@@ -60,13 +63,11 @@ class Covariance:
         self.inverse: Any = None
         self._pulled: Any = (None, None)
         if rows > 2 * len(matrix) > 0:
-            from scipy.linalg.lapack import dtrtri
-
             # Fortran sees the transpose, and leaves alone what is above the diagonal.
-            self.inverse = np.tril(dtrtri(self.factor.T, lower=False)[0].T)
+            self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)
 
     def factorise(self, function: str, matrix: Any) -> Any:
-        return factor_of(function, self.title, matrix)
+        return cholesky_factor(function, matrix, name=self.title)
 
     def half_log_determinant(self) -> float:
         return self.sign * float(log_diagonal(self.factor))
@@ -98,8 +99,8 @@ class Covariance:
         if self.inverse is None:
             return folded(self.factor, self.pulled(z), g, n)
         middle = z.T.dot(z)
-        middle.flat[:: len(middle) + 1] -= n
-        return half_diagonal(np.tril(g * self.inverse.T.dot(middle.dot(self.inverse))))
+        diagonal_of(middle)[...] -= n
+        return half_diagonal(clear_above(g * self.inverse.T.dot(middle.dot(self.inverse))))
 
     @staticmethod
     def tangent(matrix: Any, d: Any, factor: Any) -> Any:
@@ -130,7 +131,7 @@ class Cholesky(Covariance):
         elif self.inverse is None:
             c = lower_outer(g * self.pulled(z).T, z.T)
         else:
-            c = np.tril(self.inverse.T.dot(g * z.T.dot(z)))
+            c = clear_above(self.inverse.T.dot(g * z.T.dot(z)))
         diagonal = diagonal_of(c)
         np.subtract(diagonal, g * n / self.factor.diagonal(), diagonal)
         return c

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import ShapeError
+from varmat.core.errors import Domain, ShapeError
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, tape_of
 from varmat.programs.program import ElsewhereError, Program, writes
 
 __all__: list[str] = []
+
+# How far sums, norms, diagonals and elements across a diagonal may be from what they must be, as in Stan.
+TOLERANCE = 1e-8
+one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 
 
 def check_values(check: Callable[..., Any], *operands: Any) -> Any:

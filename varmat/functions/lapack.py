@@ -18,13 +18,12 @@ import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
+from varmat.functions.checks import TOLERANCE
 from varmat.functions.reductions import is_safe_divisor
 from varmat.kernels import ones
 
 __all__: list[str] = []
 
-# What asymmetric matrices may differ by, absolutely and relatively.
-TOLERANCE = 1e-8
 # Below it stacks of matrices go through NumPy's loops.
 SMALL = 16
 # Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read, and are large enough for products.
@@ -461,31 +460,31 @@ def _order(pivots: Any) -> list[int]:
 # Positive definite matrices
 
 
-def cholesky_factor(function: str, a: np.ndarray, workspace: Any = np.empty) -> np.ndarray:
+def cholesky_factor(function: str, a: np.ndarray, workspace: Any = np.empty, name: str = "a") -> np.ndarray:
     """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle is read."""
     if a.ndim == 2 and a.size:
         factor, info = _factorised(lapack().dpotrf, a, workspace, 0, 1)
         diagonal = factor.diagonal()
         # LAPACK lets nan pass. It is in the sum if it is anywhere.
         if info or not (math.isfinite(diagonal.dot(diagonal)) or np.isfinite(diagonal).all()):
-            raise _indefinite(function, a)
+            raise _indefinite(function, a, name)
         return factor  # type: ignore[no-any-return]
     if many_small(a):
         try:
             factor = np.linalg.cholesky(a)
         except np.linalg.LinAlgError:
-            raise _indefinite(function, a) from None
+            raise _indefinite(function, a, name) from None
     else:
         factor = copied(a, workspace)
         for matrix in matrices(factor):
             if lapack().dpotrf(matrix.T, lower=False, clean=True, overwrite_a=True)[1]:
-                raise _indefinite(function, a)
+                raise _indefinite(function, a, name)
     if not np.isfinite(factor.diagonal(0, -2, -1)).all():
-        raise _indefinite(function, a)
+        raise _indefinite(function, a, name)
     return factor  # type: ignore[no-any-return]
 
 
-def _indefinite(function: str, a: np.ndarray) -> MatrixError:
+def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
     for index in np.ndindex(a.shape[:-2]):
         try:
             if not np.isfinite(np.linalg.cholesky(a[index])).all():
@@ -497,7 +496,7 @@ def _indefinite(function: str, a: np.ndarray) -> MatrixError:
         what = f"has the eigenvalue {float(np.linalg.eigvalsh(matrix)[0]):.4g}"
     else:
         what = "has elements that are not finite"
-    return MatrixError(f"{function}: a{place_of(index)} {what}, but must be positive definite!")
+    return MatrixError(f"{function}: {name}{place_of(index)} {what}, but must be positive definite!")
 
 
 def cholesky_solve(factor: Any, b: Any, vector: bool) -> Any:

@@ -10,11 +10,8 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values
+from varmat.functions.checks import TOLERANCE, check_values
 
-# How far a given simplex, unit vector or matrix may be from its set, as in Stan.
-TOLERANCE = 1e-8
-one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 zero = Domain(f"0 to within {TOLERANCE}", lambda x: abs(x) <= TOLERANCE)
 # On a nan the transforms give nan, as in Stan.
 not_zero = Domain("positive", lambda x: x != 0)

@@ -15,17 +15,15 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, DomainError, ShapeError, positive
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_square, one
 from varmat.functions.forms import tcrossprod
-from varmat.functions.lapack import cholesky_factor, triangle_mask
+from varmat.functions.lapack import check_symmetric, cholesky_factor, triangle_mask
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
-    TOLERANCE,
     check_vector,
     exclusive_cumsum,
     joined,
     later_sums,
-    one,
     operand,
     plain_sum,
     split,
@@ -310,14 +308,10 @@ def _squared(factor: Any, jacobian: bool) -> Any:
     return tcrossprod(factor)
 
 
-def _check_symmetric(function: str, title: str, y: Any) -> None:
-    domain = Domain("equal to the element across the diagonal", lambda y: abs(y - y.mT) <= TOLERANCE)
-    domain.check(function, title, y)
-
-
-def _factor(function: str, y: Any) -> Any:
-    """The Cholesky factor of a matrix that may be a variable, or the refusal in the name of `function`."""
-    factor = cholesky_factor(function, plain(y))
+def _factor(function: str, title: str, y: Any) -> Any:
+    """The Cholesky factor of a symmetric matrix that may be a variable, or the refusal in the name of `function`."""
+    check_symmetric(function, plain(y), title)
+    factor = cholesky_factor(function, plain(y), name=title)
     return factor if isinstance(y, np.ndarray) and y.dtype != object else np.linalg.cholesky(y)
 
 
@@ -354,8 +348,7 @@ def corr_matrix_free(y: Any) -> Any:
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
     one.check(function, f"diagonal of {title}", np.diagonal(plain(y), axis1=-2, axis2=-1))
-    _check_symmetric(function, title, plain(y))
-    return _partial_correlations(_factor(function, y), _by_columns(np.shape(y)[-1]))
+    return _partial_correlations(_factor(function, title, y), _by_columns(np.shape(y)[-1]))
 
 
 # --- Cholesky factors of covariance matrices ---
@@ -547,7 +540,7 @@ def cov_matrix_free(y: Any) -> Any:
     Parameters
     ----------
     y : array_like, shape (..., K, K)
-        Symmetric, to within 1e-8, and positive definite.
+        Symmetric, to within 1e-8 absolutely and relatively, and positive definite.
 
     Returns
     -------
@@ -573,5 +566,4 @@ def cov_matrix_free(y: Any) -> Any:
     function = "cov_matrix_free"
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
-    _check_symmetric(function, "Covariance matrix variable", plain(y))
-    return _coordinates(_factor(function, y), _triangle(np.shape(y)[-1]))
+    return _coordinates(_factor(function, "Covariance matrix variable", y), _triangle(np.shape(y)[-1]))

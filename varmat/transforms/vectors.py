@@ -10,6 +10,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
+from varmat.functions.checks import one
 from varmat.functions.special import expit
 from varmat.transforms.common import (
     check_vector,
@@ -17,7 +18,6 @@ from varmat.transforms.common import (
     joined,
     later_sums,
     not_zero,
-    one,
     operand,
     plain_sum,
     split,
@@ -287,13 +287,11 @@ def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
     >>> y, round(log_jacobian, 12)
     (array([0.5, 0.5]), -1.38629436112)
     """
-    from scipy.special import expit
-
     check_vector("simplex_constrain", "x", np.shape(x))
     n = x.shape[-1]
     left, shift = _sticks(n)
     a = x - shift
-    z, rest = expit(a), expit(-a)
+    z, rest = expit.ufunc(a), expit.ufunc(-a)  # of plain arrays: no variable is looked for
     y = np.ones((*x.shape[:-1], n + 1))
     np.multiply.accumulate(rest, axis=-1, out=y[..., 1:])
     y[..., :n] *= z
