@@ -33,6 +33,21 @@ def test_sums(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize(("x", "inside"), [
+    ([2.0, 3.0], True), ([1.0, 2.0], False), ([2.0, 4.0], False), ([2.0, math.nan], False), ([0.0, 2.0], False),
+    ([-2.0, 2.0], False), ([], True),
+])  # fmt: skip
+def test_ranges(x: list[float], inside: bool) -> None:
+    assert kernels.is_between(np.array(x), 1.0, 4.0) is inside
+    assert kernels.is_between(np.array([x, x]), 1.0, 4.0) is inside
+    assert all(kernels.is_between(number(each), 1.0, 4.0) for each in x for number in (float, np.float64)) is inside
+
+
+def test_divisors() -> None:
+    assert kernels.is_safe_divisor(np.array([-2.0, 3.0]))
+    assert not any(kernels.is_safe_divisor(np.array([1.0, x])) for x in (0.0, 1e-300, -1e300, math.inf, math.nan))
+
+
 def test_what_has_short_rows() -> None:
     x = np.ones((300, 4))
     assert kernels.has_short_rows(x)

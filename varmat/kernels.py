@@ -1,4 +1,4 @@
-"""Plain arrays: sums, choices and scatters that take less time than NumPy's own, and questions about indices.
+"""Plain arrays: sums, choices and scatters that take less time than NumPy's own, and questions about ranges and indices.
 
 Nothing here knows of variables; everything else may call it.
 """
@@ -66,6 +66,21 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
     if axes:
         c = summed(c, tuple(-1 - i for i in axes), keepdims=True)
     return c if c.shape == shape else np.broadcast_to(c, shape)
+
+
+# --- ranges ---
+
+
+def is_between(x: Any, low: float, high: float) -> bool:
+    """Whether all of some numbers that are not negative lie between two others; nan does not."""
+    if isinstance(x, float):
+        return low < x < high
+    return bool(np.minimum.reduce(x, None, initial=math.inf) > low and np.maximum.reduce(x, None, initial=0.0) < high)
+
+
+def is_safe_divisor(r: Any) -> bool:
+    """Whether a product can be divided by its factors: not zero, nor near the ends of what a float holds."""
+    return is_between(np.abs(r), 1e-290, 1e290)
 
 
 # --- choices ---

@@ -12,7 +12,8 @@ from varmat.core import dispatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.functions.reduction_names import check_arguments, delivered
-from varmat.functions.reductions import before, is_safe_divisor
+from varmat.functions.reductions import before
+from varmat.kernels import is_safe_divisor
 
 __all__ = [
     "cumulative_sum",

@@ -23,8 +23,8 @@ from varmat.functions.lapack import (
     lu_sign,
     transposed,
 )
-from varmat.functions.reductions import is_safe_divisor
 from varmat.functions.solves import inner, inverse_of, inverse_spd_of, symmetric
+from varmat.kernels import is_safe_divisor
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 

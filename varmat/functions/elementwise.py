@@ -18,6 +18,7 @@ from varmat.core.dispatch import SPECIAL, SUPPORTED, implements
 from varmat.core.elementwise import ROWS, Elementwise, elementwise
 from varmat.core.operation import is_differentiable
 from varmat.core.rules import OPERANDS, ZERO, function_of, in_place
+from varmat.kernels import is_between
 
 __all__: list[str] = []
 
@@ -174,17 +175,12 @@ def softplus(x: Any, out: Any = None) -> Any:
     return np.add(e, np.maximum(x, 0.0), out=e if out is None else out)
 
 
-def _is_in_range(x: np.ndarray) -> bool:
-    """Whether positive numbers have neither overflowed nor come near to underflow."""
-    return bool(np.minimum.reduce(x, None) >= TINY and np.maximum.reduce(x, None) < np.inf)
-
-
 def _length(x: Any, y: Any, out: Any = None) -> Any:
     """`numpy.hypot`; of many elements whose squares are all in the range of floats it is faster to take these."""
     if max(np.size(x), np.size(y)) >= MANY:
         with np.errstate(all="ignore"):
             squares = np.add(np.square(x), np.square(y))
-        if _is_in_range(squares):
+        if is_between(squares, TINY, np.inf):
             return np.sqrt(squares, squares if out is None else out)
     return np.hypot(x, y, out=out)
 
@@ -270,7 +266,7 @@ class _Below(Elementwise):
         # A quotient with its two looks takes half as long as a power, from some 250 elements on; not where the power at hand is
         # one of zero, or has overflowed or underflowed.
         many = type(x) is type(r) is np.ndarray and r.size >= 256
-        if many and _is_in_range(r):
+        if many and is_between(r, TINY, np.inf):
             return r / x
         return np.power(x, y - 1)
 

@@ -180,8 +180,8 @@ def directions(t: Any, x: Any) -> Any:
 
 def align(t: Any, x: Any, r: Any) -> Any:
     """The tangents of an operand of a broadcasting function: directions stay in front of the axes that broadcasting adds."""
-    missing = np.ndim(r) - np.ndim(x)
-    return np.reshape(t, (*directions(t, x), *(1,) * missing, *np.shape(x))) if missing else t
+    missing = (1,) * (np.ndim(r) - np.ndim(x))
+    return np.reshape(t, (*directions(t, x), *missing, *np.shape(x))) if missing else t
 
 
 @dispatch.implements(np.broadcast_to)

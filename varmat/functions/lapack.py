@@ -19,8 +19,7 @@ import numpy as np
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
 from varmat.functions.checks import TOLERANCE
-from varmat.functions.reductions import is_safe_divisor
-from varmat.kernels import ones
+from varmat.kernels import is_safe_divisor, ones
 
 __all__: list[str] = []
 

@@ -25,6 +25,7 @@ from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, mak
 from varmat.functions.checks import check_matrix
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
+from varmat.functions.gathering import align
 from varmat.functions.lapack import add_outer
 from varmat.functions.reduction_names import check_arguments, delivered
 from varmat.functions.reductions import add_reduce
@@ -159,7 +160,7 @@ def _left_tangent(t: Any, a: Any, b: Any) -> Any:
         return np.matmul(t, b)
     if np.ndim(a) == 1:  # as rows
         return np.matmul(np.reshape(t, (len(t), *(1,) * (np.ndim(b) - 1), -1)), b)[..., 0, :]
-    return np.matmul(_below_stack(t, a, b), b)
+    return np.matmul(align(t, a, b), b)
 
 
 def _right_tangent(t: Any, a: Any, b: Any) -> Any:
@@ -168,13 +169,7 @@ def _right_tangent(t: Any, a: Any, b: Any) -> Any:
         return np.matmul(a, t)
     if np.ndim(b) == 1:  # one product with the vectors of all directions
         return np.matmul(t, np.transpose(a)) if np.ndim(a) < 3 else np.moveaxis(np.matmul(a, np.transpose(t)), -1, 0)
-    return np.matmul(a, _below_stack(t, b, a))
-
-
-def _below_stack(t: Any, x: Any, other: Any) -> Any:
-    """Tangents of `x` whose directions stand in front of the axes that a longer stack of the other factor adds."""
-    missing = (1,) * (np.ndim(other) - np.ndim(x))
-    return np.reshape(t, (len(t), *missing, *np.shape(x))) if missing else t
+    return np.matmul(a, align(t, b, a))
 
 
 def _matmul_chain(result: Any, a: Any, b: Any) -> None:

@@ -20,7 +20,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat, new
-from varmat.kernels import by_columns, summed
+from varmat.kernels import by_columns, is_between, is_safe_divisor, summed
 
 __all__ = [
     "dot_self",
@@ -34,6 +34,8 @@ __all__ = [
 
 # Elements from which an adjoint that is the same everywhere is not written out.
 REPEATED = 1024
+# Sums of powers, and norms, that are far from the ends of what a float holds: nothing was lost on the way to them.
+ORDINARY = (1e-140, 1e140)
 # Typed as Any: NumPy's stubs know no general axis.
 add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
@@ -215,12 +217,6 @@ def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     array([ 0., 10.,  0.])
     """
     return multiply_reduce(by_columns(a, axis), axis=axis, keepdims=keepdims)
-
-
-def is_safe_divisor(r: Any) -> bool:
-    """Whether a product can be divided by its factors: not zero, nor near the ends of what a float holds."""
-    size = np.abs(r)
-    return bool(np.all((size > 1e-290) & (size < 1e290)))
 
 
 def before(x: Any) -> Any:
@@ -604,16 +600,9 @@ def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -
         return summed(np.abs(x), axis, keepdims)
     if ord == 2 and axis is None and not keepdims:  # the common case, which needs no `errstate`
         total = np.vdot(x, x)
-        if _is_ordinary(total):
+        if is_between(total, *ORDINARY):
             return math.sqrt(total)
     return _root_of_powers(x, ord, axis, keepdims)
-
-
-def _is_ordinary(x: Any) -> bool:
-    """Whether numbers, none of them negative, are far from the ends of what a float holds: nothing was lost on the way to them."""
-    if isinstance(x, float):
-        return 1e-140 < x < 1e140
-    return bool(min_reduce(x, None) > 1e-140 and np.vdot(x, x) < 1e280)
 
 
 @np.errstate(all="ignore")
@@ -628,7 +617,7 @@ def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
 
     total = powers(x)
     r = root(total)
-    if _is_ordinary(total):
+    if is_between(total, *ORDINARY):
         return r
     reduce, initial = (max_reduce, 0.0) if ord > 0 else (min_reduce, np.inf)
     unit = reduce(np.abs(x), axis=axis, keepdims=True, initial=initial)
@@ -643,7 +632,7 @@ def _slope(g: Any, r: Any, x: Any, ord: float) -> Any:
     """`g` times the derivative with respect to each element, for `r` with all axes; differentiable."""
     if ord == 1:
         return g * np.sign(dispatch.plain(x))
-    if ord == 2 and _is_ordinary(dispatch.plain(r)):
+    if ord == 2 and is_between(dispatch.plain(r), *ORDINARY):
         return x * (g / r)
     none = dispatch.plain(r) == 0
     slope = x / np.where(none, 1.0, r)
