@@ -51,13 +51,12 @@ class Vector(Domain):
 
 
 class Matrix(Domain):
-    """Square matrices; `refuse` raises what is wrong with one that is outside."""
+    """Square matrices; `refuse` raises what is wrong with one that is outside. It is the whole test: there is no `holds`."""
 
     __slots__ = ("refuse",)
 
     def __init__(self, phrase: str, refuse: Callable[[str, Any, str], None]) -> None:
-        super().__init__(phrase, np.isfinite)
-        self.refuse = refuse
+        self.phrase, self.refuse = phrase, refuse
 
     def check(self, function: str, name: str, value: Any) -> None:
         shape = np.shape(value)

@@ -80,8 +80,8 @@ def _log_determinant_of(factor: Any) -> Saved:
 
 
 def log_determinant_spd_of(a: Any, factor: Any) -> Any:
-    """The logarithm of the determinant, of the Cholesky factor if it is at hand."""
-    return log_determinant_spd(a) if factor is None else log_determinant_spd.known(_log_determinant_of(factor), a)
+    """The logarithm of the determinant of a matrix of which the Cholesky factor is at hand."""
+    return log_determinant_spd.known(_log_determinant_of(factor), a)
 
 
 @log_determinant_spd.reverse
@@ -90,7 +90,7 @@ def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
 
 
 @log_determinant_spd.tangent
-def log_determinant_spd_tangent(r: Any, a: Any, factor: Any = None) -> Any:
+def log_determinant_spd_tangent(r: Any, a: Any, factor: Any) -> Any:
     x = inverse_spd_of(a, factor)
     return lambda t: inner(x, symmetric(t))
 

@@ -94,7 +94,7 @@ def columns(x: Any, y: Any, vector: bool) -> tuple[Any, Any]:
     return (x, y) if x.ndim == 1 else (column(x, vector), column(y, vector))
 
 
-def check_system(function: str, a: Any, b: Any, name: str = "b") -> None:
+def check_system(function: str, a: Any, b: Any) -> None:
     """Raise `ShapeError` unless ``a x = b`` makes sense: `a` square (a stack), `b` a vector or a matrix (a stack)."""
     square, shape = np.shape(a), np.shape(b)
     if len(square) == 2 and square == shape[:1] * 2 and len(shape) < 3:
@@ -103,12 +103,12 @@ def check_system(function: str, a: Any, b: Any, name: str = "b") -> None:
     n = square[-1]
     rows = shape[-2:][0] if shape else None
     if rows != n:
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must have {n} rows, as a has!")
+        raise ShapeError(f"{function}: b has shape {shape}, but must have {n} rows, as a has!")
     try:
         if len(shape) > 2 < len(square):
             np.broadcast_shapes(square[:-2], shape[:-2])
     except ValueError:
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must go with a, of shape {square}!") from None
+        raise ShapeError(f"{function}: b has shape {shape}, but must go with a, of shape {square}!") from None
 
 
 @operation(np.linalg.inv)
@@ -510,7 +510,7 @@ def mdivide_left_spd_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any) -> Any
 
 
 @mdivide_left_spd.tangent
-def mdivide_left_spd_tangent(r: Any, a: Any, b: Any, factor: Any = None) -> Any:
+def mdivide_left_spd_tangent(r: Any, a: Any, b: Any, factor: Any) -> Any:
     vector, x = np.ndim(b) == 1, inverse_spd_of(a, factor)
     y = column(r, vector)
     return lambda t: -uncolumn(x @ (symmetric(t) @ y), vector), lambda t: uncolumn(x @ column(t, vector), vector)
@@ -615,8 +615,8 @@ def inverse_spd(a: Any) -> Any:
 
 
 def inverse_spd_of(a: Any, factor: Any) -> Any:
-    """The inverse, of the Cholesky factor if it is at hand."""
-    return inverse_spd(a) if factor is None else inverse_spd.known(mirrored(inverse_triangle(factor)), a)
+    """The inverse of a matrix of which the Cholesky factor is at hand."""
+    return inverse_spd.known(mirrored(inverse_triangle(factor)), a)
 
 
 @inverse_spd.reverse

@@ -72,11 +72,11 @@ def check_vector(function: str, name: str, shape: tuple[int, ...], size: int | N
         raise ShapeError(f"{function}: {name} has shape {shape}, but must be a vector {rule}!")
 
 
-def check_within(function: str, name: str, shape: tuple[int, ...], whole: tuple[int, ...], other: str = "x") -> None:
-    """Raise `ShapeError` unless an argument of `shape` broadcasts to one of shape `whole`."""
+def check_within(function: str, name: str, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
+    """Raise `ShapeError` unless an argument of `shape` broadcasts to `x`, which has the shape `whole`."""
     fits = len(shape) <= len(whole) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(whole), strict=False))
     if not fits:
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must broadcast to that of {other}, {whole}!")
+        raise ShapeError(f"{function}: {name} has shape {shape}, but must broadcast to that of x, {whole}!")
 
 
 def check_against(function: str, name: str, value: Any, phrase: str, holds: Callable[..., Any], *others: Any) -> None:
