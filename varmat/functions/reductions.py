@@ -628,16 +628,16 @@ def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
     return np.where(lost, unit.reshape(np.shape(r)) * root(powers(x / unit)), r)[()]
 
 
-def _slope(g: Any, r: Any, x: Any, ord: float) -> Any:
+def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> Any:
     """`g` times the derivative with respect to each element, for `r` with all axes; differentiable."""
     if ord == 1:
-        return g * np.sign(dispatch.plain(x))
-    if ord == 2 and is_between(dispatch.plain(r), *ORDINARY):
+        return g * np.sign(x_plain)
+    if ord == 2 and is_between(r_plain, *ORDINARY):
         return x * (g / r)
-    none = dispatch.plain(r) == 0
+    none = r_plain == 0
     slope = x / np.where(none, 1.0, r)
     if ord != 2:
-        sign = np.sign(dispatch.plain(x))
+        sign = np.sign(x_plain)
         slope = np.where(sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0))
     return np.where(none, 0.0, g * slope)
 
@@ -646,13 +646,13 @@ def _slope(g: Any, r: Any, x: Any, ord: float) -> Any:
 def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
     if axis is not None and not keepdims:
         g, r = (restored(each, x.shape, axis, False) for each in (g, r))
-    return _slope(g, r, x, ord)
+    return _slope(g, r, x, ord, r, x)
 
 
 @p_norm.tangent
 def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
-    axes = axes_of(axis, np.ndim(x))
-    slope = _slope(1.0, restored(r, np.shape(x), axis, keepdims), x, ord)
+    axes, r = axes_of(axis, np.ndim(x)), restored(r, np.shape(x), axis, keepdims)
+    slope = _slope(1.0, r, x, ord, dispatch.plain(r), dispatch.plain(x))
     return lambda t: np.sum(slope * t, axis=axes, keepdims=keepdims)
 
 
