@@ -15,8 +15,7 @@ def _density(program: Program, rule: Any, result: Any, active: Any, saved: Any) 
     density: Univariate = rule.op
     _, values, shape, use = saved
     _, _, early, elementwise = density.compiled(use)
-    bits = use[0] if isinstance(use, tuple) else use
-    kinds = [bits >> 2 * i & 3 for i in reversed(range(density.arity))]
+    kinds = density.kinds_of(use)
     variables = iter(active)
     operands = [program.operand(next(variables) if kind & IS_VARIABLE else v) for kind, v in zip(kinds, values, strict=True)]
     texts = [program.code(tree)[0] for tree, _ in operands]

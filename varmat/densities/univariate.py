@@ -236,6 +236,11 @@ class Univariate(Density, Operation):
         """The density at each element, instead of their sum."""
         return Pointwise(self)
 
+    def kinds_of(self, use: Any) -> list[int]:
+        """For each operand whether it is an array, and whether a variable, as bits."""
+        packed = use[0] if isinstance(use, tuple) else use
+        return [packed >> 2 * i & 3 for i in reversed(range(self.arity))]
+
     def made_for(self, use: Any, size: int) -> Any:
         """The function for one use and so many elements."""
         return self.compiled(use)[0] if size < LONG else self._long[use]()[0]
@@ -245,19 +250,18 @@ class Univariate(Density, Operation):
         return self._uses.get(use) or self._compile(use)
 
     def _compile(self, use: Any) -> Compiled:
-        key = use
-        use, keep = use if isinstance(use, tuple) else (use, None)
-        bits = [use >> 2 * i & 3 for i in reversed(range(self.arity))]
-        arrays = {name for name, bit in zip(self.operands, bits, strict=True) if bit & IS_ARRAY}
-        active = [name for name, bit in zip(self.operands, bits, strict=True) if bit & IS_VARIABLE]
+        keep = use[1] if isinstance(use, tuple) else None
+        kinds = self.kinds_of(use)
+        arrays = {name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_ARRAY}
+        active = [name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_VARIABLE]
         for name in self.discrete.intersection(active):
             self.refuse_variable(name)
         quick = self.quick if self.quick is not None and arrays and self.quick.number not in arrays else None
-        function, self._long[key], elementwise = self._functions(arrays, active, keep, quick)
+        function, self._long[use], elementwise = self._functions(arrays, active, keep, quick)
         # What is dropped does not show anything.
         early = [i for i, name in enumerate(self.operands) if name not in self.late] if keep is None else None
-        self._uses[key] = *function, early, elementwise
-        return self._uses[key]
+        self._uses[use] = *function, early, elementwise
+        return self._uses[use]
 
     def _functions(self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None) -> tuple[Any, Any, list[bool]]:
         """The functions for one use, what makes those for long arrays, and for each partial whether it is an array."""
