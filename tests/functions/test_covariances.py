@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import mpmath as mp
@@ -147,6 +148,14 @@ def test_one_entry_and_only_what_is_variable() -> None:
         assert len(tape) == 1
         np.sum(k).grad()
         assert sigma.adj == pytest.approx(2.0 * np.sum(k.val) / 1.3, rel=1e-14)
+
+
+def test_signatures_name_the_parameters() -> None:
+    """Also where the documentation is read by a program, such as an editor."""
+    for f in (vm.gp_exp_quad_cov, vm.gp_exponential_cov, vm.gp_matern32_cov, vm.gp_matern52_cov):
+        assert str(inspect.signature(f)) == "(x, sigma, length_scale)"
+    assert str(inspect.signature(vm.gp_periodic_cov)) == "(x, sigma, length_scale, period)"
+    assert str(inspect.signature(vm.gp_dot_prod_cov)) == "(x, sigma)"
 
 
 def test_parameters_by_name() -> None:

@@ -8,6 +8,7 @@ of rows that stay in the cache from the difference to the covariance; the revers
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -236,6 +237,17 @@ def _two_sets(name: str, parameters: tuple[str, ...], x: Any, given: tuple[Any, 
     raise TypeError(f"{name}: {count} arguments are given, but must be (x, {arguments}) or (x1, x2, {arguments})!")
 
 
+def _shows(*parameters: str) -> Callable[[Any], Any]:
+    """Decorator: let the signature of a covariance function be that with one set of points, which names all its parameters."""
+
+    def decorate(function: Any) -> Any:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        function.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in ("x", *parameters)])
+        return function
+
+    return decorate
+
+
 def _distance(z: Any) -> Any:
     """The square root, with derivative zero at zero; differentiable."""
     if type(z) is np.ndarray:
@@ -302,6 +314,7 @@ _DOC = """{title}
 
 
 def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") -> Any:
+    @_shows("sigma", "length_scale")
     def covariance(x: Any, *parameters: Any, **named: Any) -> Any:
         return gp_stationary_cov(*_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters, named), kernel=kernel)
 
@@ -346,6 +359,7 @@ _SQUARED_SINES = Kernel(
 )  # fmt: skip
 
 
+@_shows("sigma", "length_scale", "period")
 def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     """The periodic covariance function.
 
@@ -394,6 +408,7 @@ def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     return sigma * sigma * np.exp(-2.0 / (length_scale * length_scale) * squares)
 
 
+@_shows("sigma")
 def gp_dot_prod_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     """The dot product covariance function, of a linear regression.
 
