@@ -365,6 +365,16 @@ def test_points_are_refused(method):
         getattr(SCHOOLS, method)(np.zeros(10, complex))
 
 
+def test_vectors_are_refused():
+    product = SCHOOLS.log_density_hessian_vector_product
+    with pytest.raises(TypeError, match=r"^log_density_hessian_vector_product: q has dtype <U3, but must be real numbers"):
+        product("abc", Q)
+    with pytest.raises(TypeError, match=r"^log_density_hessian_vector_product: v has dtype <U3, but must be real numbers"):
+        product(Q, "abc")
+    with pytest.raises(vm.ShapeError, match=r"^log_density_hessian_vector_product: v has shape \(3,\), but must have shape"):
+        product(Q, np.zeros(3))
+
+
 @pytest.mark.parametrize("tau", [1e-200, 1e-310, 1e200])
 def test_plain_numbers_overflow_as_variables_do(tau):
     y = np.array([1.0, 2.0], dtype=np.float32) / 3

@@ -157,11 +157,11 @@ class Model:
         terms = self._terms(q, propto, jacobian)
         return sum_of_terms(*terms) if type(terms) is Terms else terms
 
-    def _point(self, function: str, q: Any) -> np.ndarray:
+    def _point(self, function: str, q: Any, title: str = "q") -> np.ndarray:
         if type(q) is not np.ndarray or q.dtype is not FLOAT64:
-            q = plain_data(q, f"{function}: q")
+            q = plain_data(q, f"{function}: {title}")
         if np.shape(q) != self._shape:
-            raise ShapeError(f"{function}: q has shape {np.shape(q)}, but must have shape {self._shape}!")
+            raise ShapeError(f"{function}: {title} has shape {np.shape(q)}, but must have shape {self._shape}!")
         point: np.ndarray = q
         return point
 
@@ -233,8 +233,9 @@ class Model:
         value : float
         product : ndarray, shape (N,)
         """
-        q = self._point("log_density_hessian_vector_product", q)
-        product = hessian_times_vector(self._target, q, plain_data(v), propto, jacobian)
+        function = "log_density_hessian_vector_product"
+        q, v = self._point(function, q), self._point(function, v, "v")
+        product = hessian_times_vector(self._target, q, v, propto, jacobian)
         return self.log_density(q, propto, jacobian), product
 
     # --- from the unconstrained vector to parameters and back ---
