@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes
 from movement import gradient
 
 import varmat as vm
+from varmat.functions.orderings import sort
 from varmat.testing import expect_ad, expect_ad_matvar
 
 VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
@@ -95,3 +96,22 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
         x = vm.var(VECTOR)
         with pytest.raises(error, match=text):
             call(x)
+
+
+def test_variables_have_no_fields_and_one_algorithm():
+    x = vm.var([3.0, 1.0, 2.0])
+    with pytest.raises(vm.DomainError, match=r"^sort: order is 'f', but must be None: variables have no fields!"):
+        np.sort(x, order="f")
+    with pytest.raises(vm.DomainError, match=r"^partition: order is 'f', but must be None: variables have no fields!"):
+        np.partition(x, 1, order="f")
+    with pytest.raises(vm.DomainError, match=r"^partition: kind is 'heapsort', but must be 'introselect'!"):
+        np.partition(x, 1, kind="heapsort")
+
+
+def test_descending_order():
+    v = vm.var([[1.0, np.nan, 3.0, -2.0, 3.0], [0.0, -np.inf, np.inf, -0.5, 1.0]])
+    ordered = sort(v, descending=True)  # an argument of np.sort since NumPy 2.5
+    expected = [[3.0, 3.0, 1.0, -2.0, np.nan], [np.inf, 1.0, 0.0, -0.5, -np.inf]]
+    np.testing.assert_array_equal(vm.value(ordered), expected)
+    np.sum(ordered[:, 0]).grad()
+    assert v.adj.tolist() == [[0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]]

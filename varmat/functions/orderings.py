@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.errors import Domain
+from varmat.core.errors import Domain, DomainError
 
 __all__ = ["sort_asc", "sort_desc"]
 
@@ -17,7 +17,9 @@ _number = Domain("a number", lambda x: ~np.isnan(x))
 
 
 @dispatch.implements(np.sort)
-def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def sort(
+    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: bool = False
+) -> Any:
     """Sorted elements; equal ones stay in their order.
 
     Parameters
@@ -25,11 +27,17 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, 
     a : array_like, one or more axes
     axis : int, optional
         Axis along which to sort; None for all elements, flattened.
+    kind, stable
+        Accepted; the order is stable in any case.
+    order : None
+        Variables have no fields.
+    descending : bool
+        Whether the largest element comes first, where NumPy's function has this argument (since 2.5).
 
     Returns
     -------
     VarMat
-        Ascending, nan at the end.
+        Ascending unless told otherwise, nan at the end.
 
     Notes
     -----
@@ -41,7 +49,8 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, 
     >>> vm.gradient(lambda x: np.sort(x)[0], np.array([3.0, 1.0, 2.0]))
     array([0., 1., 0.])
     """
-    return _in_order(_stable_order, a, axis)
+    _refuse_fields("sort", order)
+    return _in_order(_descending_order if descending else _stable_order, a, axis)
 
 
 def _stable_order(x: np.ndarray, axis: int) -> Any:
@@ -49,6 +58,16 @@ def _stable_order(x: np.ndarray, axis: int) -> Any:
     order = np.argsort(x, axis)
     ordered = np.moveaxis(np.take_along_axis(x, order, axis), axis, 0)
     return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
+
+
+def _descending_order(x: np.ndarray, axis: int) -> Any:
+    """That of the negatives, which are exact: nan stays at the end, and equal elements stay in their order."""
+    return _stable_order(np.negative(x), axis)
+
+
+def _refuse_fields(function: str, order: Any) -> None:
+    if order is not None:
+        raise DomainError(f"{function}: order is {order!r}, but must be None: variables have no fields!")
 
 
 def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> Any:
@@ -62,6 +81,9 @@ def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> A
 @dispatch.implements(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     """`np.partition`; the order of the elements on either side of the `kth` may be another one than NumPy's."""
+    _refuse_fields("partition", order)
+    if kind != "introselect":
+        raise DomainError(f"partition: kind is {kind!r}, but must be 'introselect'!")
     return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
 
 
