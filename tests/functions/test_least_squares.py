@@ -148,3 +148,12 @@ def test_names() -> None:
     from varmat.functions import least_squares
 
     assert vm.generalized_inverse is least_squares.pinv
+
+
+def test_cutoff_of_the_array_api() -> None:
+    # The smaller singular value lies between three times the machine precision and 1e-15, the cutoff where nothing is said.
+    a = np.diag([1.0, 2e-15]) @ np.array([[1.0, 2.0, 3.0], [1.0, -1.0, 0.5]])
+    for settings in ({}, {"rtol": None}, {"rcond": 1e-3}, {"hermitian": False, "rtol": 1e-20}):
+        np.testing.assert_allclose(vm.value(np.linalg.pinv(vm.var(a), **settings)), np.linalg.pinv(a, **settings), rtol=1e-6)
+    with pytest.raises(ValueError, match="can't be both set"):
+        np.linalg.pinv(vm.var(a), 1e-3, rtol=1e-3)

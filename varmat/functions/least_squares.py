@@ -155,13 +155,19 @@ def pinv_tangent(r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> An
     return push
 
 
+_NOT_GIVEN = np._NoValue
+
+
 @implements(np.linalg.pinv)
-def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Any:
     a = as_operand(a, "pinv: a")
     if hermitian:
         check_square("pinv", "a", np.shape(a))
         a = symmetric(a)
-    return pinv(a, rcond=rcond, rtol=None if rtol is getattr(np, "_NoValue", None) else rtol)
+    if rtol is None:  # given so, it stands for the default of the array API
+        check_matrix("pinv", "a", a)
+        rtol = max(np.shape(a)[-2:]) * float(np.finfo(float).eps)
+    return pinv(a, rcond=rcond, rtol=None if rtol is _NOT_GIVEN else rtol)
 
 
 def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
