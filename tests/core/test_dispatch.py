@@ -202,8 +202,14 @@ def test_nothing_is_recorded_by_constant_functions():
 @pytest.mark.parametrize("kind", ["Var", "VarMat", "Dual"])
 def test_ufunc_arguments(kind):
     x = KINDS[kind](PLAIN)
-    with pytest.raises(TypeError, match=r"exp: the arguments \['where'\] are not supported; use np.where on the result"):
+    with pytest.raises(TypeError, match=r"^exp: where is given, but must be left out; use np.where on the result!"):
         np.exp(x, where=True)
+    with pytest.raises(TypeError, match=r"^exp: signature is given, but must be left out!"):
+        np.exp(x, signature="d->d")
+    with pytest.raises(TypeError, match=r"^exp: dtype is float32, but must be float64!"):
+        np.exp(x, dtype=np.float32)
+    same = np.exp(x, dtype=float, casting="same_kind", order="C", subok=True)
+    np.testing.assert_array_equal(vm.value(same), vm.value(np.exp(x)))
     with pytest.raises(TypeError, match=r"np.add.reduceat is not differentiable here: write it with the function, or"):
         np.add.reduceat(x, [0])
     with pytest.raises(TypeError, match=r"np.multiply.at is not .* or x\[index\] = value"):

@@ -268,7 +268,7 @@ def test_conventions(f, x, expected):
         (lambda x: np.quantile(x, 0.5, method="none"), TypeError, r"quantile: method is 'none', but must be one of .*linear"),
         (lambda x: np.quantile(x, 1.5), ValueError, r"Quantiles must be in the range \[0, 1\]"),
         (lambda x: np.zeros(3, like=x) + np.full(3, x[0], like=x), TypeError, r"np.full makes plain data"),
-        (lambda x: np.asarray(x, dtype=int, like=x), TypeError, r"astype: variables are float64 only"),
+        (lambda x: np.asarray(x, dtype=int, like=x), TypeError, r"^asarray: dtype is int64, but must be float64!"),
         (lambda x: np.linspace(x[0], 2.0, 3, dtype=int), TypeError, r"^linspace: dtype is int64, but must be float64!"),
         (lambda x: np.logspace(x[0], 2.0, 3, dtype=int), TypeError, r"^logspace: dtype is int64, but must be float64!"),
         (lambda x: np.geomspace(x[0], 2.0, 3, dtype=int), TypeError, r"^geomspace: dtype is int64, but must be float64!"),

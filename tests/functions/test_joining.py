@@ -173,7 +173,7 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "out": (
         lambda x: np.concatenate([x, x], out=np.zeros(6)),
         TypeError,
-        r"^concatenate: out is given, but must be left out; assign",
+        r"^np.concatenate: a variable cannot be written into a plain array \(out=",
     ),
     "dtype": (lambda x: np.stack([x, x], dtype=np.float32), TypeError, r"^stack: dtype is float32, but must be float64"),
     "text": (

@@ -535,3 +535,17 @@ def test_correlated_are_vectors():
 def test_vectors_are_not_repeated_for_inner_products():
     with pytest.raises(vm.ShapeError, match=r"vecdot: x2 has shape \(2, 1\), but must have vectors as long as those of x1"):
         np.vecdot(vm.var(np.ones((2, 3))), np.ones((2, 1)))
+
+
+def test_settings_of_the_ufuncs_are_taken_or_refused():
+    x = vm.var(np.ones((2, 3)))
+    assert vm.value(np.vecdot(x, x, axis=-1, dtype=float, casting="safe")).tolist() == [3.0, 3.0]
+    assert vm.value(np.matmul(x, x.T, dtype=float)).tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    with pytest.raises(TypeError, match=r"^vecdot: axes is given, but must be left out!"):
+        np.vecdot(x, x, axes=[-1, -1, ()])
+    with pytest.raises(TypeError, match=r"^matmul: axes is given, but must be left out!"):
+        np.matmul(x, x, axes=[(0, 1), (1, 0), (0, 1)])
+    with pytest.raises(TypeError, match=r"^matmul: dtype is float32, but must be float64!"):
+        np.matmul(x, x.T, dtype=np.float32)
+    with pytest.raises(vm.DomainError, match=r"^einsum: casting is 'no', but must be one of safe, same_kind, unsafe!"):
+        np.einsum("ij->i", x, casting="no")

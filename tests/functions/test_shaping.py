@@ -327,3 +327,16 @@ def test_only_real_numbers_are_put_into_other_shapes(function):
     for wrong in (["a", "b"], np.array([1j]), {1.0}, np.ma.masked_array([1.0], [True])):
         with pytest.raises(TypeError, match=f"{function.__name__}: x .* must be real numbers"):
             function(wrong)
+
+
+def test_a_reshape_without_a_copy_is_a_view_or_refused():
+    x = vm.var(MATRIX)
+    settings = {"copy": False} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
+    assert np.shares_memory(np.reshape(x, (-1,), **settings), x)
+    if settings:
+        assert np.reshape(x[:0], (-1,), copy=False).shape == (0,)
+        with vm.nested() as tape:
+            y = vm.var(MATRIX)
+            with pytest.raises(vm.DomainError, match=r"^reshape: copy is False, but must be None or True where the result"):
+                np.reshape(y.T, (-1,), copy=False)
+            assert not tape

@@ -20,6 +20,7 @@ CONSTANT: set[Any] = set()
 # The keys are functions and names of modules, all of whose functions are refused.
 REFUSED: dict[Any, str] = {}
 # (ufunc, method) -> function with the arguments of that method: reduce, accumulate and their like, and calls with settings.
+# For calls of all other ufuncs, (None, "__call__") -> function of a ufunc and its settings that refuses what would matter.
 UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
 # Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc arrives, for importing
 # scipy.special takes longer than importing NumPy.
@@ -97,7 +98,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     if kwargs:
         if (ufunc, method) in UFUNC_METHODS:
             return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
-        raise TypeError(f"{ufunc.__name__}: the arguments {sorted(kwargs)} are not supported; use np.where on the result")
+        UFUNC_METHODS[None, method](ufunc, kwargs)
     return implementation(*inputs)
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.array_methods import FLOAT64, ArrayMethods
+from varmat.core.dispatch import UFUNC_METHODS, plain, refuse_plain_out
+from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
-from varmat.core.variables import VARIABLES, tape_of
+from varmat.core.variables import VARIABLES, Var, tape_of
 from varmat.programs.program import ElsewhereError, Program, writes
 
 __all__: list[str] = []
@@ -45,6 +47,51 @@ def _write_check(program: Program, rule: Any, result: Any, operands: Any, check:
 def _check_again(check: Callable[..., Any], found: Any, *values: Any) -> None:
     if not np.array_equal(check(*values), found):
         raise ElsewhereError
+
+
+# What becomes float64 beside variables does so by each of these.
+_CASTINGS = ("safe", "same_kind", "unsafe")
+
+
+def check_settings(function: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", device: Any = None) -> None:
+    """Refuse what the result of a NumPy function of variables cannot be written into, or made as."""
+    if dtype is not None and np.dtype(dtype) != FLOAT64:
+        raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
+    if casting not in _CASTINGS:
+        raise DomainError(f"{function.__name__}: casting is {casting!r}, but must be one of {', '.join(_CASTINGS)}!")
+    if device not in (None, "cpu"):
+        raise DomainError(f"{function.__name__}: device is {device!r}, but must be 'cpu'!")
+    if out is not None:
+        refuse_plain_out(function, out)
+        if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray)):
+            rule = "must be an array of variables, made with np.zeros_like(variable)"
+            raise TypeError(f"{function.__name__}: out is a {type(out).__name__}, but {rule}!")
+
+
+def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
+    """Raise unless the settings of a ufunc say no more than what variables do in any case: that they are float64."""
+    for name, value in settings.items():
+        if name == "dtype":
+            check_settings(ufunc, dtype=value)
+        elif name not in ("casting", "order", "subok"):
+            instead = "; use np.where on the result" if name == "where" else ""
+            raise TypeError(f"{ufunc.__name__}: {name} is given, but must be left out{instead}!")
+
+
+UFUNC_METHODS[None, "__call__"] = refuse_settings
+
+
+def delivered(function: Any, out: Any, r: Any) -> Any:
+    """The result, written into `out` if there is one."""
+    if out is None:
+        return r
+    name = function.__name__
+    if np.shape(out) != np.shape(r):
+        raise ShapeError(f"{name}: out has shape {np.shape(out)}, but must have that of the result, {np.shape(r)}!")
+    if isinstance(r, ArrayMethods if isinstance(out, np.ndarray) else MatVar):
+        raise TypeError(f"{name}: out is a {type(out).__name__}, but must be a {type(r).__name__}, as the result is!")
+    out[...] = r
+    return out
 
 
 def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:

@@ -1,6 +1,6 @@
 """NumPy functions written with differentiable ones: clipping, differences, interpolation, grids, polynomials.
 
-Each answers for NumPy's function of the same name, with its arguments and values; ``out=`` is not among them.
+Each answers for NumPy's function of the same name, with its arguments and values.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import SUPPORTED, implements, plain
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, like
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_settings, check_values, delivered, refuse_settings
 from varmat.functions.constant import named
-from varmat.functions.reduction_names import check_arguments
 from varmat.functions.shaping import memory_of
 
 __all__: list[str] = []
@@ -54,14 +53,21 @@ def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 @composite(np.clip)
-def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **settings: Any
+) -> Any:
     """Limit the values; the derivative goes to the bound where a value is outside, to `a` inside and at the bounds."""
-    lower, upper = (a_min, a_max) if min is None and max is None else (min, max)
+    check_settings(np.clip, out)
+    refuse_settings(np.clip, settings)
+    for name, old, new in (("min", a_min, min), ("max", a_max, max)):
+        if old is not None and new is not None:
+            raise DomainError(f"clip: {name} is given, but must be left out where a_{name} is!")
+    lower, upper = a_min if min is None else min, a_max if max is None else max
     if lower is None and upper is None:
-        return np.copy(a)
+        return delivered(np.clip, out, np.copy(a))
     if lower is not None:
         a = np.maximum(a, lower)
-    return a if upper is None else np.minimum(a, upper)
+    return delivered(np.clip, out, a if upper is None else np.minimum(a, upper))
 
 
 class _ClipUfunc:
@@ -85,7 +91,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return np.where(np.isneginf(values), -largest if neginf is None else neginf, x)
 
 
-@operation(np.round, np.around)
+@operation()
 def round(a: Any, decimals: int = 0) -> Any:
     """Round to a number of decimals; the derivative is zero."""
     return np.round(a, decimals)
@@ -101,10 +107,22 @@ def round_tangent(r: Any, a: Any, decimals: int) -> Any:
     return lambda t: np.zeros(np.shape(r))
 
 
+def _answer_for_rounding(function: Any) -> None:
+    @implements(function)
+    def rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
+        check_settings(function, out)
+        return delivered(function, out, round(a, decimals=decimals))
+
+
+_answer_for_rounding(np.round)
+_answer_for_rounding(np.around)
+
+
 @composite(*named("fix"))
-def fix(x: Any) -> Any:
+def fix(x: Any, out: Any = None) -> Any:
     """Round towards zero; the derivative is zero."""
-    return np.trunc(x)
+    check_settings(np.fix, out)
+    return delivered(np.fix, out, np.trunc(x))
 
 
 @operation(np.unwrap)
@@ -166,8 +184,7 @@ def _along(axis: int, *limits: int | None) -> tuple[slice, ...]:
 @composite(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours, `n` times over."""
-    if n < 0:
-        raise ValueError(f"diff: n is {n}, but must be nonnegative!")
+    nonnegative.check("diff", "n", n)
     a = as_operand(a, "diff: a")
     if n == 0:
         return a  # as NumPy does, without what is to be put before and after
@@ -203,7 +220,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Second-order differences inside, one-sided ones of first or second order at the ends."""
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: edge_order is {edge_order}, but must be 1 or 2!")
+        raise DomainError(f"gradient: edge_order is {edge_order}, but must be 1 or 2!")
     f = as_operand(f, "gradient: f")
     axes = tuple(range(np.ndim(f))) if axis is None else normalize_axis_tuple(axis, np.ndim(f))
     spacings = varargs or (1.0,)
@@ -274,13 +291,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 @composite(np.linspace)
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
     """Evenly spaced numbers between variable ends."""
-    check_arguments(np.linspace, dtype, None)
+    check_settings(np.linspace, dtype=dtype, device=device)
     num = operator.index(num)
-    if num < 0:
-        raise ValueError(f"linspace: num is {num}, but must be nonnegative!")
+    nonnegative.check("linspace", "num", num)
     start, stop = as_operand(start, "linspace: start"), as_operand(stop, "linspace: stop")
     span = stop - start
     intervals = num - 1 if endpoint else num
@@ -298,7 +315,7 @@ def logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
     """Powers of `base` with evenly spaced exponents between variable ends."""
-    check_arguments(np.logspace, dtype, None)
+    check_settings(np.logspace, dtype=dtype)
     base = as_operand(base, "logspace: base")
     if np.ndim(base):
         start, stop = start + 0.0 * base, stop + 0.0 * base
@@ -309,7 +326,7 @@ def logspace(
 @composite(np.geomspace)
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """A geometric progression between variable ends of one sign."""
-    check_arguments(np.geomspace, dtype, None)
+    check_settings(np.geomspace, dtype=dtype)
     start, stop = as_operand(start, "geomspace: start"), as_operand(stop, "geomspace: stop")
     _nonzero.check("geomspace", "start", plain(start))
     _nonzero.check("geomspace", "stop", plain(stop))
@@ -393,8 +410,7 @@ def poly(seq_of_zeros: Any) -> Any:
 @composite(np.polyder)
 def polyder(p: Any, m: int = 1) -> Any:
     """The `m`-th derivative of a polynomial."""
-    if m < 0:
-        raise ValueError(f"polyder: m is {m}, but must be nonnegative!")
+    nonnegative.check("polyder", "m", m)
     for _ in range(m):
         p = p[:-1] * np.arange(np.size(p) - 1.0, 0.0, -1.0)
     return p
@@ -403,8 +419,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 @composite(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The `m`-th antiderivative of a polynomial, with constants of integration `k`."""
-    if m < 0:
-        raise ValueError(f"polyint: m is {m}, but must be nonnegative!")
+    nonnegative.check("polyint", "m", m)
     p = as_operand(p, "polyint: p")
     constants = np.broadcast_to(np.zeros(1) if k is None else np.atleast_1d(as_operand(k, "polyint: k"))[:m], (m,))
     for i in range(m):
@@ -492,34 +507,37 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 # With like=
 
 
-def _answer_with_like(function: Any) -> None:
+def _answer_with_like(function: Any, first: str) -> None:
     """An array of variables, asked for with ``like=``; data stays data."""
+    name = function.__name__
 
     @implements(function)
-    def make(a: Any, dtype: Any = None, *args: Any, **settings: Any) -> Any:
-        if not is_differentiable(a):
-            return function(a, dtype, *args, **settings)
-        x = as_operand(a, f"{function.__name__}: the argument")
-        if dtype is not None and np.dtype(dtype) != FLOAT64:
-            x.astype(dtype)  # refuses it
+    def make(*args: Any, **settings: Any) -> Any:
+        if not is_differentiable([*args, *settings.values()]):
+            return function(*args, **settings)
+        a, *rest = args or (settings.pop(first),)
+        check_settings(function, dtype=rest.pop(0) if rest else settings.pop("dtype", None))
+        x = as_operand(a, f"{name}: the argument")
         if x is not a and settings.get("copy") is False:
-            raise ValueError(f"{function.__name__}: copy is False, but must be True or None where an array is made of a list!")
+            raise DomainError(f"{name}: copy is False, but must be None or True where a {type(a).__name__} is to become an array!")
         # NumPy says on the values which shape is asked for, and whether that needs a copy.
         values = memory_of(x)
-        made = function(values, None, *args, **settings)
+        made = function(values, None, *rest, **settings)
         if x is a and np.ndim(x) and not np.may_share_memory(made, values):
             x = np.copy(x)
         return np.reshape(x, made.shape) if made.shape != np.shape(x) else x
 
 
-for _function in named("array asarray asanyarray ascontiguousarray asfortranarray require"):
-    _answer_with_like(_function)
+_answer_with_like(np.array, "object")
+for _function in named("asarray asanyarray ascontiguousarray asfortranarray require"):
+    _answer_with_like(_function, "a")
 
 
 @composite(*named("astype"))
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """A copy: variables are float64."""
-    return x.astype(dtype, copy=copy)
+    check_settings(np.astype, dtype=dtype, device=device)
+    return np.copy(x) if copy else x
 
 
 # Matrices, with the array API's convention: the last two axes

@@ -6,6 +6,7 @@ what they make is data. They refuse variables among their own arguments, where a
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,11 @@ def _size(a: Any, axis: Any = None) -> int:
 def _of_shape(function: Any) -> Any:
     """A question about the shape alone: it does not look at the values, so it may stand in a recording."""
 
-    def answer(a: Any, *args: Any, **settings: Any) -> Any:
+    first, *_ = inspect.signature(function).parameters
+
+    def answer(a: Any = None, *args: Any, **settings: Any) -> Any:
+        if a is None:  # given by its name
+            a = settings.pop(first)
         return function(np.broadcast_to(0.0, np.shape(a)), *args, **settings)
 
     return answer

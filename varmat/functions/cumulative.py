@@ -11,7 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core import dispatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
-from varmat.functions.reduction_names import check_arguments, delivered
+from varmat.functions.checks import check_settings, delivered
+from varmat.functions.constant import named
 from varmat.functions.reductions import before
 from varmat.kernels import is_safe_divisor
 
@@ -139,28 +140,29 @@ def cumprod_tangent(r: Any, a: Any, axis: Any) -> Any:
 cumulative_sum = cumsum
 
 
-def _accumulation(op: Any, identity: float) -> tuple[Any, Any, Any]:
+def _accumulation(op: Any, ignoring: Any, name: str, identity: float) -> tuple[Any, Any, Any]:
     """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and that of the array API."""
 
     def accumulate(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        check_arguments(op, dtype, out)
-        return delivered(out, op(a, axis=axis))
+        check_settings(op, out, dtype)
+        return delivered(op, out, op(a, axis=axis))
 
     def without_nan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        return accumulate(np.where(np.isnan(a), identity, a), axis, dtype, out)
+        check_settings(ignoring, out, dtype)
+        return delivered(ignoring, out, op(np.where(np.isnan(a), identity, a), axis=axis))
 
     def cumulative(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
-        x = x if np.ndim(x) else np.atleast_1d(x)
+        function, x = getattr(np, name), x if np.ndim(x) else np.atleast_1d(x)
         if axis is None and np.ndim(x) != 1:
-            raise ShapeError(f"{op.name}: x has shape {np.shape(x)}, but must have one dimension where no axis is given!")
-        check_arguments(op, dtype, out)
+            raise ShapeError(f"{name}: x has shape {np.shape(x)}, but must have one dimension where no axis is given!")
+        check_settings(function, out, dtype)
         axis = 0 if axis is None else axis
         r = op(x, axis=axis)
         if include_initial:
             shape = list(np.shape(r))
             shape[axis] = 1
             r = np.concatenate([np.full(shape, identity), r], axis=axis)
-        return delivered(out, r)
+        return delivered(function, out, r)
 
     return accumulate, without_nan, cumulative
 
@@ -180,19 +182,21 @@ def _refuse_scalar(ufunc: Any, a: Any) -> None:
         raise TypeError(f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!")
 
 
-for _name, _op, _ufunc, _identity in (("sum", cumsum, np.add, 0.0), ("prod", cumprod, np.multiply, 1.0)):
-    _forms = _accumulation(_op, _identity)
-    for _function, _form in zip((f"cum{_name}", f"nancum{_name}", f"cumulative_{_name}"), _forms, strict=True):
-        if hasattr(np, _function):  # the last since NumPy 2.1
-            dispatch.SUPPORTED[getattr(np, _function)] = _form
-    _answer_accumulate(_ufunc, _forms[0])
+for _op, _function, _ignoring, _name, _ufunc, _identity in (
+    (cumsum, np.cumsum, np.nancumsum, "cumulative_sum", np.add, 0.0),
+    (cumprod, np.cumprod, np.nancumprod, "cumulative_prod", np.multiply, 1.0),
+):
+    _accumulate, _without_nan, _cumulative = _accumulation(_op, _ignoring, _name, _identity)
+    dispatch.SUPPORTED.update({_function: _accumulate, _ignoring: _without_nan})
+    dispatch.SUPPORTED.update(dict.fromkeys(named(_name), _cumulative))  # since NumPy 2.1
+    _answer_accumulate(_ufunc, _accumulate)
 
 
 def _running(ufunc: Any) -> Any:
     """The extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the derivative belongs to the latest."""
 
     def accumulate(a: Any, axis: int = 0, dtype: Any = None) -> Any:
-        check_arguments(ufunc, dtype, None)
+        check_settings(ufunc, dtype=dtype)
         _refuse_scalar(ufunc, a)
         values = dispatch.plain(a)
         places = np.indices(values.shape, sparse=True)[axis]

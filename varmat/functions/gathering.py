@@ -20,13 +20,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from varmat.core import dispatch
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
-from varmat.core.errors import ShapeError, nonnegative
+from varmat.core.errors import DomainError, ShapeError, nonnegative
 from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
-from varmat.functions.checks import check_matrix, check_square
-from varmat.functions.reduction_names import check_arguments
+from varmat.functions.checks import check_matrix, check_settings, check_square, delivered
 from varmat.kernels import scatter_add
 
 __all__ = [
@@ -251,7 +250,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def _mover(function: Any) -> Any:
-    def answer(a: Any, *args: Any, **settings: Any) -> Any:
+    first, *_ = inspect.signature(function).parameters
+
+    def answer(a: Any = None, *args: Any, **settings: Any) -> Any:
+        if a is None:  # given by its name
+            a = settings.pop(first)
         return moved(a, move=lambda x: function(x, *args, **settings))
 
     return answer
@@ -263,21 +266,25 @@ dispatch.SUPPORTED.update((_function, _mover(_function)) for _function in MOVERS
 
 
 @dispatch.implements(sliding_window_view)
-def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None, **settings: Any) -> Any:
+def _sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
     """A copy, unlike NumPy's: in a view the adjoints of an element that is in several windows would be one number."""
+    if writeable:
+        raise TypeError("sliding_window_view: writeable is True, but must be False: windows of a variable are a copy!")
     return moved(x, move=lambda a: np.copy(sliding_window_view(a, window_shape, axis)))
 
 
 @dispatch.implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
     """`np.take`: elements, or slices, at given places along an axis."""
-    refuse_out("take", out)
+    check_settings(np.take, out)
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
     # NumPy says which places are meant, and what is wrong with them, on the places themselves.
     places = np.arange(a.shape[axis]).take(indices, mode=mode)
-    return a[(slice(None),) * axis + (places,)] if axis else a[places]
+    return delivered(np.take, out, a[(slice(None),) * axis + (places,)] if axis else a[places])
 
 
 def _selection(function: Any, condition_first: bool = False) -> Any:
@@ -288,14 +295,15 @@ def _selection(function: Any, condition_first: bool = False) -> Any:
 
     def answer(*args: Any, **settings: Any) -> Any:
         given = signature.bind(*args, **settings).arguments
-        refuse_out(function.__name__, given.get("out"))
+        out = given.get("out")
+        check_settings(function, out)
         a, which = (given[second], given[first]) if condition_first else (given[first], given[second])
         axis = given.get("axis")
         if axis is None:
             a, axis = np.ravel(a), 0
         places = np.arange(a.shape[normalize_axis_index(axis, np.ndim(a))])
         which = dispatch.plain(which)
-        return np.take(a, function(which, places) if condition_first else function(places, which), axis)
+        return delivered(function, out, np.take(a, function(which, places) if condition_first else function(places, which), axis))
 
     return answer
 
@@ -332,12 +340,6 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
     whole = np.reshape(A, between)
     spread = np.copy(whole) if between == repeated else np.broadcast_to(whole, repeated)
     return np.reshape(spread, [n * m for n, m in zip(counts, shape, strict=True)])
-
-
-def refuse_out(function: str, out: Any) -> None:
-    """Raise `TypeError` if an array to write into is given."""
-    if out is not None:
-        raise TypeError(f"{function}: out is given, but must be left out; assign the result, out[...] = np.{function}(...)!")
 
 
 @dispatch.implements(np.trim_zeros)
@@ -381,9 +383,12 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> 
 
 
 def _to_be_filled(make: Any) -> Any:
+    function = getattr(np, f"{make.__name__}_like")
+
     def like(
         a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Any:
+        check_settings(function, device=device)
         if dtype is not None and np.dtype(dtype) != FLOAT64:
             return make(np.shape(a) if shape is None else shape, dtype)
         values = make(np.shape(a) if shape is None else shape)
@@ -409,9 +414,10 @@ def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Any:
     """`np.full_like`, for data and for variables to fill with."""
+    check_settings(np.full_like, device=device)
     if not is_differentiable(fill_value):
         return np.full(np.shape(a) if shape is None else shape, fill_value, FLOAT64 if dtype is None else dtype)
-    check_arguments(np.full_like, dtype, None)
+    check_settings(np.full_like, dtype=dtype)
     return broadcast_to(fill_value, shape=np.shape(a) if shape is None else shape)
 
 
@@ -471,13 +477,16 @@ for _ufunc in (np.add, np.subtract):
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """`np.meshgrid`."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing is {indexing!r}, but must be 'xy' or 'ij'!")
+        raise DomainError(f"meshgrid: indexing is {indexing!r}, but must be 'xy' or 'ij'!")
     n = len(xi)
     axes = list(range(n))
     if indexing == "xy" and n > 1:
         axes[:2] = 1, 0
     grids = [np.reshape(x, [-1 if i == axis else 1 for i in range(n)]) for x, axis in zip(alike(xi), axes, strict=True)]
-    return tuple(grids) if sparse else np.broadcast_arrays(*grids)
+    if not copy:
+        return tuple(grids) if sparse else np.broadcast_arrays(*grids)
+    shape = np.broadcast_shapes(*map(np.shape, grids))
+    return tuple(np.copy(x) if sparse else broadcast_to(x, shape=shape) for x in grids)
 
 
 def symmetrize_from_lower_tri(a: Any) -> Any:

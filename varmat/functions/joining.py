@@ -12,7 +12,8 @@ from varmat.core.dual import Dual, result_dual
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
-from varmat.functions.gathering import align, alike, refuse_out
+from varmat.functions.checks import check_settings, delivered
+from varmat.functions.gathering import align, alike
 from varmat.kernels import where as chosen
 from varmat.programs.conditions import Condition
 
@@ -119,32 +120,26 @@ def _join_duals(op: Any, arrays: Any, axis: int, new: int) -> Dual:
     return result_dual(_join(op, values, axis, new), _join(op, tangents, axis + len(front), new))
 
 
-def _check_settings(function: str, out: Any, dtype: Any) -> None:
-    refuse_out(function, out)
-    if dtype is not None and np.dtype(dtype) != np.float64:
-        raise TypeError(f"{function}: dtype is {np.dtype(dtype)}, but must be float64: variables are nothing else!")
-
-
 @dispatch.implements(np.concatenate)
 def _concatenate(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    _check_settings("concatenate", out, dtype)
+    check_settings(np.concatenate, out, dtype, casting)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in operands("concatenate", arrays)], 0
-    return _join(concatenate, list(arrays), axis)
+    return delivered(np.concatenate, out, _join(concatenate, list(arrays), axis))
 
 
 @dispatch.implements(np.stack)
 def _stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    _check_settings("stack", out, dtype)
-    return _join(stack, list(arrays), axis, new=1)
+    check_settings(np.stack, out, dtype, casting)
+    return delivered(np.stack, out, _join(stack, list(arrays), axis, new=1))
 
 
-def _joined(name: str, atleast: Any, axis_of: Any) -> Any:
+def _joined(function: Any, atleast: Any, axis_of: Any) -> Any:
     """An answer for a function that brings arrays to some number of axes and joins them along one."""
 
     def answer(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-        _check_settings(name, None, dtype)
-        arrays = [atleast(x) for x in operands(name, tup)]
+        check_settings(function, dtype=dtype, casting=casting)
+        arrays = [atleast(x) for x in operands(function.__name__, tup)]
         return np.concatenate(arrays, axis_of(arrays))
 
     return answer
@@ -160,7 +155,7 @@ JOINS: tuple[tuple[Any, Any, Any], ...] = (
     (np.dstack, np.atleast_3d, lambda arrays: 2),
     (np.column_stack, _as_column, lambda arrays: 1),
 )
-dispatch.SUPPORTED.update((_function, _joined(_function.__name__, *_how)) for _function, *_how in JOINS)
+dispatch.SUPPORTED.update((_function, _joined(_function, *_how)) for _function, *_how in JOINS)
 
 
 @dispatch.implements(np.append)
@@ -391,11 +386,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 @dispatch.implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """`np.choose`: element by element from the array that `a` numbers."""
-    refuse_out("choose", out)
+    check_settings(np.choose, out)
     choices = operands("choose", choices)
     numbers: Any = np.arange(len(choices))
     which = np.choose(dispatch.plain(a), numbers, None, mode)  # type: ignore[call-overload]
     result: Any = 0.0
     for i, choice in enumerate(choices):
         result = np.where(which == i, choice, result)
-    return result
+    return delivered(np.choose, out, result)

@@ -22,12 +22,11 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
 from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
-from varmat.functions.checks import check_matrix
+from varmat.functions.checks import check_matrix, check_settings, delivered, refuse_settings
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
 from varmat.functions.gathering import align
 from varmat.functions.lapack import add_outer
-from varmat.functions.reduction_names import check_arguments, delivered
 from varmat.functions.reductions import add_reduce
 from varmat.functions.shaping import view
 from varmat.kernels import unbroadcast
@@ -292,7 +291,7 @@ dispatch.SUPPORTED[np.linalg.matmul] = _matmul
 
 @dispatch.implements(np.dot)
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    check_arguments(np.dot, None, out)
+    check_settings(np.dot, out)
     a, b = as_operand(a, "dot: a"), as_operand(b, "dot: b")
     if not np.ndim(a) or not np.ndim(b):
         r = a * b
@@ -300,7 +299,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
         r = _matmul(a, b)
     else:
         r = _tensordot(a, b, axes=(-1, -2))
-    return delivered(out, r)
+    return delivered(np.dot, out, r)
 
 
 @dispatch.implements(np.inner)
@@ -357,10 +356,10 @@ def vdot_tangent(r: Any, a: Any, b: Any) -> Any:
 
 @composite(np.outer)
 def _outer(a: Any, b: Any, out: Any = None) -> Any:
-    check_arguments(np.outer, None, out)
+    check_settings(np.outer, out)
     a, b = np.ravel(as_operand(a, "outer: a")), np.ravel(as_operand(b, "outer: b"))
     r = _matmul(a[:, None], b[None, :])
-    return delivered(out, r if out is None else np.broadcast_to(r, np.shape(out)))
+    return delivered(np.outer, out, r if out is None else np.broadcast_to(r, np.shape(out)))
 
 
 @dispatch.implements(np.linalg.outer)
@@ -419,6 +418,11 @@ def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> A
     return np.expand_dims(r, axis) if keepdims else r
 
 
+def _vecdot_ufunc(x1: Any, x2: Any, axis: int = -1, keepdims: bool = False, **settings: Any) -> Any:
+    refuse_settings(np.vecdot, settings)
+    return _vecdot(x1, x2, axis=axis, keepdims=keepdims)
+
+
 def _matvec(x1: Any, x2: Any) -> Any:
     check_matrix("matvec", "x1", x1)
     x2 = as_operand(x2, "matvec: x2")
@@ -435,12 +439,12 @@ _answer_ufunc("vecdot", _vecdot)
 _answer_ufunc("matvec", _matvec)
 _answer_ufunc("vecmat", _vecmat)
 dispatch.SUPPORTED[np.linalg.vecdot] = _vecdot
-dispatch.UFUNC_METHODS.update(dict.fromkeys(((f, "__call__") for f in named("vecdot")), _vecdot))
+dispatch.UFUNC_METHODS.update(dict.fromkeys(((f, "__call__") for f in named("vecdot")), _vecdot_ufunc))
 
 
 @dispatch.implements(np.linalg.multi_dot)
 def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
-    check_arguments(np.linalg.multi_dot, None, out)
+    check_settings(np.linalg.multi_dot, out)
     arrays = [as_operand(x, f"multi_dot: array {i}") for i, x in enumerate(arrays)]
     if len(arrays) < 2:
         raise ShapeError(f"multi_dot: arrays has {len(arrays)} items, but must have at least two!")
@@ -450,7 +454,7 @@ def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
     lengths = [np.shape(x)[0] if np.ndim(x) == 2 else 1 for x in arrays[:1]]
     lengths += [np.shape(x)[0] for x in arrays[1:]]
     lengths.append(np.shape(arrays[-1])[1] if np.ndim(arrays[-1]) == 2 else 1)
-    return delivered(out, _chain_product(arrays, _cheapest_splits(lengths), 0, len(arrays)))
+    return delivered(np.linalg.multi_dot, out, _chain_product(arrays, _cheapest_splits(lengths), 0, len(arrays)))
 
 
 def _cheapest_splits(lengths: list[int]) -> dict[tuple[int, int], int]:
@@ -475,8 +479,8 @@ def _chain_product(arrays: Any, splits: Any, i: int, j: int) -> Any:
 
 @dispatch.implements(np.trace)
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    check_arguments(np.trace, dtype, out)
-    return delivered(out, np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1))
+    check_settings(np.trace, out, dtype)
+    return delivered(np.trace, out, np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1))
 
 
 @dispatch.implements(np.linalg.trace)
@@ -593,14 +597,14 @@ def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ..
 def _einsum(
     *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K", casting: Any = "safe"
 ) -> Any:
-    check_arguments(np.einsum, dtype, out)
+    check_settings(np.einsum, out, dtype, casting)
     terms, output, arrays = _einsum_terms(operands)
     arrays = [as_operand(x, f"einsum: operand {i + 1}") for i, x in enumerate(arrays)]
     subscripts = _explicit(tuple(terms), output, *map(np.shape, arrays))
     inputs, _, output = subscripts.partition("->")
     if len(arrays) == 1 and set(inputs) == set(output):  # a view, as NumPy's result
-        return delivered(out, view(arrays[0], partial(np.einsum, subscripts)))
-    return delivered(out, einsum(*arrays, subscripts=subscripts, optimize=optimize))
+        return delivered(np.einsum, out, view(arrays[0], partial(np.einsum, subscripts)))
+    return delivered(np.einsum, out, einsum(*arrays, subscripts=subscripts, optimize=optimize))
 
 
 @operation(variadic=True, stacked=True)

@@ -565,7 +565,7 @@ def norm2(x: Any) -> Any:
     return p_norm(as_operand(x, "norm2: x"))
 
 
-@operation(operands="x", stacked=True)
+@operation(stacked=True)
 def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero, without overflow or underflow.
 

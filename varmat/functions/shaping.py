@@ -6,6 +6,7 @@ transposed array, an array made of a scalar) one entry is recorded, `reshaped`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from itertools import pairwise
 from operator import index, methodcaller
@@ -16,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from varmat.core import dispatch
 from varmat.core.dual import Dual, paired
-from varmat.core.errors import ShapeError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
@@ -104,14 +105,16 @@ def _each_direction(how: Function) -> Function:
 
 
 @dispatch.implements(np.reshape)
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Any:
     """`np.reshape`: a view where NumPy's is one.
 
     It is one in one more case: what an index with arrays has read lies in row-major order here, and in NumPy not always, so that a
     reshape of ``x[:, [0, 2]]`` is a copy there.
     """
-    if copy is False:  # NumPy says whether it would be one
-        np.reshape(memory_of(a), shape, order=order, copy=False)  # type: ignore[call-overload]
+    if shape is None:  # its name before NumPy 2.1
+        shape = newshape
+    if copy is False:
+        _check_view(memory_of(a), shape, order)
     if order == "C":
         result = view(a, methodcaller("reshape", shape))
     elif order == "F":
@@ -127,6 +130,11 @@ def memory_of(x: Any) -> Any:
     if type(x) is Dual:
         return memory_of(x.val)
     return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
+
+
+def _check_view(values: Any, shape: Any, order: Any) -> None:
+    if np.size(values) and not np.may_share_memory(values, np.reshape(values, shape, order)):
+        raise DomainError("reshape: copy is False, but must be None or True where the result cannot be a view!")
 
 
 @dispatch.implements(np.ravel)
@@ -163,7 +171,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def _answer(function: Any) -> Any:
-    def answer(x: Any, *args: Any, **settings: Any) -> Any:
+    first, *_ = inspect.signature(function).parameters
+
+    def answer(x: Any = None, *args: Any, **settings: Any) -> Any:
+        if x is None:  # given by its name
+            x = settings.pop(first)
         return view(x, lambda a: function(a, *args, **settings))
 
     return answer

@@ -12,8 +12,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.checks import check_settings
 from varmat.functions.composites import composite
-from varmat.functions.reduction_names import check_arguments
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ def cov(
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Any:  # fmt: skip
     """The covariance matrix of variables in rows (or in columns)."""
-    check_arguments(np.cov, dtype, None)
+    check_settings(np.cov, dtype=dtype)
     x = _observations(m, rowvar)
     if y is not None:
         x = np.concatenate((x, _observations(y, rowvar)), axis=0)
@@ -83,7 +83,7 @@ def _observations(x: Any, rowvar: bool) -> Any:
 @composite(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """The correlation matrix of variables in rows (or in columns)."""
-    check_arguments(np.corrcoef, dtype, None)
+    check_settings(np.corrcoef, dtype=dtype)
     c = np.cov(x, y, rowvar)
     if not np.ndim(c):
         return c / c
