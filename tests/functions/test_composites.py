@@ -130,6 +130,12 @@ CASES = {
     "percentile": (lambda x, q: np.percentile(x, q, axis=1), MATRIX, 37.0),
     "nanquantile": (lambda x: np.nanquantile(x, 0.6, axis=1), MATRIX),
     "nanpercentile": (lambda x: np.nanpercentile(x, [10.0, 95.0]), MATRIX),
+    "quantile weights": (lambda x: by_weight(x, WEIGHTS, [0.1, 0.5, 0.95], axis=0), MATRIX),
+    # NumPy 2.0 pairs weights and values wrongly where there are several axes.
+    **({"quantile weights of axes": (lambda x: by_weight(x, CUBE[0].T + 2.0, axis=(2, 1)), CUBE)} if NEW_NUMPY else {}),
+    "percentile weights": (lambda x: np.percentile(x, 50.0, weights=MATRIX + 3.0, method="inverted_cdf"), MATRIX),
+    "nanquantile weights": (lambda x: np.nanquantile(x, 0.6, weights=MATRIX + 3.0, method="inverted_cdf"), MATRIX),
+    "cov lists of weights": (lambda x: np.cov(x, fweights=[1, 2, 3, 1], aweights=[0.5, 1.0, 2.0, 0.1]), MATRIX),
 }
 METHODS = (
     *("interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased"),
@@ -239,8 +245,8 @@ def test_conventions(f, x, expected):
 @pytest.mark.parametrize(
     ("f", "error", "match"),
     [
-        (lambda x: np.diff(x, -1), ValueError, r"diff: n is -1, but must be nonnegative!"),
-        (lambda x: np.gradient(x, edge_order=3), ValueError, r"gradient: edge_order is 3, but must be 1 or 2!"),
+        (lambda x: np.diff(x, -1), vm.DomainError, r"diff: n is -1, but must be nonnegative!"),
+        (lambda x: np.gradient(x, edge_order=3), vm.DomainError, r"gradient: edge_order is 3, but must be 1 or 2!"),
         (lambda x: np.gradient(x[:1]), vm.ShapeError, r"gradient: axis 0 has length 1, but must have at least 2!"),
         (lambda x: np.gradient(x, 1.0, 2.0), TypeError, r"gradient: 2 spacings are given, but must be one, or one for each"),
         (lambda x: np.gradient(x, KNOTS), vm.ShapeError, r"gradient: the coordinates have shape \(4,\), but must have"),
@@ -250,13 +256,13 @@ def test_conventions(f, x, expected):
         (lambda x: np.array([x[0], x[1]], copy=False, like=x), ValueError, r"array: copy is False, but must be True or None where"),
         (lambda x: np.unwrap(x, period=x[0]), TypeError, r"unwrap: discont and period must be data, not variables!"),
         (lambda x: np.nan_to_num(x, copy=False), TypeError, r"nan_to_num: copy is False, but must be True"),
-        (lambda x: np.linspace(x, 1.0, -1), ValueError, r"linspace: num is -1, but must be nonnegative!"),
+        (lambda x: np.linspace(x, 1.0, -1), vm.DomainError, r"linspace: num is -1, but must be nonnegative!"),
         (lambda x: np.geomspace(x - x, 1.0), vm.DomainError, r"geomspace: start\[0\] is 0.0, but must be nonzero!"),
         (lambda x: np.geomspace(x, 1.0), vm.DomainError, r"geomspace: stop is 1.0, but must be of the sign of start!"),
         (lambda x: np.vander(x[None]), vm.ShapeError, r"vander: x has shape \(1, 5\), but must be a vector!"),
         (lambda x: np.poly(x[None]), TypeError, r"use np.poly\(np.linalg.eigvalsh\(a\)\)"),
-        (lambda x: np.polyder(x, -1), ValueError, r"polyder: m is -1, but must be nonnegative!"),
-        (lambda x: np.polyint(x, -1), ValueError, r"polyint: m is -1, but must be nonnegative!"),
+        (lambda x: np.polyder(x, -1), vm.DomainError, r"polyder: m is -1, but must be nonnegative!"),
+        (lambda x: np.polyint(x, -1), vm.DomainError, r"polyint: m is -1, but must be nonnegative!"),
         (lambda x: np.bincount(x), TypeError, r"bincount: x is a variable, but must be integers"),
         (lambda x: np.piecewise(x, [x > 0], []), vm.ShapeError, r"piecewise: funclist has 0 items, but must have one per"),
         (lambda x: np.apply_along_axis(np.sum, 1, x[:0, None]), vm.ShapeError, r"apply_along_axis: arr has shape \(0, 1\)"),
@@ -264,9 +270,36 @@ def test_conventions(f, x, expected):
         (lambda x: np.average(x, 0, KNOTS), vm.ShapeError, r"average: weights .* that of a, \(5,\), along axis 0"),
         (lambda x: np.average(x, weights=x - x), ZeroDivisionError, r"average: the weights sum to zero"),
         (lambda x: np.cov(x[None, None]), vm.ShapeError, r"cov: the observations have shape \(1, 1, 5\)"),
-        (lambda x: np.cov(x, aweights=-(x**2)), vm.ShapeError, r"cov: aweights has shape \(5,\), but must be a vector of 5"),
-        (lambda x: np.quantile(x, 0.5, method="none"), TypeError, r"quantile: method is 'none', but must be one of .*linear"),
-        (lambda x: np.quantile(x, 1.5), ValueError, r"Quantiles must be in the range \[0, 1\]"),
+        (lambda x: np.cov(x, aweights=KNOTS), vm.ShapeError, r"^cov: aweights has shape \(4,\), but must be a vector of 5"),
+        (lambda x: np.cov(x, aweights=-(x**2)), vm.DomainError, r"^cov: aweights\[0\] is -0.48.*, but must be nonnegative!"),
+        (lambda x: np.cov(x, fweights=[1, 2, 0, -3, 1]), vm.DomainError, r"^cov: fweights\[3\] is -3.0, but must be nonnegative!"),
+        (lambda x: np.cov(x, fweights=[1, 2, 0, 1.5, 1]), TypeError, r"^cov: fweights holds variables or fractions, but must be"),
+        (lambda x: np.cov(x, fweights=x * x), TypeError, r"^cov: fweights holds variables or fractions, but must be plain whole"),
+        (lambda x: np.quantile(x, 0.5, method="none"), vm.DomainError, r"^quantile: method is 'none', but must be one of .*linear"),
+        (lambda x: np.nanpercentile(x, 0.5, method="no"), vm.DomainError, r"^nanpercentile: method is 'no', but must be one of"),
+        (lambda x: np.quantile(x, 1.5), vm.DomainError, r"^quantile: q is 1.5, but must be between 0 and 1!"),
+        (lambda x: np.percentile(x, [50, 150]), vm.DomainError, r"^percentile: q\[1\] is 150.0, but must be between 0 and 100!"),
+        (lambda x: np.quantile(x, np.nan), vm.DomainError, r"^quantile: q is nan, but must be between 0 and 1!"),
+        (
+            lambda x: np.quantile(x, 0.5, weights=np.ones(5)),
+            vm.DomainError,
+            r"^quantile: method is 'linear', but must be 'inverted_cdf' where weights are given!",
+        ),
+        (lambda x: by_weight(x, x), TypeError, r"^quantile: weights holds variables, but must be data!"),
+        (lambda x: by_weight(x, -np.ones(5)), vm.DomainError, r"^quantile: weights\[0\] is -1.0, but must be nonnegative!"),
+        (lambda x: by_weight(x, np.zeros(5)), vm.DomainError, r"^quantile: the sum of weights is 0.0, but must be positive"),
+        (lambda x: by_weight(x, [0, np.inf, 1, 1, 1]), vm.DomainError, r"^quantile: the sum of weights is inf, but must be pos"),
+        (lambda x: by_weight(x, np.ones(4)), vm.ShapeError, r"^quantile: weights has shape \(4,\), but must have that of a"),
+        (lambda x: np.clip(x, 0.0, None, min=1.0), vm.DomainError, r"^clip: min is given, but must be left out where a_min is!"),
+        (lambda x: np.clip(x, 0.0, 1.0, where=x > 0), TypeError, r"^clip: where is given, but .*; use np.where on the result!"),
+        (lambda x: np.clip(x, 0.0, 1.0, np.zeros(5)), TypeError, r"^np.clip: a variable cannot be written into a plain array"),
+        (lambda x: np.clip(x, 0.0, 1.0, [1.0]), TypeError, r"^clip: out is a list, but must be an array of variables"),
+        (lambda x: np.median(x, out=x[0]), TypeError, r"^median: out is a Var, but must be an array of variables"),
+        (lambda x: np.round(x, out=x[:2]), vm.ShapeError, r"^round: out has shape \(2,\), but must have that of the result,"),
+        (lambda x: np.round(x, out=vm.matvar(VECTOR)), TypeError, r"^round: out is a MatVar, but must be a VarMat, as the result"),
+        (lambda x: np.round(vm.matvar(VECTOR), out=x), TypeError, r"^round: out is a VarMat, but must be a MatVar, as the result"),
+        (lambda x: np.asarray(list(x), like=x, copy=False), vm.DomainError, r"^asarray: copy is False, .* where a list is to"),
+        (lambda x: np.linspace(x, 1.0, 3, device="gpu"), vm.DomainError, r"^linspace: device is 'gpu', but must be 'cpu'!"),
         (lambda x: np.zeros(3, like=x) + np.full(3, x[0], like=x), TypeError, r"np.full makes plain data"),
         (lambda x: np.asarray(x, dtype=int, like=x), TypeError, r"^asarray: dtype is int64, but must be float64!"),
         (lambda x: np.linspace(x[0], 2.0, 3, dtype=int), TypeError, r"^linspace: dtype is int64, but must be float64!"),
@@ -282,6 +315,66 @@ def test_refusals(f, error, match):
         f(vm.var(VECTOR))
 
 
+def by_weight(x, weights, q=0.5, **settings):
+    return np.quantile(x, q, weights=weights, method="inverted_cdf", **settings)
+
+
+def test_weighted_quantiles_are_elements():
+    x, q = np.array([3.0, 1.0, 2.0, 2.5]), np.array([0.0, 0.1, 0.25, 0.3, 0.9, 1.0])
+    w = np.array([1.0, 0.0, 1.0, 2.0])
+    # The smallest has no weight, and is never chosen.
+    np.testing.assert_array_equal(vm.value(by_weight(vm.var(x), w, q)), [2.0, 2.0, 2.0, 2.5, 3.0, 3.0])
+    np.testing.assert_array_equal(vm.gradient(lambda a: by_weight(a, w, 0.3), x), [0.0, 0.0, 0.0, 1.0])
+    # Whole weights count elements.
+    repeated = np.repeat(MATRIX.ravel(), np.arange(1, 13))
+    for each in q:
+        expected = np.quantile(repeated, each, method="inverted_cdf")
+        assert vm.value(by_weight(vm.var(MATRIX), np.arange(1, 13).reshape(3, 4), each)) == expected
+
+
+def test_weighted_quantiles_that_ignore_nan():
+    x = np.array([[1.0, np.nan, 2.0, 5.0], [np.nan] * 4, [3.0, 1.0, 2.0, 0.0]])
+    w, q = np.array([1.0, 9.0, 2.0, 1.0]), np.array([0.2, 0.5, 1.0])
+    settings = {"axis": 1, "weights": w, "method": "inverted_cdf"}
+    with pytest.warns(RuntimeWarning):  # NumPy wants a weight for each element here
+        expected = np.nanquantile(x, q, **{**settings, "weights": np.tile(w, (3, 1))})
+    np.testing.assert_array_equal(vm.value(np.nanquantile(vm.var(x), q, **settings)), expected)
+    assert np.isnan(vm.value(np.quantile(vm.var(x), q, **settings))).tolist() == [[True, True, False]] * 3
+
+
+def test_average_without_weight_raises_what_numpy_raises():
+    with pytest.raises(ZeroDivisionError):
+        np.average(VECTOR, weights=np.zeros(5))
+    with pytest.raises(ZeroDivisionError, match=r"average: the weights sum to zero"):
+        np.average(vm.var(VECTOR), weights=np.zeros(5))
+
+
+@pytest.mark.parametrize("convert", [vm.var, vm.matvar, lambda x: vm.Dual(x, np.ones(np.shape(x)))])
+def test_results_are_written_into_out(convert):
+    for f, settings in (
+        (np.clip, {"a_min": 0.0, "a_max": 1.0}),
+        (np.round, {"decimals": 1}),
+        (np.median, {"axis": 0}),
+        (np.percentile, {"q": 30, "axis": 0}),
+        (np.take, {"indices": [2, 0], "axis": 1}),
+        (np.cumsum, {"axis": 0}),
+    ):
+        expected = f(MATRIX, **settings)
+        out = convert(np.zeros(np.shape(expected)))
+        assert f(convert(MATRIX), **settings, out=out) is out
+        np.testing.assert_array_equal(vm.value(out), expected)
+
+
+def test_what_is_written_into_out_is_differentiated():
+    def f(x):
+        joined, chosen = np.zeros_like(x, shape=10), np.zeros_like(x)
+        np.concatenate([x, 2.0 * x], out=joined)
+        np.choose([0, 1, 0, 1, 1], [x, x * x], out=chosen)
+        return np.sum(joined**2) + np.sum(chosen)
+
+    assert vm.gradient(f, VECTOR) == pytest.approx(10.0 * VECTOR + np.where([1, 0, 1, 0, 0], 1.0, 2.0 * VECTOR), rel=1e-14)
+
+
 def test_like():
     x = vm.var(VECTOR)
     assert type(np.zeros(3, like=x)) is np.ndarray
@@ -290,6 +383,14 @@ def test_like():
     y = np.array([x[0], 2.0, x[1] * x[2]], like=x)
     np.sum(y).grad()
     assert x.adj.tolist() == [1.0, VECTOR[2], VECTOR[1], 0.0, 0.0]
+    assert np.asarray(x, like=x) is x
+    # As NumPy's, these make arrays of their own.
+    for function, settings in ((np.array, {}), (np.asarray, {"copy": True}), (np.require, {"requirements": "O"})):
+        function(x, **settings, like=x)[0] = 9.0
+    assert vm.value(x).tolist() == VECTOR.tolist()
+    assert np.array(x, ndmin=3, like=x).shape == (1, 1, 5)
+    assert np.ascontiguousarray(x[0], like=x).shape == np.asfortranarray(x[0], like=x).shape == (1,)
+    assert np.array([[1, 2], [3, 4]], dtype=int, ndmin=3, like=x).tolist() == [[[1, 2], [3, 4]]]
 
 
 LIKE = {

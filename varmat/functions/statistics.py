@@ -10,9 +10,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import ShapeError
-from varmat.core.operation import as_operand
-from varmat.functions.checks import check_settings
+from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative, positive_finite
+from varmat.core.operation import as_operand, is_differentiable
+from varmat.functions.checks import check_settings, delivered
 from varmat.functions.composites import composite
 
 __all__: list[str] = []
@@ -26,7 +26,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         result = np.mean(a, axis=axis, keepdims=keepdims)
         total: Any = np.size(a) / np.size(result)
     else:
-        w = _weights_along(as_operand(weights, "average: weights"), np.shape(a), axis)
+        w = _weights_along("average", as_operand(weights, "average: weights"), np.shape(a), axis)
         total = np.sum(w, axis=axis, keepdims=keepdims)
         if np.any(total == 0):
             raise ZeroDivisionError("average: the weights sum to zero and cannot be normalized")
@@ -34,14 +34,15 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (result, np.broadcast_to(total, np.shape(result))) if returned else result
 
 
-def _weights_along(weights: Any, shape: tuple[int, ...], axis: Any) -> Any:
+def _weights_along(function: str, weights: Any, shape: tuple[int, ...], axis: Any) -> Any:
+    """Weights in the shape of `a`, with ones for the axes along which they are the same."""
     if np.shape(weights) == shape:
         return weights
     if axis is None:
-        raise ShapeError(f"average: weights has shape {np.shape(weights)}, but must have that of a, {shape}, without an axis!")
+        raise ShapeError(f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, without an axis!")
     axes = normalize_axis_tuple(axis, len(shape))
     if np.shape(weights) != tuple(shape[i] for i in axes):
-        raise ShapeError(f"average: weights has shape {np.shape(weights)}, but must have that of a, {shape}, along axis {axis}!")
+        raise ShapeError(f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, along axis {axis}!")
     weights = np.transpose(weights, np.argsort(axes))
     return np.reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
 
@@ -58,11 +59,13 @@ def cov(
         x = np.concatenate((x, _observations(y, rowvar)), axis=0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     n = np.shape(x)[1]
-    w: Any = np.ones(n) if fweights is None else np.asarray(fweights, dtype=float)
-    for name, weights in (("fweights", fweights), ("aweights", aweights)):
-        if weights is not None and (np.shape(weights) != (n,) or np.any(plain(weights) < 0)):
-            raise ShapeError(f"cov: {name} has shape {np.shape(weights)}, but must be a vector of {n} nonnegative numbers!")
+    w: Any = np.ones(n)
+    if fweights is not None:
+        w = _observation_weights("fweights", fweights, n)
+        if is_differentiable(w) or np.any(w != np.rint(w)):
+            raise TypeError("cov: fweights holds variables or fractions, but must be plain whole numbers!")
     if aweights is not None:
+        aweights = _observation_weights("aweights", aweights, n)
         w = w * aweights
     total = np.sum(w)
     centred = x - (np.sum(x * w, axis=1) / total)[:, None]
@@ -73,6 +76,14 @@ def cov(
     return np.squeeze((centred * w) @ centred.T / scale)
 
 
+def _observation_weights(name: str, weights: Any, n: int) -> Any:
+    weights = as_operand(weights, f"cov: {name}")
+    if np.shape(weights) != (n,):
+        raise ShapeError(f"cov: {name} has shape {np.shape(weights)}, but must be a vector of {n} numbers!")
+    nonnegative.check("cov", name, plain(weights))
+    return weights
+
+
 def _observations(x: Any, rowvar: bool) -> Any:
     x = as_operand(x, "cov: the observations")
     if np.ndim(x) > 2:
@@ -81,9 +92,11 @@ def _observations(x: Any, rowvar: bool) -> Any:
 
 
 @composite(np.corrcoef)
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof: Any = None, *, dtype: Any = None) -> Any:
     """The correlation matrix of variables in rows (or in columns)."""
     check_settings(np.corrcoef, dtype=dtype)
+    if bias is not None or ddof is not None:  # arguments before NumPy 2.4
+        warnings.warn("corrcoef: bias and ddof have no effect and are deprecated", DeprecationWarning, stacklevel=4)
     c = np.cov(x, y, rowvar)
     if not np.ndim(c):
         return c / c
@@ -118,7 +131,6 @@ _ROUNDED: dict[str, Any] = {
 
 def _lanes(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """The values along a last axis that stands for all of `axis`, and the shape with these axes kept as ones."""
-    a = as_operand(a, "quantile: a")
     shape = np.shape(a)
     axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
     rest = [i for i in range(len(shape)) if i not in axes]
@@ -129,12 +141,12 @@ def _lanes(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 class _Ranked:
-    """Values along the last axis by their ranks, of which only some are looked for; nan is the largest."""
+    """Values along the last axis by their ranks, of which only some may be looked for; nan is the largest."""
 
     def __init__(self, lanes: Any, *ranks: Any) -> None:
         self.lanes, values = lanes, plain(lanes)
         wanted = np.unique([0, values.shape[-1] - 1, *(i for each in ranks for i in np.ravel(each))])
-        few = values.size and len(wanted) < FEW
+        few = ranks and values.size and len(wanted) < FEW
         self.order = np.argpartition(values, wanted, axis=-1) if few else np.argsort(values, axis=-1)
 
     def __getitem__(self, ranks: Any) -> Any:
@@ -156,17 +168,11 @@ def _or_nan(ranked: _Ranked, result: Any, skip_nan: bool) -> Any:
     return np.where(spoilt, last, result) if np.any(spoilt) else result
 
 
-def _quantile(a: Any, q: Any, axis: Any, method: str, weights: Any, keepdims: bool, skip_nan: bool) -> Any:
-    if method not in _METHODS or weights is not None:
-        raise TypeError(f"quantile: method is {method!r}, but must be one of {', '.join(_METHODS)}, without weights!")
-    q = as_operand(q, "quantile: q")
-    if not np.all((plain(q) >= 0) & (plain(q) <= 1)):
-        raise ValueError("Quantiles must be in the range [0, 1]")
-    lanes, kept = _lanes(a, axis)
+def _quantile(lanes: Any, q: Any, method: str, skip_nan: bool) -> Any:
+    """Quantiles of lanes by a method of Hyndman and Fan, along the last axis."""
     n = _counts(lanes, skip_nan)
     alpha, beta = _METHODS[method]
-    flat = np.ravel(q)
-    position = (n - 1) * flat if (alpha, beta) == (1, 1) else n * flat + (alpha + flat * (1 - alpha - beta)) - 1
+    position = (n - 1) * q if (alpha, beta) == (1, 1) else n * q + (alpha + q * (1 - alpha - beta)) - 1
     if method in _ROUNDED:
         position = _ROUNDED[method](plain(position))
     floor = np.floor(plain(position))
@@ -176,8 +182,21 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, weights: Any, keepdims: bo
     share = position - floor
     step = above - below
     between = np.where(plain(share) >= 0.5, above - step * (1 - share), below + step * share)
-    result = _or_nan(ranked, np.where(lower == upper, below, between), skip_nan)
-    return _placed(result, np.shape(q), kept, keepdims)
+    return _or_nan(ranked, np.where(lower == upper, below, between), skip_nan)
+
+
+def _weighted_quantile(function: str, lanes: Any, q: Any, weights: Any, skip_nan: bool) -> Any:
+    """The first element of each lane up to which the share of the weights is at least `q`; none of those without a weight."""
+    ranked, missing = _Ranked(lanes), np.isnan(plain(lanes))
+    counted = np.where(missing, 0.0, weights) if skip_nan else weights
+    reached = np.cumsum(np.take_along_axis(counted, ranked.order, axis=-1), axis=-1)
+    none = skip_nan & np.all(missing, axis=-1)  # the result is nan
+    total = np.where(none, 1.0, reached[..., -1])
+    positive_finite.check(function, "the sum of weights", total)
+    share = reached / total[..., None]
+    share[share == 0] = -1.0
+    rank = np.count_nonzero(share[..., None, :] < plain(q)[:, None], axis=-1)
+    return _or_nan(ranked, ranked[np.minimum(rank, share.shape[-1] - 1)], skip_nan)
 
 
 def _placed(result: Any, front: tuple[int, ...], kept: tuple[int, ...], keepdims: bool) -> Any:
@@ -186,23 +205,54 @@ def _placed(result: Any, front: tuple[int, ...], kept: tuple[int, ...], keepdims
     return np.reshape(np.moveaxis(result, -1, 0), front + (kept if keepdims else batch))
 
 
-def _median(a: Any, axis: Any, keepdims: bool, skip_nan: bool) -> Any:
-    lanes, kept = _lanes(a, axis)
+def _median(function: Any, a: Any, axis: Any, out: Any, keepdims: bool, skip_nan: bool) -> Any:
+    check_settings(function, out)
+    lanes, kept = _lanes(as_operand(a, f"{function.__name__}: a"), axis)
     if not np.shape(lanes)[-1]:
-        return _placed(np.mean(lanes, axis=-1, keepdims=True), (), kept, keepdims)
-    n = _counts(lanes, skip_nan)
-    lower, upper = np.maximum(n - 1, 0) // 2, n // 2
-    ranked = _Ranked(lanes, lower, upper)
-    below = ranked[lower]
-    result = np.where(lower == upper, below, 0.5 * (below + ranked[upper]))
-    return _placed(_or_nan(ranked, result, skip_nan), (), kept, keepdims)
+        result = np.mean(lanes, axis=-1, keepdims=True)
+    else:
+        n = _counts(lanes, skip_nan)
+        lower, upper = np.maximum(n - 1, 0) // 2, n // 2
+        ranked = _Ranked(lanes, lower, upper)
+        below = ranked[lower]
+        result = _or_nan(ranked, np.where(lower == upper, below, 0.5 * (below + ranked[upper])), skip_nan)
+    return delivered(function, out, _placed(result, (), kept, keepdims))
 
 
 def _answer(function: Any, scale: float, skip_nan: bool) -> None:
+    name = function.__name__
+    inside = Domain(f"between 0 and {scale}", lambda q: (q >= 0) & (q <= scale))
+
     @composite(function)
-    def answer(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, weights: Any = None) -> Any:
-        q = as_operand(q, f"{function.__name__}: q")
-        return _quantile(a, q if scale == 1 else q / scale, axis, method, weights, keepdims, skip_nan)
+    def answer(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+        keepdims: bool = False, *, weights: Any = None, interpolation: Any = None,
+    ) -> Any:  # fmt: skip
+        check_settings(function, out)
+        if interpolation is not None:  # an argument before NumPy 2.4
+            raise TypeError(f"{name}: interpolation is {interpolation!r}, but must be left out: its name is method!")
+        if method not in _METHODS:
+            raise DomainError(f"{name}: method is {method!r}, but must be one of {', '.join(_METHODS)}!")
+        a, q = as_operand(a, f"{name}: a"), as_operand(q, f"{name}: q")
+        inside.check(name, "q", plain(q))
+        lanes, kept = _lanes(a, axis)
+        flat = np.ravel(q if scale == 1 else q / scale)
+        if weights is None:
+            result = _quantile(lanes, flat, method, skip_nan)
+        else:
+            result = _weighted_quantile(name, lanes, flat, _weight_lanes(name, weights, method, np.shape(a), axis), skip_nan)
+        return delivered(function, out, _placed(result, np.shape(q), kept, keepdims))
+
+
+def _weight_lanes(function: str, weights: Any, method: str, shape: tuple[int, ...], axis: Any) -> Any:
+    """The weights of all values, along a last axis as the values are."""
+    if method != "inverted_cdf":
+        raise DomainError(f"{function}: method is {method!r}, but must be 'inverted_cdf' where weights are given!")
+    weights = as_operand(weights, f"{function}: weights")
+    if is_differentiable(weights):
+        raise TypeError(f"{function}: weights holds variables, but must be data!")
+    nonnegative.check(function, "weights", weights)
+    return _lanes(np.broadcast_to(_weights_along(function, weights, shape, axis), shape), axis)[0]
 
 
 for _function, _scale, _skip_nan in (
@@ -215,12 +265,12 @@ for _function, _scale, _skip_nan in (
 
 
 @composite(np.median)
-def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The median; of an even number of values the mean of the two in the middle."""
-    return _median(a, axis, keepdims, False)
+    return _median(np.median, a, axis, out, keepdims, False)
 
 
 @composite(np.nanmedian)
-def nanmedian(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The median of the values that are not nan."""
-    return _median(a, axis, keepdims, True)
+    return _median(np.nanmedian, a, axis, out, keepdims, True)
