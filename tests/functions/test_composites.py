@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.core.dispatch import SUPPORTED
 from varmat.testing import Tolerances, expect_ad, expect_ad_matvar
 
 # What came with 2.1 is not there in the oldest NumPy that we support.
@@ -463,3 +464,13 @@ def test_degrees_of_freedom_warn():
 def test_no_difference_at_all_leaves_edges_away_as_numpy_does():
     x = np.array([3.0, 1.0])
     np.testing.assert_array_equal(vm.value(np.diff(vm.var(x), n=0, prepend=0.0, append=9.0)), x)
+
+
+def test_arguments_that_newer_versions_of_numpy_do_not_have():
+    x = vm.var(MATRIX)
+    with pytest.warns(DeprecationWarning, match="corrcoef: bias and ddof have no effect"):
+        found = SUPPORTED[np.corrcoef](x, None, True, True, 1)
+    np.testing.assert_allclose(vm.value(found), np.corrcoef(MATRIX), rtol=1e-14)
+    with pytest.raises(TypeError, match=r"^percentile: interpolation is 'lower', but must be left out: its name is method!"):
+        SUPPORTED[np.percentile](x, 50, interpolation="lower")
+    np.testing.assert_array_equal(vm.value(SUPPORTED[np.reshape](x, newshape=(4, 3))), MATRIX.reshape(4, 3))

@@ -1,0 +1,313 @@
+"""Every argument of every NumPy function that is answered for does what it does in NumPy, or is refused by its name."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing.overrides import get_overridable_numpy_array_functions
+
+import varmat as vm
+from varmat.core import dispatch
+from varmat.core.elementwise import Elementwise
+from varmat.functions.constant import CREATORS
+
+A = np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.1]])
+V = np.array([0.4, 1.7, 0.9])
+MASK = np.array([[True, False, True], [True, True, False], [False, True, True]])
+
+
+# Stands for an array of the result's shape to write into.
+OUT = object()
+
+# Function -> its required arguments, where they are not all the same matrix. Arrays of floats become variables.
+REQUIRED = {
+    "append": (A, A),
+    "apply_along_axis": (np.sum, 0, A),
+    "apply_over_axes": (np.sum, A, (0,)),
+    "array_split": (A, 2),
+    "astype": (A, float),
+    "bincount": (np.array([0, 2, 1]),),
+    "broadcast_to": (A, (2, 3, 3)),
+    "choose": (np.array([1, 0, 1]), (V, 2.0 * V)),
+    "clip": (A, 0.1, 1.2),
+    "column_stack": ((V, V),),
+    "compress": (np.array([True, False, True]), A),
+    "concatenate": ((A, A),),
+    "convolve": (V, V),
+    "correlate": (V, V),
+    "cross": (A, V),
+    "cumulative_prod": (V,),
+    "cumulative_sum": (V,),
+    "delete": (A, 1),
+    "dsplit": (A[..., None], 1),
+    "dstack": ((A, A),),
+    "expand_dims": (A, 0),
+    "extract": (MASK, A),
+    "full_like": (A, 3.0),
+    "geomspace": (V, 2.0 * V),
+    "gradient": (A,),
+    "hsplit": (A, 3),
+    "hstack": ((A, A),),
+    "insert": (A, 1, V),
+    "interp": (V, np.array([0.0, 1.0, 2.0]), V),
+    "linspace": (V, 2.0 * V),
+    "logspace": (V, 2.0 * V),
+    "lstsq": (A, V),
+    "matrix_power": (A, 2),
+    "may_share_memory": (A, A),
+    "moveaxis": (A, 0, 1),
+    "multi_dot": ((A, A, A),),
+    "nanpercentile": (A, 40.0),
+    "nanquantile": (A, 0.4),
+    "outer": (V, V),
+    "pad": (A, 1),
+    "partition": (A, 1),
+    "percentile": (A, 40.0),
+    "piecewise": (V, [V > 1.0], [3.0, 4.0]),
+    "poly": (V,),
+    "polyadd": (V, V),
+    "polyder": (V,),
+    "polyint": (V,),
+    "polymul": (V, V),
+    "polysub": (V, V),
+    "polyval": (V, V),
+    "quantile": (A, 0.4),
+    "repeat": (A, 2),
+    "reshape": (A, (9,)),
+    "resize": (A, (4, 4)),
+    "roll": (A, 1),
+    "rollaxis": (A, 1),
+    "select": ([MASK], [A]),
+    "shares_memory": (A, A),
+    "sliding_window_view": (V, 2),
+    "split": (A, 3),
+    "stack": ((A, A),),
+    "swapaxes": (A, 0, 1),
+    "take": (A, [2, 0]),
+    "take_along_axis": (A, np.argsort(A, 0), 0),
+    "tensordot": (A, A),
+    "tensorsolve": (A, V),
+    "tensorinv": (A,),
+    "tile": (A, 2),
+    "trim_zeros": (np.array([0.0, 1.0, 0.0]),),
+    "vander": (V,),
+    "vdot": (V, V),
+    "vecdot": (A, A),
+    "vsplit": (A, 3),
+    "where": (MASK, A, A),
+    "block": ([V, V],),
+    "broadcast_arrays": (V, A),
+    "einsum": ("ij,jk->ik", A, A),
+    "meshgrid": (V, A[0]),
+    "atleast_3d": (V, A),
+    "atleast_2d": (V, A),
+    "atleast_1d": (V, A),
+}
+# Argument -> values to give it, other than its default; "function.argument" where a function wants others.
+GIVEN = {
+    "UPLO": ["U"],
+    "N": [2],
+    "append": [1.0],
+    "aweights": [V, [1.0, 2.0, 0.5]],
+    "axes": [0, (0, 1)],
+    "axis": [0, 1],
+    "axis1": [1],
+    "axis2": [0],
+    "axisa": [0],
+    "axisb": [0],
+    "axisc": [0],
+    "base": [2.0],
+    "bias": [True],
+    "casting": ["safe", "unsafe", "no"],
+    "compute_uv": [False],
+    "copy": [True, False],
+    "correction": [1],
+    "ddof": [2],
+    "decimals": [1],
+    "default": [7.0],
+    "descending": [True],
+    "device": ["cpu"],
+    "discont": [0.1],
+    "dtype": [float, np.float32],
+    "dx": [0.5],
+    "edge_order": [2],
+    "endpoint": [False],
+    "equal_nan": [False],
+    "full_matrices": [False],
+    "fweights": [[1, 2, 3], np.array([3, 0, 1])],
+    "hermitian": [True],
+    "include_initial": [True],
+    "increasing": [True],
+    "ind": [1],
+    "indexing": ["ij"],
+    "initial": [0.25],
+    "interpolation": ["lower"],
+    "k": [1],
+    "keepdims": [True],
+    "kind": ["stable"],
+    "left": [9.0],
+    "m": [2],
+    "max": [1.0],
+    "max_work": [0],
+    "mean": [A.mean()],
+    "method": ["lower", "weibull", "nonsense"],
+    "min": [0.2],
+    "minlength": [5],
+    "mode": ["clip", "edge", "full"],
+    "n": [2],
+    "nan": [1.0],
+    "ndmax": [1, 2],
+    "ndmin": [3],
+    "neginf": [1.0],
+    "newshape": [(3, 3)],
+    "num": [4],
+    "offset": [1],
+    "optimize": [True],
+    "ord": [1, np.inf],
+    "order": ["F", "C"],
+    "out": [OUT],
+    "overwrite_input": [True],
+    "p": [1],
+    "period": [1.0],
+    "polyint.k": [3.0],
+    "posinf": [1.0],
+    "prepend": [1.0],
+    "rcond": [0.3],
+    "requirements": ["O", ["F", "W"]],
+    "return_counts": [True],
+    "return_index": [True],
+    "return_inverse": [True],
+    "returned": [True],
+    "retstep": [True],
+    "right": [8.0],
+    "rot90.axes": [(1, 0)],
+    "rowvar": [False],
+    "rtol": [0.3, None],
+    "shape": [(2, 2)],
+    "sorted": [False],
+    "sparse": [True],
+    "stable": [True],
+    "start": [2],
+    "subok": [True, False],
+    "svd.hermitian": [],  # NumPy's own signs of the vectors are others then
+    "tensordot.axes": [1, ((0,), (1,))],
+    "tensorsolve.axes": [(0,)],
+    "to_begin": [1.0],
+    "to_end": [1.0],
+    "tol": [10.0],
+    "transpose.axes": [(1, 0)],
+    "trim": ["f"],
+    "trim_zeros.axis": [0],
+    "upper": [True],
+    "weights": [A + 1.0],
+    "where": [MASK],
+    "writeable": [True],
+    "x": [V],
+    "y": [A + 1.0],
+}
+
+
+def signature_of(function):
+    try:
+        return inspect.signature(function)
+    except ValueError:  # built in, before NumPy 2.4
+        return None
+
+
+def answered():
+    """The functions with an answer of their own, and a signature."""
+    for function in get_overridable_numpy_array_functions():
+        answer = dispatch.SUPPORTED.get(function)
+        if answer is None or isinstance(answer, Elementwise) or function.__name__ in CREATORS.split():
+            continue
+        if signature_of(function) is not None:
+            yield function
+
+
+FUNCTIONS = sorted(answered(), key=lambda f: f"{f.__module__}.{f.__name__}")
+
+
+def of_variables(thing, made):
+    """Variables in place of arrays of floats, the same for the same."""
+    if isinstance(thing, (tuple, list)):
+        return type(thing)(of_variables(item, made) for item in thing)
+    if not isinstance(thing, np.ndarray) or thing.dtype != float:
+        return thing
+    return made.setdefault(id(thing), vm.var(thing))
+
+
+def calls(function):
+    """All calls that give one of the optional arguments: its name, and the positional and named arguments of the call."""
+    parameters = [p for p in signature_of(function).parameters.values() if p.name != "like"]
+    required = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    values = REQUIRED.get(function.__name__, (A,) * len(required))
+    yield "", values, {}
+    if required and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in required):
+        yield required[0].name, (), {p.name: value for p, value in zip(required, values, strict=False)}
+    before = []
+    for p in parameters[len(values) :]:
+        if p.default is p.empty:
+            continue  # *args and **kwargs
+        for value in GIVEN.get(f"{function.__name__}.{p.name}", GIVEN[p.name]):
+            yield p.name, values, {p.name: value}
+            if p.kind is p.POSITIONAL_OR_KEYWORD:
+                yield p.name, (*values, *before, value), {}
+        before.append(False if repr(p.default) == "<no value>" else p.default)
+
+
+def outcome(function, args, settings):
+    """What a call returns, or what it raises."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args, **settings)
+        except Exception as error:
+            return error
+
+
+def flat(result):
+    if isinstance(result, (tuple, list)):
+        return [item for part in result for item in flat(part)]
+    return [dispatch.plain(result)]
+
+
+def without(out, args, settings):
+    """The arguments with something else in the place of `OUT`."""
+    return [out if x is OUT else x for x in args], {name: out if x is OUT else x for name, x in settings.items()}
+
+
+def fault(function, name, args, settings):
+    """What is wrong with how a call is answered, if anything is."""
+    expected = outcome(function, *without(None, args, settings))
+    if "like" in signature_of(function).parameters:
+        settings = {**settings, "like": A}
+    shape = () if isinstance(expected, (Exception, tuple, list)) else np.shape(expected)
+    made = {}
+    given = without(vm.var(np.zeros(shape)), of_variables(args, made), {k: of_variables(x, made) for k, x in settings.items()})
+    result = outcome(function, *given)
+    if isinstance(result, Exception):
+        text = str(result)
+        names = [f.__name__ for f, answer in dispatch.SUPPORTED.items() if answer is dispatch.SUPPORTED[function]]
+        if "unexpected keyword" in text or "positional argument" in text:
+            return text
+        if isinstance(expected, Exception) or (name and name in text and any(each in text for each in names)):
+            return None
+        return f"raises {result!r} where NumPy does not"
+    if isinstance(expected, Exception):
+        return f"returns {result}, where NumPy raises {expected!r}"
+    one, other = flat(expected), flat(result)
+    if len(one) != len(other) or [*map(np.shape, one)] != [*map(np.shape, other)]:
+        return f"returns {result}, where NumPy returns {expected}"
+    if name == "dtype" and np.asarray(one[0]).dtype != np.asarray(other[0]).dtype:
+        return f"takes no notice of the dtype {given}"
+    equal = (np.allclose(x, y, rtol=1e-12, equal_nan=True) for x, y in zip(one, other, strict=True))
+    return None if function is np.empty_like or all(equal) else f"returns {result}, where NumPy returns {expected}"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_every_argument_has_its_effect_or_is_refused_by_name(function):
+    faults = [(name, args, settings, fault(function, name, args, settings)) for name, args, settings in calls(function)]
+    assert [each for each in faults if each[-1] is not None] == []
