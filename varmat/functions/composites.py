@@ -14,7 +14,6 @@ import numpy as np
 from numpy._core import umath
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import SUPPORTED, implements, plain
 from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
