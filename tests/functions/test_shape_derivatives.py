@@ -189,6 +189,29 @@ def test_derivatives_at_the_ends(function: Any, point: tuple[float, ...], expect
         np.testing.assert_allclose(np.ravel(gradient(function, columns)), expected, rtol=1e-7, atol=1e-290)
 
 
+@pytest.mark.parametrize(("shape", "distance"), [(0.01, 1e-20), (0.02, 1e-15), (0.05, 1e-8), (0.01, 1e-40), (0.001, 1e-300)])
+def test_small_shapes_far_from_the_bulk(shape: float, distance: float) -> None:
+    """With one shape 1 the function is a power of the distance from an end, and so is its inverse."""
+    power = lambda a: mpmath.mpf(distance) ** a  # noqa: E731 - used below
+    first, second = (exact(power, (shape,), *axes) for axes in ([0], [0, 0]))
+    for f in (lambda a: vm.betainc(a, 1.0, distance), lambda a: -vm.betaincc(a, 1.0, distance)):
+        assert vm.gradient(f, shape) == pytest.approx(first, rel=1e-13)
+        assert vm.hessian(f, shape) == pytest.approx(second, rel=1e-13)
+    if distance > 1e-16:
+        complement = 1.0 - distance  # what is left after rounding is the distance
+        left = lambda b: -mpmath.mpf(1.0 - complement) ** b  # noqa: E731 - used below
+        assert vm.gradient(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(exact(left, (shape,), 0), rel=1e-13)
+        assert vm.hessian(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(exact(left, (shape,), 0, 0), rel=1e-13)
+
+
+@pytest.mark.parametrize(("shape", "level"), [(0.01, 0.7), (0.02, 0.3), (0.05, 0.1)])
+def test_inverse_of_the_incomplete_beta_function_of_small_shapes(shape: float, level: float) -> None:
+    power = lambda a: mpmath.mpf(level) ** (1 / a)  # noqa: E731 - used below
+    for f in (lambda a: vm.betaincinv(a, 1.0, level), lambda a: vm.betainccinv(a, 1.0, 1.0 - level)):
+        assert vm.gradient(f, shape) == pytest.approx(exact(power, (shape,), 0), rel=1e-12, abs=0.0)
+        assert vm.hessian(f, shape) == pytest.approx(exact(power, (shape,), 0, 0), rel=1e-12, abs=0.0)
+
+
 def test_symmetric_shapes() -> None:
     # At one half the median does not move with the common shape, and the two shapes pull with the same force.
     for shape in (1e-2, 0.5, 3.0, 1e4):

@@ -481,7 +481,9 @@ def _log_changes(steps: Any, x: Any, y: Any, log_x: Any) -> tuple[Any, Any]:
     near = np.log1p(x * np.expm1(np.minimum(steps, 37.0)))
     if np.max(steps) > 37.0:
         near = np.where(steps > 37.0, np.logaddexp(0.0, steps + log_x), near)
-    return np.log1p(y * np.expm1(-steps)), near
+    # That of log(x) is bounded by -log(x), which is lost where y is rounded to 1 and the argument of the logarithm comes near 0.
+    fall = -y * np.expm1(-steps)
+    return np.where(fall < 0.5, np.log1p(-fall), near - steps), near
 
 
 def _beta_reach(a: Any, b: Any, x: Any, y: Any) -> Any:
