@@ -239,6 +239,47 @@ def test_quick_forms_at_limits(row, argnum, args, long, monkeypatch):
     np.testing.assert_allclose(gradient, [g for _, g in single], rtol=1e-14)
 
 
+# Density, position of the variable, arguments, second derivative.
+BORDER = [
+    (vm.poisson_lpmf, 1, (0, 0.0), 0.0),
+    (vm.poisson_lpmf, 1, (2, 0.0), -math.inf),
+    (vm.binomial_lpmf, 2, (0, 5, 0.0), -5.0),
+    (vm.binomial_lpmf, 2, (5, 5, 1.0), -5.0),
+    (vm.binomial_lpmf, 2, (2, 5, 1.0), -math.inf),
+    (vm.bernoulli_lpmf, 1, (0, 0.0), -1.0),
+    (vm.bernoulli_lpmf, 1, (1, 1.0), -1.0),
+    (vm.bernoulli_lpmf, 1, (1, 0.0), -math.inf),
+    (vm.beta_lpdf, 0, (0.0, 1.0, 3.0), -2.0),
+    (vm.beta_lpdf, 0, (1.0, 3.0, 1.0), -2.0),
+    (vm.beta_lpdf, 0, (0.0, 2.0, 3.0), -math.inf),
+    (vm.gamma_lpdf, 0, (0.0, 1.0, 1.5), 0.0),
+    (vm.gamma_lpdf, 0, (0.0, 2.0, 1.5), -math.inf),
+    (vm.chi_square_lpdf, 0, (0.0, 2.0), 0.0),
+    (vm.weibull_lpdf, 0, (0.0, 1.0, 1.5), 0.0),
+    (vm.weibull_lpdf, 0, (0.0, 2.0, 1.5), -math.inf),
+]
+
+
+@pytest.mark.parametrize("pointwise", [False, True], ids=["sum", "pointwise"])
+@pytest.mark.parametrize(("row", "argnum", "args", "second"), BORDER)
+def test_forward_and_second_derivatives_on_the_border(row, argnum, args, second, pointwise):
+    """As exact as the gradient: no 0 times infinity, and infinite where that is the limit."""
+    f = row.pointwise if pointwise else row
+    along = lambda t: f(*args[:argnum], t, *args[argnum + 1 :])  # noqa: E731 - used below
+    at = args[argnum]
+    assert vm.jvp(along, (at,), (1.0,)) == (along(at), vm.gradient(along, at))
+    assert vm.hessian(along, at) == second
+    # Beside an observation in the bulk.
+    inside = row.points[0]
+    arrays = [np.array(pair) for pair in zip(args, inside, strict=True)]
+    both = vm.hessian(lambda t: np.sum(f(*arrays[:argnum], t, *arrays[argnum + 1 :])), arrays[argnum])
+    alone = vm.hessian(lambda t: row(*inside[:argnum], t, *inside[argnum + 1 :]), inside[argnum])
+    assert both[0, 0] == second
+    assert both[1, 1] == pytest.approx(alone, rel=1e-14)
+    if math.isfinite(second):
+        np.testing.assert_array_equal(both - np.diag(np.diag(both)), 0.0)
+
+
 @every_row
 def test_propto_drops_what_is_constant(row):
     """The proportional density has the same gradient, and differs by the same number wherever the variables are."""

@@ -14,13 +14,15 @@ POSSIBLE = {
     "odds": "n / theta", "against": "m / (1.0 - theta)",
 }  # fmt: skip
 
+# The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken would be 0 times infinity in
+# the second derivative.
 bernoulli_lpmf = univariate(
     "bernoulli_lpmf", "Bernoulli distribution",
     n=("n", not_nan), theta=("Probability parameter", probability),
     support="(n == 0.0) | (n == 1.0)",
     let={
         "m": "1.0 - n", "wins": "where(n > 0.5, log(theta), 0.0)", "losses": "where(n > 0.5, 0.0, log1p(-theta))",
-        "odds": "where(n > 0.5, 1.0 / theta, 0.0)", "against": "where(n > 0.5, 0.0, 1.0 / (1.0 - theta))",
+        "odds": "n / where(n > 0.5, theta, 1.0)", "against": "m / where(n > 0.5, 1.0, 1.0 - theta)",
     },
     quick=Quick(POSSIBLE),
     terms=("wins", "losses"),
@@ -67,7 +69,7 @@ binomial_lpmf = univariate(
     support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
     let={
         "m": "N - n", "wins": "where(n > 0.0, n * log(theta), 0.0)", "losses": "where(n < N, m * log1p(-theta), 0.0)",
-        "odds": "where(n > 0.0, n / theta, 0.0)", "against": "where(n < N, m / (1.0 - theta), 0.0)",
+        "odds": "n / where(n > 0.0, theta, 1.0)", "against": "m / where(n < N, 1.0 - theta, 1.0)",
     },
     quick=Quick(POSSIBLE),
     terms=("lchoose(N, n)", "wins", "losses"),

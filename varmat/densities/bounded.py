@@ -28,6 +28,7 @@ uniform_lpdf = univariate(
 """,
 )  # fmt: skip
 
+# 0 over the smallest number is 0, as is its derivative in theta, and that in the shape overflows to infinity, as it should.
 beta_lpdf = univariate(
     "beta_lpdf", "beta distribution",
     theta=("Random variable", not_nan), alpha=("First shape parameter", positive_finite),
@@ -36,8 +37,8 @@ beta_lpdf = univariate(
     let={
         "log_theta": "log(theta)", "rising": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_theta)",
         "log_rest": "log1p(-theta)", "falling": "where(beta == 1.0, 0.0, (beta - 1.0) * log_rest)",
-        "up": "where((alpha == 1.0) & (theta == 0.0), 0.0, (alpha - 1.0) / theta)",
-        "down": "where((beta == 1.0) & (theta == 1.0), 0.0, (beta - 1.0) / (1.0 - theta))",
+        "up": "(alpha - 1.0) / where((alpha == 1.0) & (theta == 0.0), 5e-324, theta)",
+        "down": "(beta - 1.0) / where((beta == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)",
     },
     quick=Quick({
         "rising": "(alpha - 1.0) * log_theta", "falling": "(beta - 1.0) * log_rest",

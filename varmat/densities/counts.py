@@ -11,11 +11,12 @@ __all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "poisson_log_lpmf",
 COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
 OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
+# The choice is one of what to divide by: a quotient by zero that is not taken would be 0 times infinity in the second derivative.
 poisson_lpmf = univariate(
     "poisson_lpmf", "Poisson distribution",
     n=("Random variable", not_nan), rate=("Rate parameter", nonnegative),
     support=COUNT,
-    let={"log_part": "where(n > 0.0, n * log(rate), 0.0)", "quotient": "where(n > 0.0, n / rate, 0.0)"},
+    let={"log_part": "where(n > 0.0, n * log(rate), 0.0)", "quotient": "n / where(n > 0.0, rate, 1.0)"},
     quick=Quick({"log_rate": "log(rate)", "log_part": "n * log_rate", "quotient": "n / rate"}),
     terms=("log_part", "-rate", "-gammaln(n + 1.0)"),
     partials={"rate": "quotient - 1.0"},

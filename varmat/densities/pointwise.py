@@ -91,7 +91,7 @@ class Pointwise(Density):
 
     def _tangent(self, r: Any, *values: Any, keep: Any, outside: Any) -> Any:
         def push(name: str, t: Any) -> Any:
-            rate = self._partials(())[name](*values)[0] * t
+            rate = self._partials(())[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)
 
         return tuple(partial(push, name) for name in self.arguments)

@@ -37,13 +37,15 @@ lognormal_lpdf = univariate(
 """,
 )  # fmt: skip
 
+# In this slope, and in those below: 0 over the smallest number is 0, as is its derivative in y, and that in the shape overflows to
+# infinity, as it should.
 gamma_lpdf = univariate(
     "gamma_lpdf", "gamma distribution",
     y=VARIABLE, alpha=SHAPE, beta=RATE,
     support=SUPPORT,
     let={
         "log_y": "log(y)", "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
-        "slope": "where((alpha == 1.0) & (y == 0.0), 0.0, (alpha - 1.0) / y)",
+        "slope": "(alpha - 1.0) / where((alpha == 1.0) & (y == 0.0), 5e-324, y)",
     },
     quick=Quick({"log_power": "(alpha - 1.0) * log_y", "slope": "(alpha - 1.0) / y"}),
     terms=("-gammaln(alpha)", "alpha * log(beta)", "log_power", "-beta * y"),
@@ -106,7 +108,7 @@ chi_square_lpdf = univariate(
     support=SUPPORT,
     let={
         "log_y": "log(y)", "half": "0.5 * nu", "log_power": "where(nu == 2.0, 0.0, (half - 1.0) * log_y)",
-        "slope": "where((nu == 2.0) & (y == 0.0), 0.0, (half - 1.0) / y)",
+        "slope": "(half - 1.0) / where((nu == 2.0) & (y == 0.0), 5e-324, y)",
     },
     quick=Quick({"log_power": "(half - 1.0) * log_y", "slope": "(half - 1.0) / y"}),
     terms=("-gammaln(half) - 0.6931471805599453 * half", "log_power", "-0.5 * y"),
@@ -130,7 +132,7 @@ weibull_lpdf = univariate(
     support=SUPPORT,
     let={
         "u": "y / sigma", "t": "power(u, alpha)", "log_y": "log(y)", "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
-        "slope": "where((alpha == 1.0) & (y == 0.0), 0.0, (alpha - 1.0) / y) - alpha * power(u, alpha - 1.0) / sigma",
+        "slope": "(alpha - 1.0) / where((alpha == 1.0) & (y == 0.0), 5e-324, y) - alpha * power(u, alpha - 1.0) / sigma",
     },
     quick=Quick({"log_power": "(alpha - 1.0) * log_y", "slope": "(alpha - 1.0 - alpha * t) / y"}),
     terms=("log(alpha)", "log_power", "-alpha * log(sigma)", "-t"),

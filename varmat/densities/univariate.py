@@ -334,7 +334,7 @@ class Univariate(Density, Operation):
 
         def directional(name: str) -> Any:
             # Once for all directions.
-            partial = cache(lambda: self._pushes[name](*values)[0])
+            partial = cache(lambda: self._pushes[name](*ieee(values))[0])
 
             def push(t: Any) -> Any:
                 if name in self.discrete:
