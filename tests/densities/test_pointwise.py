@@ -85,6 +85,18 @@ def test_no_elements_and_empty_axes() -> None:
     assert vm.gradient(lambda mu: np.sum(vm.normal_lpdf.pointwise(np.empty((0, 1)), mu, 1.0)), np.ones(3)).tolist() == [0.0] * 3
 
 
+@every_row
+def test_nan_is_refused_and_not_impossible(row: Any) -> None:
+    for i, (name, (title, domain)) in enumerate(row.arguments.items()):
+        scalars = [math.nan if i == j else x for j, x in enumerate(given(row, row.points[0]))]
+        arrays = [np.array(c, dtype=float) for c in columns(row)]
+        arrays[i][1] = math.nan
+        for args, place in ((scalars, ""), (arrays, "[1]")):
+            with pytest.raises(vm.DomainError) as caught:
+                row.pointwise(*args)
+            assert str(caught.value) == f"{row.name}.pointwise: {title}{place} is nan, but must be {domain.phrase}!", name
+
+
 def test_refusals_name_the_function() -> None:
     f = vm.normal_lpdf.pointwise
     for call, error, text in [

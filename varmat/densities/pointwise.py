@@ -65,11 +65,11 @@ class Pointwise(Density):
         with np.errstate(all="ignore"):
             value, *abbreviations = function(*exact)
             outside, shows = None, keep is None and np.isfinite(value).all()
-            if not shows:
-                self.shape_of(values)
-                self.summed.check_demand(self.name, values)
             if not (shows and self.summed.support_is_shown):
                 outside = self._outside(exact)
+            if not shows or outside is not None:  # what is nan is not in the support either
+                self.shape_of(values)
+                self.summed.check_demand(self.name, values)
         if outside is not None:
             value = np.where(outside, -np.inf, value)
         if not shape:
