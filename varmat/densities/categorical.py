@@ -16,10 +16,10 @@ from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.exponentials import log_softmax, softmax
+from varmat.functions.reductions import add_reduce
 
 __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
 
-total = np.add.reduce
 
 
 def categories(n: Any, k: int) -> Any:
@@ -97,7 +97,7 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     array([2., 0., 8.])
     """
     counts = tally("categorical_lpmf", "Number of categories", n, theta.shape)
-    value = -math.inf if counts is None else float(total(log_products(counts, theta), None))
+    value = -math.inf if counts is None else float(add_reduce(log_products(counts, theta), None))
     return Saved(value, counts=counts)
 
 
@@ -165,7 +165,7 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
 def categorical_logit_reverse(g: Any, r: Any, n: Any, beta: Any, keep: Any, counts: Any, logs: Any) -> Any:
     def of_beta() -> Any:
         c = np.exp(logs)
-        c *= -g * total(counts, axis=-1, keepdims=True)
+        c *= -g * add_reduce(counts, axis=-1, keepdims=True)
         c += g * counts
         return c
 
@@ -177,5 +177,5 @@ def categorical_logit_tangent(r: Any, n: Any, beta: Any, keep: Any) -> Any:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         return None, lambda t: 0.0
-    slopes = counts - total(counts, axis=-1, keepdims=True) * softmax(beta, axis=-1)
+    slopes = counts - add_reduce(counts, axis=-1, keepdims=True) * softmax(beta, axis=-1)
     return None, lambda t: np.sum(slopes * t)

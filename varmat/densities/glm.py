@@ -22,6 +22,7 @@ from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
+from varmat.functions.reductions import add_reduce
 from varmat.functions.special import expit
 from varmat.programs.counts import log_factorials
 
@@ -32,7 +33,6 @@ BLOCK_BYTES = 512 * 1024
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
 MOST_ROWS = 4000
 
-total = np.add.reduce
 Weigh = Callable[[Any, slice], Any]
 # Of all rows.
 ALL = slice(None)
@@ -94,7 +94,7 @@ class Pass:
             t = self.weights[here] if self.recording else self.weights[: here.stop - start]
             t.fill(predictor)
             weigh(t, here)
-            summed += total(t)
+            summed += add_reduce(t)
         self.product = summed * row
 
 
@@ -205,11 +205,11 @@ class Glm(Density):
         if name == "beta":
             return scale * sums.product
         if name == "alpha":
-            return scale * float(total(w)) if type(values[i]) is float else scale * w
+            return scale * float(add_reduce(w)) if type(values[i]) is float else scale * w
         if name == "X":
             x, beta = values[i], values[3]
             if x.ndim == 1 or len(x) != len(w):
-                return (scale * total(w) * beta).reshape(x.shape)
+                return (scale * add_reduce(w) * beta).reshape(x.shape)
             return np.multiply.outer(scale * w, beta)
         c = scale * sums.partials[name](w)
         return np.full(np.shape(values[i]), c) if type(c) is float and type(values[i]) is not float else c
@@ -372,7 +372,7 @@ def normal_id_glm_lpdf(one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: fro
     squares *= scale
     value = -0.5 * squares
     if "sigma" in keep:
-        value -= float(total(np.log(sigma))) if several else n * math.log(sigma)
+        value -= float(add_reduce(np.log(sigma))) if several else n * math.log(sigma)
     if "constants" in keep:
         value -= n * HALF_LOG_TWO_PI
     in_sigma = (lambda w: w * w * sigma - 1.0 / sigma) if several else (lambda w: (squares - n) / (scale * sigma))
@@ -442,10 +442,10 @@ def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset
         t *= sign
         e, other = first[: len(t)], second[: len(t)]
         np.exp(t, e)
-        share = float(total(np.log1p(e, other)))
+        share = float(add_reduce(np.log1p(e, other)))
         if not share < math.inf:  # an exponential overflows
             np.exp(-np.abs(t), e)
-            share = float(total(np.maximum(t, 0.0)) + total(np.log1p(e)))
+            share = float(add_reduce(np.maximum(t, 0.0)) + add_reduce(np.log1p(e)))
             np.add(e, 1.0, other)
             e[:] = np.where(t > 0.0, 1.0, e)
         else:
@@ -516,9 +516,9 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str
         if alpha.__class__ is not float or alpha != 0.0:
             t += part(alpha, here)
         counts = part(y, here)
-        value += counts * float(total(t)) if type(counts) is float else float(counts.dot(t))
+        value += counts * float(add_reduce(t)) if type(counts) is float else float(counts.dot(t))
         np.exp(t, t)
-        value -= float(total(t))
+        value -= float(add_reduce(t))
         np.subtract(counts, t, t)
 
     one_pass.run(weigh)

@@ -29,6 +29,7 @@ from varmat.functions.lapack import (
     log_diagonal,
     triangular_solve,
 )
+from varmat.functions.reductions import add_reduce
 from varmat.functions.solves import inner, inverse_spd_of, symmetric
 from varmat.functions.special import digamma, lmgamma, log_rising_factorial, zeta_difference
 
@@ -37,7 +38,6 @@ __all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "wisha
 QUARTER_LOG_PI = 0.25 * math.log(math.pi)
 HALF_LOG_TWO = 0.5 * math.log(2.0)
 
-total = np.add.reduce
 SHAPE = ("Shape parameter", Scalar(positive_finite))
 DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
 
@@ -47,7 +47,7 @@ DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
 @lru_cache  # most models have the same one throughout
 def _lkj_constant(eta: float, k: int) -> float:
     half = 0.5 * np.arange(1.0, k)
-    return float(total(log_rising_factorial(eta + (half[::-1] - 0.5), half))) - k * (k - 1) * QUARTER_LOG_PI
+    return float(add_reduce(log_rising_factorial(eta + (half[::-1] - 0.5), half))) - k * (k - 1) * QUARTER_LOG_PI
 
 
 def _lkj_constant_slope(eta: Any, k: int) -> Any:

@@ -34,6 +34,7 @@ from varmat.functions.lapack import (
     triangle_mask,
     triangular_solve,
 )
+from varmat.functions.reductions import add_reduce
 from varmat.functions.solves import inner, inverse_spd_of, solve_triangular, symmetric
 from varmat.functions.special import log_rising_factorial, zeta_difference
 
@@ -48,7 +49,6 @@ __all__ = [
 LOG_TWO = math.log(2.0)
 HALF_LOG_PI = 0.5 * math.log(math.pi)
 
-total = np.add.reduce
 
 
 class Covariance:
@@ -207,7 +207,7 @@ def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int
     def of(x: Any, g: float) -> Any:
         # What all observations have in common: sum before the solve.
         if weighted.ndim > 1 and np.ndim(x) < 2:
-            return scale.pull(g * total(weighted, axis=0, keepdims=True)).reshape(-1)
+            return scale.pull(g * add_reduce(weighted, axis=0, keepdims=True)).reshape(-1)
         c = g * scale.pulled(weighted)
         return c if weighted.ndim == 1 else c.reshape(shape)
 
@@ -300,7 +300,7 @@ def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> 
     with np.errstate(all="ignore"):
         z = whitened(scale, d.reshape(n, k))
         q = np.einsum("ij,ij->i", z, z)
-        value = -0.5 * float(total(q) if nu == math.inf else (nu + k) * total(np.log1p(q / nu)))
+        value = -0.5 * float(add_reduce(q) if nu == math.inf else (nu + k) * add_reduce(np.log1p(q / nu)))
     if "nu" in keep:
         value += n * (-0.5 * k * LOG_TWO if nu == math.inf else log_rising_factorial(0.5 * nu, 0.5 * k) - 0.5 * k * math.log(nu))
     if form.name in keep:

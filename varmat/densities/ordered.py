@@ -13,11 +13,11 @@ from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, ordered
 from varmat.functions.elementwise import softplus
+from varmat.functions.reductions import add_reduce
 from varmat.functions.special import expit, log1m_exp
 
 __all__ = ["ordered_logistic_lpmf"]
 
-total = np.add.reduce
 
 
 class Cells:
@@ -114,8 +114,8 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
         return Saved(0.0 if which is not None else -math.inf, cells=None)
     cells = Cells(which, cutpoints.shape, full)
     low, high = cells.bounds(cutpoints)
-    inner = float(total(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
-    below, above = (float(total(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high))
+    inner = float(add_reduce(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
+    below, above = (float(add_reduce(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high))
     return Saved(inner - below - above, cells=cells)
 
 

@@ -12,11 +12,11 @@ from varmat.core.errors import ShapeError, positive
 from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, simplex
+from varmat.functions.reductions import add_reduce
 from varmat.functions.special import digamma, gammaln
 
 __all__ = ["dirichlet_lpdf", "multinomial_lpmf"]
 
-total = np.add.reduce
 
 
 def check_shapes(function: str, title: str, x: Any, other_title: str, other: Any) -> tuple[int, ...]:
@@ -98,12 +98,13 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(theta)
         if alpha.ndim == 1:
-            logs = total(logs.reshape(-1, len(alpha)), axis=0)
-        value = float(total((alpha - 1.0) * logs, None))
+            logs = add_reduce(logs.reshape(-1, len(alpha)), axis=0)
+        value = float(add_reduce((alpha - 1.0) * logs, None))
         if value != value:  # of the logarithm of zero times zero
-            value = float(total(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs), None))
+            value = float(add_reduce(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs), None))
     if "alpha" in keep:
-        value += repeats(shape, alpha) * float(total(gammaln(total(alpha, axis=-1)), None) - total(gammaln(alpha), None))
+        constant = add_reduce(gammaln(add_reduce(alpha, axis=-1)), None) - add_reduce(gammaln(alpha), None)
+        value += repeats(shape, alpha) * float(constant)
     return Saved(value, logs=logs)
 
 
@@ -173,9 +174,10 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     shape = check_shapes("multinomial_lpmf", "Number of trials variable", n, "Probabilities parameter", theta)
     if not _are_counts(n):
         return -math.inf
-    value = float(total(log_products(n, theta), None))
+    value = float(add_reduce(log_products(n, theta), None))
     if "constants" in keep:
-        value += repeats(shape, n) * float(total(gammaln(total(n, axis=-1) + 1.0), None) - total(gammaln(n + 1.0), None))
+        constant = add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None)
+        value += repeats(shape, n) * float(constant)
     return value
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import ARRAYS, data
 from varmat.models.parameters import Dependent
-from varmat.models.unpacking import Step, read_off, step
+from varmat.models.unpacking import Part, part_of, read_off
 from varmat.transforms import Real, Transform
 
 Shape = tuple[int, ...]
@@ -42,19 +42,19 @@ class Layout:
         self._given = given
         # Worked out once: for each parameter its index, the shape to be given to what is found there, and its transform.
         self._entries: list[tuple[str, Any, Shape | None, Transform | None]] = []
-        steps: dict[str, Step] = {}
+        parts: dict[str, Part] = {}
         start = 0
         for name, transform in self.parameters.items():
             self._check(name, transform)
             shape, size = transform.unconstrained_shape, transform.unconstrained_size
             where = slice(start, start + size) if shape else start
             self._entries.append((name, where, shape if len(shape) > 1 else None, None if type(transform) is Real else transform))
-            simple = step(transform, where)
+            simple = part_of(transform, where)
             if simple is not None:
-                steps[name] = simple
+                parts[name] = simple
             start += size
         self.size = start
-        self._simple, self._steps = tuple(steps), tuple(steps.values())
+        self._simple, self._parts = tuple(parts), tuple(parts.values())
 
     def _check(self, name: str, transform: Any) -> None:
         if not isinstance(transform, Transform):
@@ -76,8 +76,8 @@ class Layout:
         values: dict[str, Any] = {}
         log_jacobians: list[Any] = []
         together: dict[str, Any] = {}
-        if self._steps and type(q) in ARRAYS:
-            *results, term = read_off(q, self._steps)
+        if self._parts and type(q) in ARRAYS:
+            *results, term = read_off(q, self._parts)
             together = dict(zip(self._simple, results, strict=True))
             if jacobian:
                 log_jacobians.append(term)

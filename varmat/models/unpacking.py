@@ -25,7 +25,7 @@ from varmat.transforms.classes import FromFunctions
 WITH_JACOBIAN = {"jacobian": True}
 
 
-class Step(NamedTuple):
+class Part(NamedTuple):
     """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero; `where` its `x` stands, of a shape.
 
     With an operation it is what that makes of `x` and the bounds, and the operation has the log-Jacobian too.
@@ -38,20 +38,20 @@ class Step(NamedTuple):
     operation: Operation | None = None
 
 
-def step(transform: Transform, where: Any) -> Step | None:
+def part_of(transform: Transform, where: Any) -> Part | None:
     """How a parameter is read off; None if it is read off alone (or a view, which costs nothing)."""
     shape = transform.unconstrained_shape
     if isinstance(transform, Real):
-        return None if shape else Step(where, shape, 0.0)
+        return None if shape else Part(where, shape, 0.0)
     if isinstance(transform, Positive):
-        return Step(where, shape, 1.0)
+        return Part(where, shape, 1.0)
     if isinstance(transform, FromFunctions):
         function, bounds = transform.constraint
         if all(type(bound) is float and math.isfinite(bound) for bound in bounds):
             if isinstance(transform, (Lower, Upper)):
-                return Step(where, shape, 1.0 if isinstance(transform, Lower) else -1.0, bounds)
+                return Part(where, shape, 1.0 if isinstance(transform, Lower) else -1.0, bounds)
             if isinstance(function, Operation):
-                return Step(where, shape, 0.0, bounds, function)
+                return Part(where, shape, 0.0, bounds, function)
     return None
 
 
@@ -64,11 +64,11 @@ def _exp(x: Any) -> Any:
         return math.inf
 
 
-def read_off(q: Any, steps: Sequence[Step]) -> tuple[Any, ...]:
+def read_off(q: Any, parts: Sequence[Part]) -> tuple[Any, ...]:
     """The parameters, variables on the tape of `q`, a `VarMat`, and the sum of their log-Jacobians."""
     tape, total, values = q._tape.top, 0.0, []
     kept: list[Any] = []
-    for where, shape, sign, bounds, op in steps:
+    for where, shape, sign, bounds, op in parts:
         x = q._val[where].reshape(shape) if shape else float(q._val[where])
         if op is not None:
             (value, term), saved = value_of(op, WITH_JACOBIAN, (x, *bounds))
@@ -81,7 +81,7 @@ def read_off(q: Any, steps: Sequence[Step]) -> tuple[Any, ...]:
             kept.append(None)
         values.append(value)
     results = Outputs(make_result(value, tape) for value in (*values, total))
-    tape.append((_RULE, results, q, (steps, kept)))
+    tape.append((_RULE, results, q, (parts, kept)))
     return results
 
 
@@ -133,7 +133,7 @@ def _write_parameters(program: Program, rule: Any, results: Any, x: Any, saved: 
     program.steps.append(((*nodes, jacobian), back))
 
 
-def _write_bounded(program: Program, node: Any, each: Step, name: str) -> tuple[str, Any]:
+def _write_bounded(program: Program, node: Any, each: Part, name: str) -> tuple[str, Any]:
     """Write the value of a parameter bounded on one side, or free; its log-Jacobian, and what makes the contribution to `x`."""
     (bound,), sign, free, term = each.bounds, each.sign, name_of(name), ""
     slope: Any = free
@@ -156,7 +156,7 @@ def _write_bounded(program: Program, node: Any, each: Step, name: str) -> tuple[
     return term, of_x
 
 
-def _write_operation(program: Program, node: Any, each: Step, name: str) -> tuple[str, Any]:
+def _write_operation(program: Program, node: Any, each: Part, name: str) -> tuple[str, Any]:
     """The same of a parameter that an operation makes."""
     op: Any = each.operation
     term, saved = program.new_name("t"), program.new_name("m")

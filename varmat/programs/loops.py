@@ -26,7 +26,7 @@ _SYMBOLS = OPERATORS | COMPARISONS
 _NAMESPACE = {name: getattr(np, name) for name in ("array", "copyto", "empty", "negative", *IN_PLACE.values())}
 
 # Register it defines (or None), text with {} for its operands and, last, for the register that it writes in place, operands.
-Step = tuple[str | None, str, list[str]]
+Instruction = tuple[str | None, str, list[str]]
 
 
 class Blocks:
@@ -48,7 +48,7 @@ class Blocks:
         self._arrays = set(arrays)
         self._ufuncs = {name for name in functions if isinstance(for_arrays(name), np.ufunc)}
         self.before: list[str] = []
-        self.steps: list[Step] = []
+        self.steps: list[Instruction] = []
         # Registers that are arrays of their own, because what computes them cannot write in place.
         self.own: set[str] = set()
         self._numbers: dict[str, str] = {}

@@ -195,7 +195,7 @@ class FromFunctions(Transform):
         return int(size)  # with small integers of NumPy's, the number of unconstrained elements would wrap around
 
 
-class Elementwise(FromFunctions):
+class ElementwiseTransform(FromFunctions):
     """A transform of each element alone; abstract."""
 
     # What takes the place of the first function if all bounds are finite.
@@ -249,7 +249,7 @@ class Real(Transform):
 
 
 @final
-class Positive(Elementwise):
+class Positive(ElementwiseTransform):
     """Positive numbers, by `positive_constrain`.
 
     Parameters
@@ -271,7 +271,7 @@ class Positive(Elementwise):
 
 
 @final
-class Lower(Elementwise):
+class Lower(ElementwiseTransform):
     """Numbers above a lower bound, by `lb_constrain`.
 
     Parameters
@@ -296,7 +296,7 @@ class Lower(Elementwise):
 
 
 @final
-class Upper(Elementwise):
+class Upper(ElementwiseTransform):
     """Numbers below an upper bound, by `ub_constrain`.
 
     Parameters
@@ -321,7 +321,7 @@ class Upper(Elementwise):
 
 
 @final
-class LowerUpper(Elementwise):
+class LowerUpper(ElementwiseTransform):
     """Numbers between two bounds, by `lub_constrain`.
 
     Parameters
@@ -345,7 +345,7 @@ class LowerUpper(Elementwise):
 
 
 @final
-class Probability(Elementwise):
+class Probability(ElementwiseTransform):
     """Numbers between 0 and 1, by `prob_constrain`.
 
     Parameters
@@ -366,7 +366,7 @@ class Probability(Elementwise):
 
 
 @final
-class OffsetMultiplier(Elementwise):
+class OffsetMultiplier(ElementwiseTransform):
     """All real numbers, shifted and stretched by `offset_multiplier_constrain`.
 
     Parameters

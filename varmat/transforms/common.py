@@ -45,7 +45,7 @@ def joined(maps: Callable[[Any], tuple[Any, Any]], jacobian: bool) -> Callable[[
     return maps if jacobian else lambda t: maps(t)[0]
 
 
-def total(v: Any, x: Any) -> Any:
+def sum_over(v: Any, x: Any) -> Any:
     """Sum over the axes of `x`, not over a leading axis of directions; differentiable."""
     return np.sum(v, axis=tuple(range(-np.ndim(x), 0)))
 

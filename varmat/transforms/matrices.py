@@ -1,6 +1,6 @@
 """Transforms of matrices: correlation and covariance matrices and their Cholesky factors. All work on stacks.
 
-Both kinds of factors are made by one operation each, to which a `Layout` says where the unconstrained elements stand and how much
+Both kinds of factors are made by one operation each, to which `Places` say where the unconstrained elements stand and how much
 each counts in the log-Jacobian; the matrices are the products of the factors with their transposes.
 """
 
@@ -27,7 +27,7 @@ from varmat.transforms.common import (
     operand,
     plain_sum,
     split,
-    total,
+    sum_over,
 )
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-class Layout(NamedTuple):
+class Places(NamedTuple):
     """Where the unconstrained elements stand in a lower triangular matrix.
 
     Attributes
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
     eye: Any
 
     @classmethod
-    def of(cls, shape: tuple[int, int], rows: Any, cols: Any, weights: Any, constant: float = 0.0) -> Layout:
+    def of(cls, shape: tuple[int, int], rows: Any, cols: Any, weights: Any, constant: float = 0.0) -> Places:
         source = np.full(shape, rows.size)
         source[rows, cols] = np.arange(rows.size)
         return cls(shape, rows, cols, weights, constant, source, rows == cols, triangle_mask(shape), np.eye(*shape))
@@ -104,53 +104,53 @@ def _size(function: str, name: str, value: Any) -> int:
 # c = sqrt(1 - z**2) = 1 / cosh(x). So dL[i, j] = S[j] c[j]**2 dx[j] - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts
 # each log(c) twice for the tanh, and once more for each element of the row between it and the diagonal.
 @operation(stacked=True)
-def correlation_factor(x: Any, *, layout: Layout, jacobian: bool = False) -> Any:
+def correlation_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
     """The Cholesky factor of a correlation matrix from partial correlations."""
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
-    s = np.ones((*x.shape[:-1], *layout.shape))
-    np.multiply.accumulate(layout.filled(c, 1.0)[..., :-1], axis=-1, out=s[..., 1:])
-    y = s * layout.filled(z, layout.eye)
-    slope = s[..., layout.rows, layout.cols] * (c * c)
+    s = np.ones((*x.shape[:-1], *places.shape))
+    np.multiply.accumulate(places.filled(c, 1.0)[..., :-1], axis=-1, out=s[..., 1:])
+    y = s * places.filled(z, places.eye)
+    slope = s[..., places.rows, places.cols] * (c * c)
     if jacobian:
-        return Saved((y, -plain_sum(layout.weights * log_cosh(x))), z=z, slope=slope)
+        return Saved((y, -plain_sum(places.weights * log_cosh(x))), z=z, slope=slope)
     return Saved(y, z=z, slope=slope)
 
 
 @correlation_factor.reverse
-def correlation_factor_reverse(g: Any, r: Any, x: Any, layout: Layout, jacobian: bool, z: Any, slope: Any) -> Any:
+def correlation_factor_reverse(g: Any, r: Any, x: Any, places: Places, jacobian: bool, z: Any, slope: Any) -> Any:
     g, h, r = split(g, r, jacobian)
-    rows, cols = layout.rows, layout.cols
-    later = later_sums(np.where(layout.lower, g, 0.0) * r)
+    rows, cols = places.rows, places.cols
+    later = later_sums(np.where(places.lower, g, 0.0) * r)
     c = g[..., rows, cols] * slope - z * later[..., rows, cols + 1]
-    return c - h * (layout.weights * z) if jacobian else c
+    return c - h * (places.weights * z) if jacobian else c
 
 
 @correlation_factor.tangent
-def correlation_factor_tangent(r: Any, x: Any, layout: Layout, jacobian: bool) -> Any:
+def correlation_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -> Any:
     y = r[0] if jacobian else r
     z, a = np.tanh(x), log_cosh(x)
-    n = layout.shape[1]
-    slope = np.exp(-2.0 * a) * np.exp(-exclusive_cumsum(layout.matrix(a), n)[..., layout.rows, layout.cols])
+    n = places.shape[1]
+    slope = np.exp(-2.0 * a) * np.exp(-exclusive_cumsum(places.matrix(a), n)[..., places.rows, places.cols])
 
     def maps(t: Any) -> Any:
-        value = layout.matrix(slope * t) - y * exclusive_cumsum(layout.matrix(z * t), n)
-        return value, -total(layout.weights * z * t, x)
+        value = places.matrix(slope * t) - y * exclusive_cumsum(places.matrix(z * t), n)
+        return value, -sum_over(places.weights * z * t, x)
 
     return joined(maps, jacobian)
 
 
 @lru_cache(maxsize=64)
-def _by_rows(k: int) -> Layout:
+def _by_rows(k: int) -> Places:
     rows, cols = np.tril_indices(k, -1)
-    return Layout.of((k, k), rows, cols, rows - cols + 1.0)
+    return Places.of((k, k), rows, cols, rows - cols + 1.0)
 
 
 # The Jacobian of L L^T has one factor L[i, i] for each later row, so all of a column count the same.
 @lru_cache(maxsize=64)
-def _by_columns(k: int) -> Layout:
+def _by_columns(k: int) -> Places:
     cols, rows = np.triu_indices(k, 1)
-    return Layout.of((k, k), rows, cols, float(k) - cols)
+    return Places.of((k, k), rows, cols, float(k) - cols)
 
 
 def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
@@ -197,14 +197,14 @@ def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # n
            [0.6, 0.8]])
     """
     x = operand(x, "cholesky_corr_constrain", "x")
-    layout = _by_rows(_size("cholesky_corr_constrain", "K", K))
-    check_vector("cholesky_corr_constrain", "x", np.shape(x), layout.rows.size)
-    return correlation_factor(x, layout=layout, jacobian=jacobian)
+    places = _by_rows(_size("cholesky_corr_constrain", "K", K))
+    check_vector("cholesky_corr_constrain", "x", np.shape(x), places.rows.size)
+    return correlation_factor(x, places=places, jacobian=jacobian)
 
 
-def _partial_correlations(factor: Any, layout: Layout) -> Any:
+def _partial_correlations(factor: Any, places: Places) -> Any:
     """``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
-    rows, cols = layout.rows, layout.cols
+    rows, cols = places.rows, places.cols
     # Only below the diagonal: the square root has no derivative at the zeros above it.
     rest = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
     with np.errstate(divide="ignore"):
@@ -296,9 +296,9 @@ def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noq
            [0.6, 1. ]])
     """
     x = operand(x, "corr_matrix_constrain", "x")
-    layout = _by_columns(_size("corr_matrix_constrain", "K", K))
-    check_vector("corr_matrix_constrain", "x", np.shape(x), layout.rows.size)
-    return _squared(correlation_factor(x, layout=layout, jacobian=jacobian), jacobian)
+    places = _by_columns(_size("corr_matrix_constrain", "K", K))
+    check_vector("corr_matrix_constrain", "x", np.shape(x), places.rows.size)
+    return _squared(correlation_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
 def _squared(factor: Any, jacobian: bool) -> Any:
@@ -356,40 +356,40 @@ def corr_matrix_free(y: Any) -> Any:
 
 # The diagonal is exp(x), the rest x itself, so log|J| is a weighted sum of the x on the diagonal.
 @operation(stacked=True)
-def covariance_factor(x: Any, *, layout: Layout, jacobian: bool = False) -> Any:
+def covariance_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
     """A lower triangular matrix with positive diagonal."""
     v = np.array(x)
-    v[..., layout.diagonal] = np.exp(v[..., layout.diagonal])
-    y = layout.filled(v, 0.0)
-    return (y, prod(x.shape[:-1]) * layout.constant + plain_sum(x * layout.weights)) if jacobian else y
+    v[..., places.diagonal] = np.exp(v[..., places.diagonal])
+    y = places.filled(v, 0.0)
+    return (y, prod(x.shape[:-1]) * places.constant + plain_sum(x * places.weights)) if jacobian else y
 
 
 @covariance_factor.reverse
-def covariance_factor_reverse(g: Any, r: Any, x: Any, layout: Layout, jacobian: bool) -> Any:
+def covariance_factor_reverse(g: Any, r: Any, x: Any, places: Places, jacobian: bool) -> Any:
     g, h, r = split(g, r, jacobian)
-    c = g[..., layout.rows, layout.cols]
+    c = g[..., places.rows, places.cols]
     # As in `times_slope`.
-    np.multiply(c, r[..., layout.rows, layout.cols], out=c, where=layout.diagonal & (c != 0.0))
-    return c + h * layout.weights if jacobian else c
+    np.multiply(c, r[..., places.rows, places.cols], out=c, where=places.diagonal & (c != 0.0))
+    return c + h * places.weights if jacobian else c
 
 
 @covariance_factor.tangent
-def covariance_factor_tangent(r: Any, x: Any, layout: Layout, jacobian: bool) -> Any:
-    slope = np.where(layout.diagonal, np.exp(np.where(layout.diagonal, x, 0.0)), 1.0)
-    return joined(lambda t: (layout.matrix(slope * t), total(layout.weights * t, x)), jacobian)
+def covariance_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -> Any:
+    slope = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), 1.0)
+    return joined(lambda t: (places.matrix(slope * t), sum_over(places.weights * t, x)), jacobian)
 
 
 @lru_cache(maxsize=64)
-def _trapezoid(m: int, n: int) -> Layout:
+def _trapezoid(m: int, n: int) -> Places:
     rows, cols = np.tril_indices(m, 0, n)
-    return Layout.of((m, n), rows, cols, np.where(rows == cols, 1.0, 0.0))
+    return Places.of((m, n), rows, cols, np.where(rows == cols, 1.0, 0.0))
 
 
 # The Jacobian of L L^T is 2^K times the product of the L[i, i]**(K - i), that of the diagonal of L once more.
 @lru_cache(maxsize=64)
-def _triangle(k: int) -> Layout:
+def _triangle(k: int) -> Places:
     rows, cols = np.tril_indices(k)
-    return Layout.of((k, k), rows, cols, np.where(rows == cols, k + 1.0 - rows, 0.0), k * log(2.0))
+    return Places.of((k, k), rows, cols, np.where(rows == cols, k + 1.0 - rows, 0.0), k * log(2.0))
 
 
 def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's names
@@ -439,15 +439,15 @@ def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bo
     n = m if N is None else _size("cholesky_factor_constrain", "N", N)
     if m < n:
         raise DomainError(f"cholesky_factor_constrain: M is {m}, but must be at least N, which is {n}!")
-    layout = _trapezoid(m, n)
-    check_vector("cholesky_factor_constrain", "x", np.shape(x), layout.rows.size)
-    return covariance_factor(x, layout=layout, jacobian=jacobian)
+    places = _trapezoid(m, n)
+    check_vector("cholesky_factor_constrain", "x", np.shape(x), places.rows.size)
+    return covariance_factor(x, places=places, jacobian=jacobian)
 
 
-def _coordinates(factor: Any, layout: Layout) -> Any:
-    """The elements in the places of the layout, logarithms of those on the diagonal; differentiable."""
-    v = factor[..., layout.rows, layout.cols]
-    return np.where(layout.diagonal, np.log(np.where(layout.diagonal, v, 1.0)), v)
+def _coordinates(factor: Any, places: Places) -> Any:
+    """The elements in their places, logarithms of those on the diagonal; differentiable."""
+    v = factor[..., places.rows, places.cols]
+    return np.where(places.diagonal, np.log(np.where(places.diagonal, v, 1.0)), v)
 
 
 def cholesky_factor_free(y: Any) -> Any:
@@ -529,9 +529,9 @@ def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa
            [ 5., 29.]])
     """
     x = operand(x, "cov_matrix_constrain", "x")
-    layout = _triangle(_size("cov_matrix_constrain", "K", K))
-    check_vector("cov_matrix_constrain", "x", np.shape(x), layout.rows.size)
-    return _squared(covariance_factor(x, layout=layout, jacobian=jacobian), jacobian)
+    places = _triangle(_size("cov_matrix_constrain", "K", K))
+    check_vector("cov_matrix_constrain", "x", np.shape(x), places.rows.size)
+    return _squared(covariance_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
 def cov_matrix_free(y: Any) -> Any:

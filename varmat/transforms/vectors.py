@@ -21,8 +21,8 @@ from varmat.transforms.common import (
     operand,
     plain_sum,
     split,
+    sum_over,
     times_slope,
-    total,
     zero,
 )
 
@@ -105,7 +105,7 @@ def ordered_tangent(r: Any, x: Any, jacobian: bool) -> Any:
 
     def maps(t: Any) -> Any:
         y = np.cumsum(np.concatenate([t[..., :1], steps * t[..., 1:]], axis=-1), axis=-1)
-        return y, total(t[..., 1:], x)
+        return y, sum_over(t[..., 1:], x)
 
     return joined(maps, jacobian)
 
@@ -197,7 +197,7 @@ def positive_ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any)
 @positive_ordered_constrain.tangent
 def positive_ordered_tangent(r: Any, x: Any, jacobian: bool) -> Any:
     steps = np.exp(x)
-    return joined(lambda t: (np.cumsum(steps * t, axis=-1), total(t, x)), jacobian)
+    return joined(lambda t: (np.cumsum(steps * t, axis=-1), sum_over(t, x)), jacobian)
 
 
 def positive_ordered_free(y: Any) -> Any:
@@ -316,7 +316,7 @@ def simplex_tangent(r: Any, x: Any, jacobian: bool) -> Any:
     def maps(t: Any) -> Any:
         # Of the logarithms of the elements.
         own = np.concatenate([rest * t, np.zeros((*np.shape(t)[:-1], 1))], axis=-1)
-        return y * (own - exclusive_cumsum(z * t, n + 1)), total((1.0 - left * z) * t, x)
+        return y * (own - exclusive_cumsum(z * t, n + 1)), sum_over((1.0 - left * z) * t, x)
 
     return joined(maps, jacobian)
 
@@ -652,7 +652,7 @@ def unit_vector_tangent(r: Any, x: Any, jacobian: bool) -> Any:
     y = r[0] if jacobian else r
     unit = np.max(np.abs(plain(x)), axis=-1, keepdims=True)
     length = unit * np.sqrt(np.sum(np.square(x / unit), axis=-1, keepdims=True))
-    return joined(lambda t: ((t - y * np.sum(y * t, axis=-1, keepdims=True)) / length, -total(x * t, x)), jacobian)
+    return joined(lambda t: ((t - y * np.sum(y * t, axis=-1, keepdims=True)) / length, -sum_over(x * t, x)), jacobian)
 
 
 def unit_vector_free(y: Any) -> Any:
