@@ -256,8 +256,8 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "order": (lambda x: np.ravel(x, order="K"), TypeError, r"^reshape: order is 'K', but must be 'C' or 'F'"),
     "reshape": (lambda x: np.reshape(x, (5, -1)), ValueError, "cannot reshape array of size 6"),
     **({
-        "reshape copy": (lambda x: np.reshape(x.T, 6, copy=False), ValueError, "Unable to avoid"),
-        "reshape copy F": (lambda x: np.reshape(x, 6, "F", copy=False), ValueError, "Unable to avoid"),
+        "reshape copy": (lambda x: np.reshape(x.T, 6, copy=False), vm.DomainError, "^reshape: copy is False"),
+        "reshape copy F": (lambda x: np.reshape(x, 6, "F", copy=False), vm.DomainError, "^reshape: copy is False"),
     } if NEW_NUMPY else {}),
     "transpose": (lambda x: np.transpose(x, (0, 0)), ValueError, "repeated axis"),
     "swapaxes": (lambda x: np.swapaxes(x, 0, 2), np.exceptions.AxisError, "out of bounds"),
