@@ -316,8 +316,10 @@ def ordered(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 0.
+        If `size` is less than 0.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -346,8 +348,10 @@ def positive_ordered(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 0.
+        If `size` is less than 0.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -376,8 +380,10 @@ def simplex(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 1.
+        If `size` is less than 1.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -406,8 +412,10 @@ def sum_to_zero(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 1.
+        If `size` is less than 1.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -436,8 +444,10 @@ def unit_vector(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 1.
+        If `size` is less than 1.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -469,8 +479,10 @@ def corr_matrix(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 1.
+        If `size` is less than 1.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -500,8 +512,10 @@ def cov_matrix(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 1.
+        If `size` is less than 1.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -530,8 +544,10 @@ def cholesky_corr(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
+    TypeError
+        If `size` is not an integer.
     DomainError
-        If `size` is not an integer of at least 1.
+        If `size` is less than 1.
     ShapeError
         If another size is not a nonnegative integer.
 
@@ -561,8 +577,10 @@ def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transf
 
     Raises
     ------
+    TypeError
+        If `rows` or `columns` is not an integer.
     DomainError
-        If `columns` is not an integer of at least 1, or `rows` not one of at least `columns`.
+        If `columns` is less than 1, or `rows` less than `columns`.
     ShapeError
         If another size is not a nonnegative integer.
 
