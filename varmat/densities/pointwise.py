@@ -21,7 +21,9 @@ class Pointwise(Density):
         self.summed = summed
         # What does not show in the value is looked at beforehand.
         self._early = [(i, *summed.arguments[name]) for i, name in enumerate(summed.arguments) if name not in summed.late]
-        # Compiled for the terms that are kept, and for the abbreviations that these have computed already.
+        # The short form is tried first, if it is for arguments of any kinds.
+        self._short = summed.quick is not None and summed.quick.number is None
+        # Compiled for the terms that are kept, and for the abbreviations that these have computed already, in either form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
 
@@ -36,16 +38,19 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    def _terms_of(self, keep: frozenset[str] | None) -> tuple[Any, tuple[str, ...]]:
+    def _terms_of(self, keep: frozenset[str] | None, short: bool) -> tuple[Any, tuple[str, ...]]:
         """A function to the value and to the abbreviations in it, and their names."""
         row = self.summed
+        let = row.lets(row.quick if short else None)
         text = " + ".join(f"({term})" for term in row.kept(keep)) or "0.0"
-        names = tuple(sorted(arguments_in(text, row.let) & row.let.keys()))
-        return row.elementwise([text, *names]), names
+        names = tuple(sorted(arguments_in(text, let) & let.keys()))
+        return row.elementwise([text, *names], let=let), names
 
-    def _partials_of(self, given: tuple[str, ...]) -> dict[str, Any]:
+    def _partials_of(self, given: tuple[str, ...], short: bool) -> dict[str, Any]:
         """Functions of the arguments, and then of the abbreviations that are at hand."""
-        return {name: self.summed.elementwise([text], given) for name, text in self.summed.partials.items()}
+        row = self.summed
+        let = row.lets(row.quick if short else None)
+        return {name: row.elementwise([text], given, let) for name, text in row.partials.items()}
 
     def _outside(self, values: Any) -> Any:
         """Where elements are outside the support: an array that broadcasts, or None if none is."""
@@ -55,16 +60,20 @@ class Pointwise(Density):
     def _evaluate(self, values: Any, keep: frozenset[str] | None) -> Any:
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
-        exact = ieee(values)
-        function, _ = self._terms(keep)
+        exact, short = ieee(values), self._short
         try:
             shape = np.broadcast(*exact).shape
         except ValueError:
             self.shape_of(values)
             raise
         with np.errstate(all="ignore"):
-            value, *abbreviations = function(*exact)
-            outside, shows = None, keep is None and np.isfinite(value).all()
+            value, *abbreviations = self._terms(keep, short)[0](*exact)
+            finite = np.isfinite(value).all()
+            if short and not finite:
+                short = False
+                value, *abbreviations = self._terms(keep, short)[0](*exact)
+                finite = np.isfinite(value).all()
+            outside, shows = None, keep is None and finite
             if not (shows and self.summed.support_is_shown):
                 outside = self._outside(exact)
             if not shows or outside is not None:  # what is nan is not in the support either
@@ -76,11 +85,11 @@ class Pointwise(Density):
             value = float(value)
         elif np.shape(value) != shape or any(value is x for x in (*values, *abbreviations)):
             value = np.array(np.broadcast_to(value, shape))
-        return Saved(value, outside=outside, abbreviations=abbreviations)
+        return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
 
-    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any) -> Any:
+    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any, short: bool) -> Any:
         exact = [*ieee(values), *abbreviations]
-        partials = self._partials(self._terms(keep)[1])
+        partials = self._partials(self._terms(keep, short)[1], short)
 
         def contribution(name: str) -> Any:
             c = g * partials[name](*exact)[0]
@@ -91,7 +100,7 @@ class Pointwise(Density):
 
     def _tangent(self, r: Any, *values: Any, keep: Any, outside: Any) -> Any:
         def push(name: str, t: Any) -> Any:
-            rate = self._partials(())[name](*ieee(values))[0] * t
+            rate = self._partials((), False)[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)
 
         return tuple(partial(push, name) for name in self.arguments)

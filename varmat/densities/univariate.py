@@ -221,9 +221,14 @@ class Univariate(Density, Operation):
         with np.errstate(all="ignore"):
             return bool(np.all(self._support(*values)[0]))
 
-    def elementwise(self, expressions: list[str], given: tuple[str, ...] = ()) -> Any:
+    def lets(self, quick: Quick | None) -> dict[str, str]:
+        """The abbreviations of the careful form or of a quick one."""
+        return self.let if quick is None else {**self.let, **quick.let}
+
+    def elementwise(self, expressions: list[str], given: tuple[str, ...] = (), let: dict[str, str] | None = None) -> Any:
         """A function of the arguments, of any kinds, and of given abbreviations, to a tuple of elementwise values."""
-        writer = Writer({*self.operands, *given}, {name: text for name, text in self.let.items() if name not in given})
+        let = self.let if let is None else let
+        writer = Writer({*self.operands, *given}, {name: text for name, text in let.items() if name not in given})
         results = [writer.code(tree_of(e))[0] for e in expressions]
         return compiled([*self.operands, *given], [*writer.statements, f"return {', '.join(results)},"], writer.functions)[0]
 
@@ -269,7 +274,7 @@ class Univariate(Density, Operation):
         if quick is None:
             writer = Writer(arrays, self.let)
         else:
-            writer = Writer(arrays, {**self.let, **quick.let}, quick.where)
+            writer = Writer(arrays, self.lets(quick), quick.where)
             made: Any = cache(lambda: self._functions(arrays, active, keep, None)[0])
 
             def careful(*values: Any) -> tuple[float, list[Any]]:
