@@ -11,18 +11,28 @@ __all__ = ["cauchy_lpdf", "double_exponential_lpdf", "logistic_lpdf", "student_t
 LOCATION = ("Location parameter", finite)
 SCALE = ("Scale parameter", positive_finite)
 
+# With h**2 = d**2 + c**2 the logarithm of h / c is log1p(d / c * d / (c + h)), where nothing overflows; fmin is for an infinite d.
+# What has two forms is written in d / h where that is small, and in c / h where that is: of a ratio near 1 the derivatives cancel.
 student_t_lpdf = univariate(
     "student_t_lpdf", "Student t distribution",
     y=("Random variable", not_nan), nu=("Degrees of freedom parameter", positive_finite), mu=LOCATION, sigma=SCALE,
     shown=("y", "mu"),
-    let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "k": "inv", "f": "1.0", "r": "z * z / nu", "l": "log1p(r)",
-         "w": "(nu + 1.0) / nu * k / (1.0 + r)", "s": "z * w"},
-    quick=Quick({"z": "y - mu", "k": "inv * inv", "f": "sigma", "r": "z * z * (k / nu)"}, "sigma"),
+    let={
+        "d": "y - mu", "a": "absolute(d)", "c": "sigma * sqrt(nu)", "h": "hypot(d, c)",
+        "l": "2.0 * log1p(a / c * fmin(a / (c + h), 1.0))", "s": "(nu + 1.0) * (d / h) / h", "p": "square(d / h)",
+        "q": "square(c / h)", "v": "where(a < c, (nu + 1.0) * p - 1.0, nu - (nu + 1.0) * q)", "w": "1.0 / sigma",
+        "e": "(nu + 1.0) / nu * where(a < c, p, 1.0 - q)",
+    },
+    quick=Quick({
+        "root": "sqrt(nu)", "k": "1.0 / (sigma * root)", "t": "d * k", "r": "t * t", "l": "log1p(r)",
+        "f": "(nu + 1.0) * k / (1.0 + r)", "s": "t * f", "v": "nu * r - 1.0", "w": "f * (root / (nu + 1.0))",
+        "e": "r * f * (sigma / root)",
+    }),
     terms=("log_rising_factorial(0.5 * nu, 0.5) - 0.5 * log(nu)", "-log(sigma)", "-0.5 * (nu + 1.0) * l", "-0.5723649429247001"),
     partials={
         # That in sigma is s z - inv, which cancels where nu is small.
-        "y": "-s", "mu": "s", "sigma": "(nu * r - 1.0) * w * (nu / (nu + 1.0) * f)",
-        "nu": "0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (r * w / k - l)",
+        "y": "-s", "mu": "s", "sigma": "v * w",
+        "nu": "0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (e - l)",
     },
     reference="loggamma((nu + 1) / 2) - loggamma(nu / 2) - log(nu * pi) / 2 - log(sigma)"
     " - (nu + 1) / 2 * log1p(((y - mu) / sigma)**2 / nu)",
@@ -42,9 +52,16 @@ cauchy_lpdf = univariate(
     "cauchy_lpdf", "Cauchy distribution",
     y=("Random variable", not_nan), mu=LOCATION, sigma=SCALE,
     shown=("y", "mu"),
-    let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "d": "1.0 + z * z", "s": "2.0 * z / d * inv"},
-    terms=("-log(sigma)", "-log1p(z * z)", "-1.1447298858494002"),
-    partials={"y": "-s", "mu": "s", "sigma": "s * z - inv"},
+    let={
+        "d": "y - mu", "a": "absolute(d)", "h": "hypot(d, sigma)", "l": "2.0 * log1p(a / sigma * fmin(a / (sigma + h), 1.0))",
+        "inv": "1.0 / sigma", "s": "2.0 * (d / h) / h", "w": "2.0 * (sigma / h) / h",
+    },
+    quick=Quick({
+        "z": "(y - mu) * inv", "l": "log1p(z * z)", "p": "1.0 / (1.0 + z * z)", "s": "2.0 * inv * z * p", "w": "2.0 * inv * p",
+    }),
+    terms=("-log(sigma)", "-l", "-1.1447298858494002"),
+    # That in sigma is s z - inv, of which the derivative would cancel where z is large.
+    partials={"y": "-s", "mu": "s", "sigma": "inv - w"},
     reference="-log(pi * sigma) - log1p(((y - mu) / sigma)**2)",
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-3)],
     tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8)],
