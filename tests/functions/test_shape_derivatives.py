@@ -161,6 +161,20 @@ def test_third_derivative_of_the_hypergeometric_function() -> None:
     assert third(1.2) == pytest.approx(exact(lambda a: mpmath.hyp2f1(a, 1.5, 2.5, -3), (1.2,), 0, 0, 0), rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["ive", "kve"])
+@pytest.mark.parametrize("order", [0.3, 2.5, 20.5])
+def test_scaled_bessel_functions_of_large_arguments(name: str, order: float) -> None:
+    """To as many digits as the documentation says."""
+
+    def reference(y: Any) -> Any:
+        return mpmath.exp(-y) * mpmath.besseli(order, y) if name == "ive" else mpmath.exp(y) * mpmath.besselk(order, y)
+
+    function = lambda y: getattr(vm, name)(order, y)  # noqa: E731 - used below
+    for y in (1e2, 1e3, 1e5):
+        assert vm.gradient(function, y) == pytest.approx(exact(reference, (y,), 0), rel=2e-15 * y, abs=0.0)
+        assert vm.hessian(function, y) == pytest.approx(exact(reference, (y,), 0, 0), rel=5e-15 * y * y, abs=0.0)
+
+
 # Function, point, gradient there.
 ENDS: list[tuple[Any, tuple[float, ...], tuple[float, ...]]] = [
     (vm.gammainc, (2.5, 0.0), (0.0, 0.0)),
