@@ -52,12 +52,12 @@ class Dual(Container, ArrayMethods):
 
     @property
     def shape(self) -> Any:
-        return np.shape(self.val)
+        return getattr(self.val, "shape", ())
 
     @property
     def directions(self) -> int | None:
         """The number of directions, or None for a single one without an axis."""
-        tangent = np.shape(self.tan)
+        tangent: Any = getattr(self.tan, "shape", ())
         return tangent[0] if len(tangent) > len(self.shape) else None
 
     @property
@@ -138,7 +138,7 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     """Call an operation of which some operands are duals."""
     duals = [x for x in args if isinstance(x, Dual)]
     k = duals[0].directions
-    if any(x.directions != k for x in duals):
+    if len(duals) > 1 and any(x.directions != k for x in duals):
         raise ShapeError(f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet")
     values = [x.val if isinstance(x, Dual) else x for x in args]
     saved: dict[str, Any] = {}
@@ -161,9 +161,12 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
 
 def _fitted(result: Any, tangent: Any, k: int | None, operands: list[Dual]) -> Dual:
     """A dual with a tangent of the right shape that is not an operand's: results may be assigned to."""
-    shape = np.shape(result) if k is None else (k, *np.shape(result))
-    if np.shape(tangent) != shape:
+    shape = getattr(result, "shape", ())
+    shape = shape if k is None else (k, *shape)
+    if getattr(tangent, "shape", ()) != shape:
         tangent = np.copy(np.broadcast_to(tangent, shape))
+    if not shape:
+        return paired(result, tangent)
     plain = dispatch.plain(tangent)
     if type(plain) is np.ndarray and any(np.may_share_memory(plain, dispatch.plain(x.tan)) for x in operands):
         tangent = np.copy(tangent)

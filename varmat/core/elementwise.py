@@ -30,6 +30,7 @@ from varmat.kernels import where
 __all__ = ["Elementwise", "elementwise"]
 
 _NUMBERS = frozenset({float, int, np.float64})
+_DIFFERENTIABLE = VARIABLES | {Dual}
 # All rows by name.
 ROWS: dict[str, Elementwise] = {}
 
@@ -127,7 +128,7 @@ class Elementwise:
         exact = [np.float64(v) if type(v) is float else v for v in (*values, r)]
 
         def linear(push: Any, x: Any) -> Any:
-            missing = (1,) * (np.ndim(r) - np.ndim(x))
+            missing = (1,) * (getattr(r, "ndim", 0) - getattr(x, "ndim", 0))
 
             def apply(t: Any) -> Any:
                 if missing and np.ndim(t) > np.ndim(x):  # directions stay in front of the axes that broadcasting adds
@@ -140,6 +141,11 @@ class Elementwise:
 
     def general(self, *args: Any) -> Any:
         """Call with operands of any kinds; NotImplemented for what only the other side may know."""
+        if type(args[0]) in _DIFFERENTIABLE:
+            if self.with_itself and args[0] is args[1]:
+                return ROWS[self.with_itself].call(args[0])
+            if self.shortcuts and type(args[1]) in _NUMBERS and args[1] in self.shortcuts:
+                return ROWS[self.shortcuts[args[1]]].call(args[0])
         tape: Any = None
         for x in args:
             kind = type(x)
@@ -147,10 +153,6 @@ class Elementwise:
                 tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
             elif kind not in _NUMBERS and not (kind is np.ndarray and x.dtype is FLOAT64):
                 return self._other(args)
-        if self.with_itself and args[0] is args[1] and type(args[0]) in VARIABLES:
-            return ROWS[self.with_itself].call(args[0])
-        if self.shortcuts and type(args[1]) in _NUMBERS and args[1] in self.shortcuts:
-            return ROWS[self.shortcuts[args[1]]].call(args[0])
         if tape is None:
             return self.ufunc(*args) if any(type(x) is np.ndarray for x in args) else self.ieee(*args)
         variable = tuple(type(x) in VARIABLES for x in args)
