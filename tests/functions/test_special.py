@@ -76,6 +76,15 @@ def test_zeros_of_scalars_have_the_sign_of_those_of_arrays(name: str) -> None:
         assert math.copysign(1.0, scalar) == math.copysign(1.0, array)
 
 
+@pytest.mark.parametrize("x", [1e-300, 1e-17, 1e-10, 0.3, 0.5, 0.7, 0.999999999, 1.000000001, 2.0, 1e5, 1e10])
+def test_derivatives_of_the_dilogarithm(x: float) -> None:
+    with mpmath.workdps(50):
+        first = float(mpmath.log(x) / (1 - mpmath.mpf(x)))
+        second = float(1 / (x - mpmath.mpf(x) ** 2) + mpmath.log(x) / (1 - mpmath.mpf(x)) ** 2)
+    assert vm.gradient(vm.spence, x) == pytest.approx(first, rel=1e-14, abs=0.0)
+    assert vm.hessian(vm.spence, x) == pytest.approx(second, rel=1e-14, abs=0.0)
+
+
 def test_beta_functions_of_large_numbers() -> None:
     # SciPy's differences of log gamma functions lose up to nine digits from 100 to 1e8.
     for exponent in (0.5, 1.9, 2.5, 4.2, 5.7, 6.3, 9.0):

@@ -460,7 +460,11 @@ expi = row("expi", "g * exp(x) / x", "Exponential integral Ei", None, "ei(x)", (
 expn = row("expn", (None, "-g * where(x > 1, expn(maximum(x - 1.0, 1.0), y), (exp(-y) - (x - 1.0) * r) / y)"),
     "Generalised exponential integral E_x", None, "expint(x, y)", ((2, 0.5), (1, 0.5), (0, 3.0), (5, 1e-5), (3, 30.0)), -0.559774,
     domain="y > 0, x = 0, 1, 2, ...", constant=_ORDER)
-spence = row("spence", "-g * hyp2f1(1.0, 1.0, 2.0, 1.0 - x)", "Spence's integral, the dilogarithm of 1 - x", None,
+# The derivative is log(x) / (1 - x), near 1 as a function of 1 - x, which is rounded elsewhere.
+_IS_NEAR = "absolute(x - 1.25) < 0.75"
+_NEAR, _ELSE = "minimum(maximum(x, 0.5), 2.0)", f"where({_IS_NEAR}, 3.0, x)"
+spence = row("spence", f"g * where({_IS_NEAR}, -hyp2f1(1.0, 1.0, 2.0, 1.0 - {_NEAR}), log({_ELSE}) / (1.0 - {_ELSE}))",
+    "Spence's integral, the dilogarithm of 1 - x", None,
     "re(polylog(2, 1 - x))", (0.5, 1e-5, 1.0001, 100.0), -1.38629, domain="x > 0")
 lambert_w0 = row("lambert_w0", "g * exp(-r) / (1.0 + r)", "Principal real branch of Lambert's W, the solution of ``r exp(r) = x``",
     None, "re(lambertw(x))", (0.5, -0.3, 1e-10, 1e10), 0.520419, domain="x > -1 / e, nan outside",
