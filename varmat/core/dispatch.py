@@ -20,7 +20,6 @@ CONSTANT: set[Any] = set()
 # The keys are functions and names of modules, all of whose functions are refused.
 REFUSED: dict[Any, str] = {}
 # (ufunc, method) -> function with the arguments of that method: reduce, accumulate and their like, and calls with settings.
-# For calls of all other ufuncs, (None, "__call__") -> function of a ufunc and its settings that refuses what would matter.
 UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
 # Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc arrives, for importing
 # scipy.special takes longer than importing NumPy.
@@ -98,7 +97,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     if kwargs:
         if (ufunc, method) in UFUNC_METHODS:
             return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
-        UFUNC_METHODS[None, method](ufunc, kwargs)
+        refuse_settings(ufunc, kwargs)
     return implementation(*inputs)
 
 
@@ -120,6 +119,22 @@ def _ufunc_method(ufunc: Any, method: str, implementation: Function | None, inpu
     if ufunc in CONSTANT and method != "at":
         return getattr(ufunc, method)(*plain(inputs), **kwargs)
     raise TypeError(f"np.{ufunc.__name__}.{method} is not differentiable here: write it with the function, or x[index] = value")
+
+
+def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
+    """Raise unless the settings of a ufunc say no more than what variables do in any case: that they are float64."""
+    for name, value in settings.items():
+        if name == "dtype":
+            refuse_dtype(ufunc, value)
+        elif name not in ("casting", "order", "subok"):
+            instead = "; use np.where on the result" if name == "where" else ""
+            raise TypeError(f"{ufunc.__name__}: {name} is given, but must be left out{instead}!")
+
+
+def refuse_dtype(function: Any, dtype: Any) -> None:
+    """Raise unless results are to be what variables are."""
+    if dtype is not None and np.dtype(dtype) != np.float64:
+        raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
 
 
 def refuse_plain_out(function: Any, out: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.array_methods import FLOAT64, ArrayMethods
-from varmat.core.dispatch import UFUNC_METHODS, plain, refuse_plain_out
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.dispatch import plain, refuse_dtype, refuse_plain_out
 from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
@@ -55,8 +55,7 @@ _CASTINGS = ("safe", "same_kind", "unsafe")
 
 def check_settings(function: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", device: Any = None) -> None:
     """Refuse what the result of a NumPy function of variables cannot be written into, or made as."""
-    if dtype is not None and np.dtype(dtype) != FLOAT64:
-        raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
+    refuse_dtype(function, dtype)
     if casting not in _CASTINGS:
         raise DomainError(f"{function.__name__}: casting is {casting!r}, but must be one of {', '.join(_CASTINGS)}!")
     if device not in (None, "cpu"):
@@ -66,19 +65,6 @@ def check_settings(function: Any, out: Any = None, dtype: Any = None, casting: A
         if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray)):
             rule = "must be an array of variables, made with np.zeros_like(variable)"
             raise TypeError(f"{function.__name__}: out is a {type(out).__name__}, but {rule}!")
-
-
-def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
-    """Raise unless the settings of a ufunc say no more than what variables do in any case: that they are float64."""
-    for name, value in settings.items():
-        if name == "dtype":
-            check_settings(ufunc, dtype=value)
-        elif name not in ("casting", "order", "subok"):
-            instead = "; use np.where on the result" if name == "where" else ""
-            raise TypeError(f"{ufunc.__name__}: {name} is given, but must be left out{instead}!")
-
-
-UFUNC_METHODS[None, "__call__"] = refuse_settings
 
 
 def delivered(function: Any, out: Any, r: Any) -> Any:

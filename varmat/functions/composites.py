@@ -14,12 +14,12 @@ import numpy as np
 from numpy._core import umath
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from varmat.core.dispatch import SUPPORTED, implements, plain
+from varmat.core.dispatch import SUPPORTED, implements, plain, refuse_settings
 from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, like
-from varmat.functions.checks import check_settings, check_values, delivered, refuse_settings
+from varmat.functions.checks import check_settings, check_values, delivered
 from varmat.functions.constant import named
 from varmat.functions.shaping import memory_of
 

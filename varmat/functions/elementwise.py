@@ -95,11 +95,11 @@ def row(
     if constant:
         positions = [i for i, partial in enumerate(partials) if partial is None]
         answer = _hold_constant(made, dict(zip(positions, constant, strict=True)))
-    # Also where it is not computed by the function of NumPy or SciPy that has this name, should there be one.
+    # Also where it is not computed by the function of NumPy that has this name, should there be one.
     if callable(like := getattr(np, name, None)):
         SUPPORTED[like] = answer if isinstance(like, np.ufunc) else made
-    if not isinstance(ufunc, np.ufunc):
-        SPECIAL[ufunc if isinstance(ufunc, str) else name] = answer
+    if isinstance(ufunc, str):
+        SPECIAL[ufunc] = answer
     return made
 
 

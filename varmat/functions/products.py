@@ -20,7 +20,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
 from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
-from varmat.functions.checks import check_matrix, check_settings, delivered, refuse_settings
+from varmat.functions.checks import check_matrix, check_settings, delivered
 from varmat.functions.composites import composite
 from varmat.functions.constant import named
 from varmat.functions.gathering import align
@@ -415,7 +415,7 @@ def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> A
 
 
 def _vecdot_ufunc(x1: Any, x2: Any, axis: int = -1, keepdims: bool = False, **settings: Any) -> Any:
-    refuse_settings(np.vecdot, settings)
+    dispatch.refuse_settings(np.vecdot, settings)
     return _vecdot(x1, x2, axis=axis, keepdims=keepdims)
 
 

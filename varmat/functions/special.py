@@ -534,8 +534,9 @@ hyp2f1_da = _hyp2f1_row((1, 0, 0), 4.35319e-05)
 hyp2f1_db = _hyp2f1_row((0, 1, 0), 0.00406941)
 hyp2f1_dc = _hyp2f1_row((0, 0, 1), -0.00244464)
 
-# Ufuncs of SciPy that are twins of others.
+# Ufuncs of SciPy that are twins of NumPy's, that are computed in another way here, and that have another name.
 SPECIAL.update({name: ROWS[name].call for name in ("exp2", "cbrt", "expm1", "log1p")})
+SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom", "expit", "log_expit")})
 SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)
 
 
