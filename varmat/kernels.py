@@ -6,6 +6,7 @@ Nothing here knows of variables; everything else may call it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -66,6 +67,22 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
     if axes:
         c = summed(c, tuple(-1 - i for i in axes), keepdims=True)
     return c if c.shape == shape else np.broadcast_to(c, shape)
+
+
+# --- functions like ufuncs ---
+
+
+def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays with the calling convention of a ufunc: `out` takes the result."""
+
+    def ufunc(*values: Any, out: Any = None) -> Any:
+        result = function(*values)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    return ufunc
 
 
 # --- ranges ---

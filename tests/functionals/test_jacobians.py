@@ -74,38 +74,24 @@ def test_structures(many, forward, monkeypatch):
 def test_operations_without_a_forward_rule_are_swept(monkeypatch):
     monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_: True)
 
-    @vm.operation()
-    def own_cube(x):
-        return x**3
-
-    @own_cube.reverse
-    def own_cube_reverse(g, r, x):
-        return 3 * x**2 * g
-
-    try:
-        got = vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X)
-    finally:
-        del OPERATIONS["own_cube"]
-    np.testing.assert_allclose(got, np.concatenate([np.diag(3 * X**2), np.eye(3)]), rtol=1e-14)
-
-    def twin(tangent):
+    def cube():
         @vm.operation()
-        def of_one_name(x):
+        def own_cube(x):
             return x**3
 
-        @of_one_name.reverse
-        def of_one_name_reverse(g, r, x):
-            return 3 * x**2 * g
+        own_cube.reverse(lambda g, r, x: 3 * x**2 * g)
+        return own_cube
 
-        if tangent:
-            of_one_name.tangent(lambda r, x: lambda t: 3 * x**2 * t)
-        return of_one_name
-
-    without, _ = twin(False), twin(True)
-    try:  # whether there is a forward rule is asked of the operation itself, not of the last one of this name
-        np.testing.assert_allclose(vm.jacobian(lambda x: np.concatenate([without(x), x]), X), got, rtol=1e-14)
+    own_cube = cube()
+    expected = np.concatenate([np.diag(3 * X**2), np.eye(3)])
+    try:
+        got = vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X)
+        np.testing.assert_allclose(got, expected, rtol=1e-14)
+        # Whether there is a forward rule is asked of the operation itself, not of the last one of this name.
+        cube().tangent(lambda r, x: lambda t: 3 * x**2 * t)
+        np.testing.assert_allclose(vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X), got, rtol=1e-14)
     finally:
-        del OPERATIONS["of_one_name"]
+        del OPERATIONS["own_cube"]
 
     def by_callback(x):
         def adjoint(y):

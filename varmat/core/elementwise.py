@@ -25,7 +25,7 @@ from varmat.core.operation import as_operand
 from varmat.core.rules import OPERANDS, array_rule, elementwise_rule, function_of, large_rule, names_in, scalar_rule
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_result, new
-from varmat.kernels import where
+from varmat.kernels import where, with_out
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -194,15 +194,7 @@ def _of_floats(ufunc: Any) -> Any:
     """The ufunc itself, or, for one of `numpy.frompyfunc`, which makes arrays of objects, a function like it that makes floats."""
     if not isinstance(ufunc, np.ufunc) or not all(loop.endswith("O") for loop in ufunc.types):
         return ufunc
-
-    def compute(*values: Any, out: Any = None) -> Any:
-        result = np.asarray(ufunc(*values), FLOAT64)
-        if out is None:
-            return result
-        np.copyto(out, result)
-        return out
-
-    return compute
+    return with_out(lambda *values: np.asarray(ufunc(*values), FLOAT64))
 
 
 def _row(name: str) -> Elementwise:

@@ -1,9 +1,10 @@
-"""Checks that functions of several families share."""
+"""What functions of several families do with their arguments: checks, and the settings of NumPy's functions."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,25 @@ def delivered(function: Any, out: Any, r: Any) -> Any:
         raise TypeError(f"{name}: out is a {type(out).__name__}, but must be a {type(r).__name__}, as the result is!")
     out[...] = r
     return out
+
+
+def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]:
+    """An answer for a NumPy function, which may also be given its first argument by the name that NumPy gives it."""
+    first, *_ = inspect.signature(function).parameters
+
+    @wraps(answer)
+    def called(*args: Any, **settings: Any) -> Any:
+        return answer(*args, **settings) if args else answer(settings.pop(first), **settings)
+
+    return called
+
+
+def check_integer(function: str, name: str, value: Any, least: int) -> None:
+    """Refuse what is no integer of at least `least`: a size, or a number of draws."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{function}: {name} is a {type(value).__name__}, but must be an integer of at least {least}!")
+    if value < least:
+        raise DomainError(f"{function}: {name} is {value}, but must be an integer of at least {least}!")
 
 
 def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:

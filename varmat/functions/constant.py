@@ -6,7 +6,6 @@ what they make is data. They refuse variables among their own arguments, where a
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy._core import umath
 from varmat.core.dispatch import CONSTANT, implements, plain
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
+from varmat.functions.checks import by_position
 
 __all__: list[str] = []
 
@@ -66,15 +66,7 @@ def _size(a: Any, axis: Any = None) -> int:
 
 def _of_shape(function: Any) -> Any:
     """A question about the shape alone: it does not look at the values, so it may stand in a recording."""
-
-    first, *_ = inspect.signature(function).parameters
-
-    def answer(a: Any = None, *args: Any, **settings: Any) -> Any:
-        if a is None:  # given by its name
-            a = settings.pop(first)
-        return function(np.broadcast_to(0.0, np.shape(a)), *args, **settings)
-
-    return answer
+    return by_position(function, lambda a, *args, **settings: function(np.broadcast_to(0.0, np.shape(a)), *args, **settings))
 
 
 for _function in named(SHAPES):

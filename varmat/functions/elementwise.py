@@ -18,7 +18,7 @@ from varmat.core.dispatch import SPECIAL, SUPPORTED, implements
 from varmat.core.elementwise import ROWS, Elementwise, elementwise
 from varmat.core.operation import is_differentiable
 from varmat.core.rules import OPERANDS, ZERO, function_of, in_place
-from varmat.kernels import is_between
+from varmat.kernels import is_between, with_out
 
 __all__: list[str] = []
 
@@ -145,16 +145,7 @@ def _hold_constant(made: Elementwise, names: dict[int, str]) -> Callable[..., An
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
     """A NumPy expression with the calling convention of a ufunc, quiet about what `np.where` drops."""
-
-    def ufunc(*values: Any, out: Any = None) -> Any:
-        with np.errstate(all="ignore"):
-            result = function(*values)
-        if out is None:
-            return result
-        out[...] = result
-        return out
-
-    return ufunc
+    return with_out(np.errstate(all="ignore")(function))
 
 
 # Elements from which several steps of NumPy's are faster than its loops without vector instructions: at 10^4 four times as fast.

@@ -25,7 +25,7 @@ from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
-from varmat.functions.checks import check_matrix, check_settings, check_square, delivered
+from varmat.functions.checks import by_position, check_matrix, check_settings, check_square, delivered
 from varmat.kernels import scatter_add
 
 __all__ = [
@@ -250,14 +250,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def _mover(function: Any) -> Any:
-    first, *_ = inspect.signature(function).parameters
-
-    def answer(a: Any = None, *args: Any, **settings: Any) -> Any:
-        if a is None:  # given by its name
-            a = settings.pop(first)
+    def answer(a: Any, *args: Any, **settings: Any) -> Any:
         return moved(a, move=lambda x: function(x, *args, **settings))
 
-    return answer
+    return by_position(function, answer)
 
 
 # Functions that move the elements of their first argument.

@@ -6,7 +6,6 @@ transposed array, an array made of a scalar) one entry is recorded, `reshaped`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from itertools import pairwise
 from operator import index, methodcaller
@@ -21,6 +20,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
+from varmat.functions.checks import by_position
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
@@ -171,14 +171,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def _answer(function: Any) -> Any:
-    first, *_ = inspect.signature(function).parameters
-
-    def answer(x: Any = None, *args: Any, **settings: Any) -> Any:
-        if x is None:  # given by its name
-            x = settings.pop(first)
+    def answer(x: Any, *args: Any, **settings: Any) -> Any:
         return view(x, lambda a: function(a, *args, **settings))
 
-    return answer
+    return by_position(function, answer)
 
 
 # Views of their first argument; all but a few of them always are.

@@ -16,11 +16,12 @@ from varmat.functionals.hessians import hessian, hessian_times_vector
 from varmat.functionals.recorded import Recorded, RecordedIfPossible
 from varmat.functionals.recording import recording, scalar_result
 from varmat.functionals.reverse import Terms, value_and_grad
+from varmat.functions.checks import check_integer
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
 from varmat.models.functions import Named, of_values
 from varmat.models.layout import Layout, indexed
-from varmat.models.results import check_count, check_names
+from varmat.models.results import check_names
 from varmat.models.sampling import run_nutpie
 from varmat.models.starts import random_start
 from varmat.models.unpacking import sum_of_terms
@@ -429,7 +430,7 @@ class Model:
         DomainError
             If the Hessian is not negative definite.
         """
-        check_count("Model.laplace", "draws", draws, 0)
+        check_integer("Model.laplace", "draws", draws, 0)
         return approximate(self, self.optimize(init, jacobian=jacobian, seed=seed, **options), draws, seed)
 
     def sample(
@@ -466,10 +467,10 @@ class Model:
         """
         # nutpie panics without adaptation, waits forever without cores, and has no result without chains.
         for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):
-            check_count("Model.sample", name, count, least)
+            check_integer("Model.sample", name, count, least)
         for name, choice, least in (("cores", cores, 1), ("seed", seed, 0)):
             if choice is not None:
-                check_count("Model.sample", name, choice, least)
+                check_integer("Model.sample", name, choice, least)
         start = None if init is None else self.initial_point(init)
         settings.update(draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar)
         model = self

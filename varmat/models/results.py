@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 
 
 def optional(module: str, purpose: str) -> Any:
@@ -62,14 +62,6 @@ def coordinates(
             if count != size:
                 raise ShapeError(f"Model: coords has {count} labels of {dim}, but must have {size}: {name} has shape {shape}!")
     return labels
-
-
-def check_count(function: str, name: str, count: Any, least: int) -> None:
-    """Refuse what is no number of draws, chains or the like."""
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
-        raise TypeError(f"{function}: {name} is a {type(count).__name__}, but must be an integer of at least {least}!")
-    if count < least:
-        raise DomainError(f"{function}: {name} is {count}, but must be an integer of at least {least}!")
 
 
 def check_shapes(function: str, values: Mapping[str, Any], known: Mapping[str, tuple[int, ...]]) -> None:

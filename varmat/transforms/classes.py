@@ -10,10 +10,10 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.core.variables import data
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_integer, check_values
 from varmat.transforms import bounded, matrices, vectors
 
 __all__ = [
@@ -188,10 +188,7 @@ class FromFunctions(Transform):
         return self._functions[1](y, *plain(self._bounds))
 
     def _checked_size(self, name: str, size: Any, least: int) -> int:
-        function, phrase = type(self).__name__, f"an integer of at least {least}"
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
-            raise TypeError(f"{function}: {name} is a {type(size).__name__}, but must be {phrase}!")
-        Domain(phrase, lambda n: n >= least).check(function, name, size)
+        check_integer(type(self).__name__, name, size, least)
         return int(size)  # with small integers of NumPy's, the number of unconstrained elements would wrap around
 
 
