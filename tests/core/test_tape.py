@@ -87,6 +87,24 @@ def test_a_scope_in_a_callback_adds_to_the_adjoints_of_the_pass_around_it():
     assert a.adj == 5.0 * 12.0 + 7.0
 
 
+@pytest.mark.parametrize("again", [lambda y: y.grad(), lambda y: vm.grad(y), lambda y: vm.recover_memory()])
+def test_a_callback_does_not_undo_the_pass_it_is_called_by(again):
+    a = vm.var(2.0)
+    b = a * a
+    before = a * 5.0
+
+    def cube_adjoint(y):
+        with pytest.raises(vm.TapeError, match="under way"):
+            again(b)
+        a.adj += 3.0 * a.val**2 * y.adj
+
+    z = vm.make_callback_var(a.val**3, cube_adjoint) + before
+    for _ in range(2):
+        z.grad()
+        assert a.adj == 12.0 + 5.0
+        assert b.adj == 0.0
+
+
 def test_an_interrupt_while_a_scope_opens_leaves_the_one_around_it():
     """At every line of `open_scope`, as the handler of a signal may raise."""
     def interrupt_at(count):

@@ -244,7 +244,7 @@ def recover_memory() -> None:
     Raises
     ------
     TapeError
-        Inside a nested scope, which recovers itself when it ends.
+        Inside a nested scope, which recovers itself when it ends, and in a callback of a reverse pass.
 
     Examples
     --------
@@ -257,8 +257,8 @@ def recover_memory() -> None:
     varmat.core.errors.TapeError: this variable is stale: ...
     """
     tape = current_tape()
-    if tape.parent is not None:
-        raise TapeError("recover_memory: a nested scope is open; it recovers its own memory when it ends")
+    if tape.parent is not None or tape.sweeping:
+        raise TapeError("recover_memory: a nested scope is open, which recovers its own memory, or a reverse pass is under way")
     tape.recover()
     _thread.tape = Tape(tape.arena)
 
@@ -297,29 +297,6 @@ def keep_alive(thing: Any) -> None:
     ...     vm.keep_alive(object())
     """
     current_tape().kept.append(thing)
-
-
-def outsiders(tape: Tape) -> Iterator[Any]:
-    """The variables of other tapes that entries of this one use."""
-    for _, _, x, y in tape:
-        parts = [y, x]
-        while parts:
-            part = parts.pop()
-            if isinstance(part, (tuple, list)):
-                parts += reversed(part)
-            elif getattr(part, "_tape", tape) is not tape:
-                yield part
-
-
-def forget_outside(tape: Tape) -> None:
-    """Forget what an earlier reverse pass left in variables of outer scopes that this one uses.
-
-    In a callback of a pass that is under way out there the adjoints are its own, and are added to.
-    """
-    others = tape.chain()[1:]
-    if any(outer.swept for outer in others) and not any(outer.sweeping for outer in others):
-        for x in outsiders(tape):
-            getattr(x, "_root", x)._adj = None
 
 
 def start_sweep(tape: Tape) -> None:

@@ -19,8 +19,8 @@ import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
-from varmat.core.errors import ShapeError
-from varmat.core.tape import Tape, current_tape, forget_outside, join, start_sweep, sweep
+from varmat.core.errors import ShapeError, TapeError
+from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.kernels import unbroadcast
 
 __all__ = ["Var", "VarMat", "value", "var"]
@@ -30,6 +30,8 @@ new = object.__new__
 
 def data(x: Any, name: str = "data") -> Any:
     """A float for a scalar, a float64 array for anything array-like; refuses what has no float64 value."""
+    if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
+        return x
     masked = sys.modules.get("numpy.ma")  # not imported with NumPy
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{name} is a masked array, but must be real numbers without a mask; use x.compressed() or x.filled(value)")
@@ -75,6 +77,13 @@ class Variable(ArrayMethods):
         Returns
         -------
         None, list of float and ndarray, or one of these
+
+        Raises
+        ------
+        ShapeError
+            If this is an array.
+        TapeError
+            If the variable is stale, or in a callback of a pass over the same tape.
         """
         if self.shape:
             raise ShapeError(
@@ -93,6 +102,8 @@ def backward(result: Any, adjoint: Any) -> None:
     """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
     _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
+    if tape.sweeping:
+        raise TapeError("grad: a reverse pass over this tape is under way; in a callback, open varmat.nested() for another")
     forget_outside(tape)
     start_sweep(tape)
     result._adj = adjoint
@@ -321,6 +332,26 @@ VARIABLES = frozenset({Var, VarMat, Large, Borrowed, View, LargeView})
 ARRAYS = VARIABLES - {Var}
 
 
+def outsiders(tape: Tape) -> list[Any]:
+    """The variables of other tapes that entries of this one use: an entry has them beside its rule, or in a list or tuple there."""
+    used = [source for assignment in tape.assignments for _, source, _ in assignment]
+    used += [part for _, _, x, y in tape for part in (x, y)]
+    used += [each for part in used if type(part) is list or type(part) is tuple for each in part]
+    return [x for x in used if type(x) in VARIABLES and x._tape is not tape]
+
+
+def forget_outside(tape: Tape) -> None:
+    """Forget what an earlier reverse pass left in variables of outer scopes that this one uses.
+
+    In a callback of a pass that is under way out there the adjoints are its own, and are added to.
+    """
+    others = tape.chain()[1:]
+    # Where there are no variables, none is used.
+    if any(outer.swept and (outer or outer.leaves) for outer in others) and not any(outer.sweeping for outer in others):
+        for x in outsiders(tape):
+            getattr(x, "_root", x)._adj = None
+
+
 def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
     """The view of `parent` whose values are ``val = how(parent's values)``."""
     view: Any = new(View if val.size <= LARGE else LargeView)
@@ -389,6 +420,8 @@ def var(x: Any) -> Any:
     tape = current_tape()
     if type(val) is float:
         return make_leaf(val, tape)
+    if val.size <= LARGE:
+        return make_leaf(np.array(val, order="C"), tape)
     own = tape.workspace(val.shape)
     np.copyto(own, val)
     return make_leaf(own, tape)

@@ -12,7 +12,8 @@ import numpy as np
 
 from varmat.core.arena import Arena
 from varmat.core.errors import DomainError, refusals
-from varmat.core.tape import Tape, outsiders
+from varmat.core.tape import Tape
+from varmat.core.variables import outsiders
 from varmat.functionals.recording import held, leaf_tree, recording, scalar_result
 from varmat.functionals.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.functionals.structure import leaves_of, plain_tree, rebuilt, structure_of

@@ -13,8 +13,8 @@ from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable
-from varmat.core.tape import Tape, nested, outsiders
-from varmat.core.variables import VARIABLES, borrow_leaf, data
+from varmat.core.tape import Tape, nested
+from varmat.core.variables import VARIABLES, borrow_leaf, data, outsiders
 from varmat.functionals.structure import map_leaves, plain_tree
 
 
