@@ -264,6 +264,7 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "squeeze": (lambda x: np.squeeze(x, axis=0), ValueError, "not equal to one"),
     "split": (lambda x: np.split(x, 4), ValueError, "equal division"),
     "dsplit": (lambda x: np.dsplit(x, 2), ValueError, "3 or more dimensions"),
+    "to_matrix of a stack": (lambda x: vm.to_matrix(x[None]), vm.ShapeError, r"^to_matrix: x has shape \(1, 2, 3\), but must be a"),
     "to_matrix": (lambda x: vm.to_matrix(x, 2, 2), vm.ShapeError, r"^to_matrix: x has 6 elements, but must have 2 \* 2!"),
 }
 

@@ -164,6 +164,19 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return np.concatenate([arr, values], axis)
 
 
+def _appended(function: str, x: Any, y: Any, shaped: Any, axis: int = 0) -> Any:
+    """`y` after `x` along an axis; `shaped` gives them the axes they need, and is told the greater number of those they have."""
+    parts = alike([as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")])
+    ndim = max(map(np.ndim, parts))
+    parts = [shaped(part, ndim) for part in parts]
+    whole, shape = map(np.shape, parts)
+    if not whole:
+        raise ShapeError(f"{function}: x is a scalar, but must be an array!")
+    if len(whole) != len(shape) or any(m != n for i, (m, n) in enumerate(zip(whole, shape, strict=True)) if i != axis):
+        raise ShapeError(f"{function}: y has shape {shape}, but must have that of x, {whole}, but for axis {axis}!")
+    return np.concatenate(parts, axis)
+
+
 def append_row(x: Any, y: Any) -> Any:
     """`y` below `x`.
 
@@ -179,8 +192,8 @@ def append_row(x: Any, y: Any) -> Any:
 
     Raises
     ------
-    ValueError
-        NumPy's own, if the shapes do not fit.
+    ShapeError
+        If the shapes do not fit.
 
     Notes
     -----
@@ -192,10 +205,7 @@ def append_row(x: Any, y: Any) -> Any:
     >>> vm.append_row(1.0, [2.0, 3.0])
     array([1., 2., 3.])
     """
-    x, y = operands("append_row", [x, y])
-    if max(np.ndim(x), np.ndim(y)) < 2:
-        return np.concatenate([np.atleast_1d(x), np.atleast_1d(y)])
-    return np.concatenate([np.atleast_2d(x), np.atleast_2d(y)])
+    return _appended("append_row", x, y, lambda part, ndim: np.atleast_2d(part) if ndim > 1 else np.atleast_1d(part))
 
 
 def append_col(x: Any, y: Any) -> Any:
@@ -213,8 +223,8 @@ def append_col(x: Any, y: Any) -> Any:
 
     Raises
     ------
-    ValueError
-        NumPy's own, if the shapes do not fit.
+    ShapeError
+        If the shapes do not fit.
 
     Notes
     -----
@@ -227,7 +237,7 @@ def append_col(x: Any, y: Any) -> Any:
     array([[1., 2., 5.],
            [3., 4., 6.]])
     """
-    return np.concatenate([_as_column(part) for part in operands("append_col", [x, y])], 1)
+    return _appended("append_col", x, y, lambda part, _: _as_column(part), 1)
 
 
 def append_array(x: Any, y: Any) -> Any:
@@ -243,8 +253,8 @@ def append_array(x: Any, y: Any) -> Any:
 
     Raises
     ------
-    ValueError
-        NumPy's own, if the shapes do not fit.
+    ShapeError
+        If the shapes do not fit.
 
     Notes
     -----
@@ -256,7 +266,7 @@ def append_array(x: Any, y: Any) -> Any:
     >>> vm.append_array([1.0], [2.0, 3.0])
     array([1., 2., 3.])
     """
-    return np.concatenate(operands("append_array", [x, y]))
+    return _appended("append_array", x, y, lambda part, _: part)
 
 
 @dispatch.implements(np.block)

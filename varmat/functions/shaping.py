@@ -319,7 +319,7 @@ def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: boo
     Raises
     ------
     ShapeError
-        If `x` has not ``m * n`` elements.
+        If `x` has not ``m * n`` elements, or if these are not given and `x` has more or fewer axes.
 
     Notes
     -----
@@ -334,6 +334,8 @@ def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: boo
     """
     x = as_operand(x, "to_matrix: x")
     if m is None or n is None:
+        if np.ndim(x) not in (1, 2):
+            raise ShapeError(f"to_matrix: x has shape {np.shape(x)}, but must be a vector or a matrix!")
         m, n = (*np.shape(x), 1)[:2]
     m, n = index(m), index(n)
     if m * n != np.size(x):
