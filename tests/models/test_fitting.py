@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import types
-
 import numpy as np
 import pytest
 from scipy import optimize
+from small_models import GAUSSIAN, Y
 
 import varmat as vm
-from varmat.models import results
 
-Y = np.array([1.0, 3.0, 2.5, -0.5, 4.0])
-
-
-def gaussian(mu, sigma, y=Y):
-    return np.sum(-0.5 * ((y - mu) / sigma) ** 2 - np.log(sigma) - 0.5 * np.log(2 * np.pi))
-
-
-GAUSSIAN = vm.Model(gaussian, mu=vm.real(), sigma=vm.positive())
 METHODS = ["L-BFGS-B", "BFGS", "CG", "Newton-CG", "trust-ncg", "trust-krylov", "trust-exact"]
 
 
@@ -225,38 +215,3 @@ def test_numbers_of_draws_are_refused():
 def test_no_draws_have_shapes():
     found = vm.Model(lambda x: -0.5 * np.sum(x * x), x=vm.real(2), generated_quantities=lambda x: {"z": x[0]}).laplace(draws=0)
     assert {name: values.shape for name, values in found.draws.items()} == {"x": (0, 2), "z": (0,)}
-
-
-# --- ArviZ ---
-
-
-@pytest.mark.parametrize(("version", "nested"), [("0.23.4", False), ("1.0.0", True), ("1.2", True)])
-def test_arviz_of_either_kind(monkeypatch, version, nested):
-    arviz = types.ModuleType("arviz")
-    arviz.__version__ = version
-    arviz.from_dict = lambda *args, **kwargs: (args, kwargs)
-    monkeypatch.setitem(__import__("sys").modules, "arviz", arviz)
-    model = vm.Model(gaussian, mu=vm.real(1), sigma=vm.positive(), coords={"one": ["a"]}, dims={"mu": ("one",)})
-    args, kwargs = model.laplace(draws=7, seed=1).to_arviz()
-    assert kwargs.pop("coords") == {"one": ["a"]}
-    assert kwargs.pop("dims") == {"mu": ["one"]}
-    assert (len(args), len(kwargs)) == ((1, 0) if nested else (0, 2))
-    groups = args[0] if nested else kwargs
-    assert groups["posterior"]["mu"].shape == (1, 7, 1)
-    assert set(groups["sample_stats"]) == {"lp", "log_approximation"}
-
-
-def test_package_that_cannot_be_imported_says_why_itself(monkeypatch, tmp_path):
-    (tmp_path / "not_whole.py").write_text("import a_dependency_that_is_missing")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ImportError, match="No module named 'a_dependency_that_is_missing'"):
-        results.optional("not_whole", "to_arviz")
-
-
-def test_missing_package_is_said_with_the_command(monkeypatch):
-    for module in ("arviz", "nutpie"):
-        monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(ImportError, match=r'to_arviz needs arviz, which is not installed: pip install "varmat\[sample\]"'):
-        results.to_arviz({}, {}, {})
-    with pytest.raises(ImportError, match=r'Model.sample needs nutpie, which is not installed: pip install "varmat\[sample\]"'):
-        GAUSSIAN.sample()

@@ -154,13 +154,6 @@ def test_bound_that_depends_by_hand():
     assert model.check_gradient(q)
 
 
-def test_bound_of_something_unknown_is_refused():
-    with pytest.raises(TypeError, match=r"Model: a bound of b is a function of 'c', but must be one of .*: a, y!"):
-        vm.Model(lambda a, b: 0.0, a=vm.real(), b=vm.lower(lambda c: c), data={"y": 1.0})
-    with pytest.raises(TypeError, match=r"Model: a bound of b is a function of 'a', but must be one of .*: there are none!"):
-        vm.Model(lambda a, b: 0.0, b=vm.lower(lambda a: a), a=vm.real())
-
-
 @pytest.mark.parametrize(
     "bound",
     [
@@ -180,11 +173,6 @@ def test_bound_with_a_default(bound):
     assert model.constrain(q)["x"] == -2.0
     np.testing.assert_array_equal(model.log_density_gradient(q)[1], [0.0, -1.0, 0.0])
     np.testing.assert_array_equal(model.param_unconstrain({"lo": q[:2], "x": -2.0}), q)
-
-
-def test_bound_with_a_default_for_what_comes_later_is_refused():
-    with pytest.raises(TypeError, match=r"a bound of b is a function of 'c', but must be one of parameters before it .*: a!"):
-        vm.Model(lambda a, b, c: 0.0, a=vm.real(), b=vm.lower(lambda a, c=0.0: a + c), c=vm.real())
 
 
 def test_bound_that_depends_needs_a_model():

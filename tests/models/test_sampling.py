@@ -10,6 +10,7 @@ import types
 
 import numpy as np
 import pytest
+from small_models import broken
 
 import varmat as vm
 from varmat.models.sampling import Callbacks
@@ -23,10 +24,6 @@ def small(x):
     if vm.value(x) > 1.0:
         raise vm.DomainError("too large")
     return -0.5 * x * x
-
-
-def broken(x):
-    return x * {}["column"]
 
 
 def make(f=small, **settings):
@@ -283,50 +280,6 @@ def test_sampler_that_finds_no_start_says_so():
     model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
     with pytest.raises(vm.DomainError, match=r"the last refusal: normal_lpdf: Scale parameter is -1.0"):
         model.sample()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_start_is_around_the_centre_and_not_refused(seed):
-    centre = np.array([40.0, -40.0])
-
-    def log_density(x):
-        if vm.value(x)[0] < 40.0:
-            raise vm.DomainError("too small")
-        return np.sum(np.where(x < -41.0, -np.inf, -0.5 * x**2))
-
-    point = Callbacks(vm.Model(log_density, x=vm.real(2)), 1, centre).initial_point(seed)
-    assert point[0] >= 40.0
-    assert point[1] >= -41.0
-    assert np.all(np.abs(point - centre) <= 2.0)
-
-
-def test_start_where_there_is_little_room():
-    centre = np.linspace(100.0, 140.0, 50)
-    model = vm.Model(lambda x: np.sum(np.where(np.abs(x - centre) < 0.1, -x, -np.inf)), x=vm.real(50))
-    assert np.all(np.abs(Callbacks(model, 1, centre).initial_point(1) - centre) < 0.1)
-
-
-@pytest.mark.parametrize(
-    ("log_density", "message"),
-    [
-        (lambda x, y: -0.5 * x * x, "the last refusal: the log density is flat in y: a prior or a bound may be missing"),
-        (lambda x, y: 0.0, "flat in x, y:"),
-        (lambda x, y: x + y - np.inf, "none was refused"),
-        (lambda x, y: x + np.log(-y * y), "none was refused"),
-    ],
-)
-def test_start_that_is_not_found(log_density, message):
-    calls = Callbacks(vm.Model(log_density, x=vm.real(), y=vm.real()), 1)
-    with pytest.raises(vm.DomainError, match=message) as refusal:
-        calls.initial_point(1)
-    assert calls.failures == [refusal.value]
-
-
-def test_start_of_a_model_that_fails():
-    calls = Callbacks(vm.Model(broken, x=vm.real()), 1)
-    with pytest.raises(vm.DomainError):
-        calls.initial_point(1)
-    assert type(calls.failures[0]) is KeyError
 
 
 @pytest.mark.usefixtures("nutpie")

@@ -1,0 +1,206 @@
+"""The parameters read off their vector together, and the sum that ends a log density."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.testing import expect_ad
+
+
+def entries_of(function: Any, q: np.ndarray) -> list[str]:
+    with vm.nested() as tape:
+        function(vm.var(q), False, True)
+        return [rule.name for rule, *_ in tape]
+
+
+def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
+    def log_density(a, b, c, d, e, f):
+        return [vm.std_normal_lpdf(a), -b, np.log(c) * 2.0, np.sum(np.log(d - 1.0)), f - 3.0, 0.5 * e, 2.5]
+
+    model = vm.Model(
+        log_density, a=vm.real(), b=vm.positive(), c=vm.lower(0.5), d=vm.lower(1.0, 2, 2), e=vm.upper(2.0), f=vm.real(3)
+    )
+    q = np.linspace(-1.3, 1.7, 11)
+    names = entries_of(model._target, q)
+    assert names.count("parameters") == 1
+    assert names.count("sum_of_terms") == 1
+    assert not {"exp", "getitem"} & {*names}
+    # A gradient needs no sum.
+    assert entries_of(model._terms, q) == names[:-1]
+    expect_ad(lambda x: model._target(x, False, True), q)
+    expect_ad(lambda x: model._target(x, False, False), q)
+    small = vm.Model(lambda b: -b, b=vm.positive())
+    assert entries_of(small._terms, q[:1]) == ["parameters", "negative"]
+    assert entries_of(small._target, q[:1]) == ["parameters", "negative", "sum_of_terms"]
+    assert entries_of(vm.Model(lambda b: -b, b=vm.real(2))._target, q[:2]) == ["negative"]
+    # The fused way is that of variables; plain arrays go from one transform to the other.
+    assert model.log_density_gradient(q)[0] == pytest.approx(model.log_density(q), rel=1e-14)
+
+
+# Parameters for which there is one operation, of which `used` is any function.
+MAPPED = {
+    "interval": vm.lower_upper(-1.0, 2.5),
+    "intervals": vm.lower_upper(0.0, 1.0, 2, 3),
+    "ordered": vm.ordered(4),
+    "rows of ordered": vm.ordered(3, 2),
+    "positive_ordered": vm.positive_ordered(3),
+    "simplex": vm.simplex(4),
+    "simplexes": vm.simplex(3, 2),
+    "unit_vector": vm.unit_vector(3),
+}
+OTHERS = {
+    "positive": vm.positive(2, 2),
+    "lower": vm.lower(-1.5),
+    "upper": vm.upper(0.0, 3),
+    "no lower bound": vm.lower(-np.inf, 2),
+    "no upper bound": vm.upper(np.inf),
+    "half an interval": vm.lower_upper(-np.inf, 2.0),
+    "bounds of their own": vm.lower([0.0, 1.0], 2),
+    "nothing": vm.positive(0),
+    "simplex of one": vm.simplex(1),
+    "offset_multiplier": vm.offset_multiplier(1.0, 2.0),
+    "cholesky_corr": vm.cholesky_corr(3),
+}
+
+
+def used(x: Any) -> Any:
+    return np.sum(np.sin(np.arange(1.0, 1.0 + np.size(x)).reshape(np.shape(x)) * x))
+
+
+def model_around(transform: Any) -> tuple[vm.Model, np.ndarray]:
+    """A model in which a parameter stands between others, and a point."""
+    model = vm.Model(lambda a, x, b: (used(x) * b, vm.normal_lpdf(a, 0, 2)), a=vm.real(2), x=transform, b=vm.positive())
+    return model, np.random.default_rng(7).normal(size=model.param_unc_num())
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_parameters_made_by_an_operation_are_part_of_the_one_entry(name: str) -> None:
+    model, q = model_around(MAPPED[name])
+    names = entries_of(model._terms, q)
+    assert names[0] == "parameters"
+    assert not {MAPPED[name].constraint[0].name, "getitem"} & {*names}
+
+
+@pytest.mark.parametrize("jacobian", [True, False])
+@pytest.mark.parametrize("name", MAPPED | OTHERS)
+def test_parameters_are_what_their_transforms_make(name: str, jacobian: bool) -> None:
+    transform = (MAPPED | OTHERS)[name]
+    model, q = model_around(transform)
+    expect_ad(lambda u: model._target(u, False, jacobian), q)
+
+    def apart(u: Any) -> Any:
+        x, term = transform.constrain_with_log_jacobian(u[2:-1] if transform.unconstrained_shape else u[2])
+        density = used(x) * np.exp(u[-1]) + vm.normal_lpdf(u[:2], 0, 2)
+        return density + term + u[-1] if jacobian else density
+
+    value, gradient = vm.value_and_grad(apart)(q)
+    recorded = vm.Model(model._density.function, model._layout.parameters, recorded=True)
+    for each in (model, recorded):
+        each.log_density_gradient(q + 0.1, jacobian=jacobian)
+        found = each.log_density_gradient(q, jacobian=jacobian)
+        assert found[0] == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(model.log_density_hessian(q, jacobian=jacobian)[2], vm.hessian(apart, q), rtol=1e-10, atol=1e-11)
+
+
+def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
+    model = vm.Model(lambda a: -a * a, a=vm.real(), x=vm.simplex(3), y=vm.lower_upper(0, 1))
+    q = np.array([0.5, 0.3, -0.2, 0.7])
+
+    def jacobians(u: Any) -> Any:
+        return vm.simplex_constrain(u[1:3], jacobian=True)[1] + vm.lub_constrain(u[3], 0.0, 1.0, jacobian=True)[1] - u[0] ** 2
+
+    for each in (model, vm.Model(lambda a: -a * a, model._layout.parameters, recorded=True)):
+        value, gradient = each.log_density_gradient(q)
+        assert value == pytest.approx(vm.value_and_grad(jacobians)(q)[0], rel=1e-14)
+        np.testing.assert_allclose(gradient, vm.gradient(jacobians, q), rtol=1e-14)
+        np.testing.assert_array_equal(each.log_density_gradient(q, jacobian=False)[1], [-1.0, 0.0, 0.0, 0.0])
+    for recorded in (False, True):
+        value, gradient = vm.Model(lambda a: -a * a, a=vm.real(), b=vm.real(), recorded=recorded).log_density_gradient(q[:2])
+        assert (value, *gradient) == (-0.25, -1.0, 0.0)
+    # Far out they are infinite, which nobody sees either.
+    parameters = {"a": vm.real(), "x": vm.positive(), "y": vm.upper(1.0, 2)}
+    for each in (vm.Model(lambda a: -a * a, parameters, recorded=recorded) for recorded in (False, True)):
+        for jacobian in (True, False):
+            with np.errstate(over="ignore"):
+                gradient = each.log_density_gradient(np.array([0.5, 800.0, 800.0, 0.0]), jacobian=jacobian)[1]
+            np.testing.assert_array_equal(gradient, [-1.0, *[float(jacobian)] * 3])
+    ordered = vm.Model(lambda a: -a * a, a=vm.real(), x=vm.ordered(2))
+    with np.errstate(over="ignore"):
+        gradient = ordered.log_density_gradient(np.array([0.5, 0.0, 800.0]), jacobian=False)[1]
+    np.testing.assert_array_equal(gradient, [-1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    ("parameter", "grows"),
+    [
+        (vm.ordered(3), (1, 2)), (vm.positive_ordered(3), (0, 1, 2)), (vm.positive_ordered(3, 1), (0, 1, 2)),
+        (vm.cov_matrix(2), (0, 2)), (vm.cholesky_cov(2), (0, 2)),
+    ],
+)  # fmt: skip
+def test_parameters_that_nobody_uses_may_overflow(parameter, grows, recorded):
+    model = vm.Model(lambda a: -a * a, a=vm.real(), x=parameter, recorded=recorded)
+    near = model.log_density_gradient(np.array([0.5, 0.0, 0.0, 0.0]))[1]
+    for k in grows:
+        q = np.array([0.5, 0.0, 0.0, 0.0])
+        q[1 + k] = 800.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, gradient = model.log_density_gradient(q)
+        assert np.isfinite(value)
+        np.testing.assert_array_equal(gradient, near)  # the log-Jacobian is linear
+
+
+TERMS = {
+    "numbers": lambda x: (1.5, x[0] * x[1], 2),
+    "arrays": lambda x: [x, np.ones(3), np.exp(x[:2]), x.reshape(3, 1)],
+    "one twice": lambda x: (y := np.sum(x * x), y, x[1], x[1]),
+    "the parameter": lambda x: (x, x),
+    "nothing": lambda x: (),
+    "constants": lambda x: (np.arange(3.0), -1),
+    "an empty array": lambda x: (x[:0], np.sum(x)),
+    "one": lambda x: (x,),
+}
+
+
+@pytest.mark.parametrize("parameter", [vm.real(3), vm.positive(3)], ids=["free", "bounded"])
+@pytest.mark.parametrize("name", TERMS)
+def test_terms_are_summed_without_an_entry(name: str, parameter: Any) -> None:
+    model = vm.Model(TERMS[name], x=parameter)
+    q = np.array([0.3, -1.2, 0.8])
+    value, gradient = model.log_density_gradient(q)
+    with vm.nested():
+        u = vm.var(q)
+        y = model._target(u, True, True)
+        if isinstance(y, vm.Var):
+            y.grad()
+        expected = float(vm.value(y)), np.array(u.adj)
+    assert type(value) is float
+    assert value == pytest.approx(expected[0], rel=1e-15)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-15)
+    assert gradient.base is None
+    assert gradient.flags.writeable
+
+
+def test_terms_from_outside_are_refused() -> None:
+    outside = vm.var(2.0)
+    for terms in (lambda x: (x, outside), lambda x: [outside], lambda x: (x * outside, x)):
+        with pytest.raises(vm.TapeError, match="from outside"):
+            vm.Model(terms, x=vm.real()).log_density_gradient(np.zeros(1))
+    with pytest.raises(TypeError, match="must be real numbers"):
+        vm.Model(lambda x: (x, "a"), x=vm.real()).log_density_gradient(np.zeros(1))
+    vm.recover_memory()
+
+
+def test_simple_parameters_far_out() -> None:
+    model = vm.Model(lambda s, t: s + t, s=vm.positive(), t=vm.upper(1.0))
+    assert model.log_density(np.array([800.0, 0.0])) == math.inf
+    value, gradient = model.log_density_gradient(np.array([800.0, 0.0]), jacobian=False)
+    assert value == math.inf
+    np.testing.assert_array_equal(gradient, [math.inf, -1.0])
+    assert np.isnan(model.log_density_gradient(np.array([np.nan, 0.0]))[0])
