@@ -111,3 +111,16 @@ def refuses(f: Any, args: Any, error: type[Exception], message: str) -> None:
             with pytest.raises(error, match=message):
                 f(*given)
         assert not tape
+
+
+def value_and_adjoints(f, *args, weights=1.0):
+    """The value, and the adjoints of all arguments below the sum of the result times `weights`."""
+    with vm.nested():
+        variables = [vm.var(x) for x in args]
+        y = f(*variables)
+        adjoints = np.sum(y * weights).grad(variables)
+        return vm.value(y), adjoints
+
+
+def adjoint(f, x, weights=1.0):
+    return value_and_adjoints(f, x, weights=weights)[1][0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from samples import MATRIX, VECTOR, by_weight
 
 import varmat as vm
 from varmat.core.dispatch import SUPPORTED
@@ -11,9 +12,6 @@ from varmat.testing import Tolerances, expect_ad, expect_ad_matvar
 
 # What came with 2.1 is not there in the oldest NumPy that we support.
 NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-
-VECTOR = np.array([0.7, -1.3, 2.9, 0.4, 1.8])
-MATRIX = np.array([[0.3, 2.0, -1.1, 0.9], [1.7, -0.4, 0.8, 2.6], [-2.2, 1.2, 3.1, 0.1]])
 CUBE = np.sin(np.arange(24.0) * 1.7).reshape(2, 3, 4)
 WEIGHTS = np.array([0.5, 1.5, 2.0])
 KNOTS = np.array([0.0, 0.5, 2.0, 3.0])
@@ -315,66 +313,6 @@ def test_refusals(f, error, match):
         f(vm.var(VECTOR))
 
 
-def by_weight(x, weights, q=0.5, **settings):
-    return np.quantile(x, q, weights=weights, method="inverted_cdf", **settings)
-
-
-def test_weighted_quantiles_are_elements():
-    x, q = np.array([3.0, 1.0, 2.0, 2.5]), np.array([0.0, 0.1, 0.25, 0.3, 0.9, 1.0])
-    w = np.array([1.0, 0.0, 1.0, 2.0])
-    # The smallest has no weight, and is never chosen.
-    np.testing.assert_array_equal(vm.value(by_weight(vm.var(x), w, q)), [2.0, 2.0, 2.0, 2.5, 3.0, 3.0])
-    np.testing.assert_array_equal(vm.gradient(lambda a: by_weight(a, w, 0.3), x), [0.0, 0.0, 0.0, 1.0])
-    # Whole weights count elements.
-    repeated = np.repeat(MATRIX.ravel(), np.arange(1, 13))
-    for each in q:
-        expected = np.quantile(repeated, each, method="inverted_cdf")
-        assert vm.value(by_weight(vm.var(MATRIX), np.arange(1, 13).reshape(3, 4), each)) == expected
-
-
-def test_weighted_quantiles_that_ignore_nan():
-    x = np.array([[1.0, np.nan, 2.0, 5.0], [np.nan] * 4, [3.0, 1.0, 2.0, 0.0]])
-    w, q = np.array([1.0, 9.0, 2.0, 1.0]), np.array([0.2, 0.5, 1.0])
-    settings = {"axis": 1, "weights": w, "method": "inverted_cdf"}
-    with pytest.warns(RuntimeWarning):  # NumPy wants a weight for each element here
-        expected = np.nanquantile(x, q, **{**settings, "weights": np.tile(w, (3, 1))})
-    np.testing.assert_array_equal(vm.value(np.nanquantile(vm.var(x), q, **settings)), expected)
-    assert np.isnan(vm.value(np.quantile(vm.var(x), q, **settings))).tolist() == [[True, True, False]] * 3
-
-
-def test_average_without_weight_raises_what_numpy_raises():
-    with pytest.raises(ZeroDivisionError):
-        np.average(VECTOR, weights=np.zeros(5))
-    with pytest.raises(ZeroDivisionError, match=r"average: the weights sum to zero"):
-        np.average(vm.var(VECTOR), weights=np.zeros(5))
-
-
-@pytest.mark.parametrize("convert", [vm.var, vm.matvar, lambda x: vm.Dual(x, np.ones(np.shape(x)))])
-def test_results_are_written_into_out(convert):
-    for f, settings in (
-        (np.clip, {"a_min": 0.0, "a_max": 1.0}),
-        (np.round, {"decimals": 1}),
-        (np.median, {"axis": 0}),
-        (np.percentile, {"q": 30, "axis": 0}),
-        (np.take, {"indices": [2, 0], "axis": 1}),
-        (np.cumsum, {"axis": 0}),
-    ):
-        expected = f(MATRIX, **settings)
-        out = convert(np.zeros(np.shape(expected)))
-        assert f(convert(MATRIX), **settings, out=out) is out
-        np.testing.assert_array_equal(vm.value(out), expected)
-
-
-def test_what_is_written_into_out_is_differentiated():
-    def f(x):
-        joined, chosen = np.zeros_like(x, shape=10), np.zeros_like(x)
-        np.concatenate([x, 2.0 * x], out=joined)
-        np.choose([0, 1, 0, 1, 1], [x, x * x], out=chosen)
-        return np.sum(joined**2) + np.sum(chosen)
-
-    assert vm.gradient(f, VECTOR) == pytest.approx(10.0 * VECTOR + np.where([1, 0, 1, 0, 0], 1.0, 2.0 * VECTOR), rel=1e-14)
-
-
 def test_like():
     x = vm.var(VECTOR)
     assert type(np.zeros(3, like=x)) is np.ndarray
@@ -444,20 +382,6 @@ def test_unique_variants_are_named():
     assert result.inverse_indices.tolist() == [1, 0, 1]
     (result.values[1] * np.unique_counts(x).values[0]).grad()
     assert x.adj.tolist() == [1.0, 3.0, 0.0]
-
-
-@pytest.mark.parametrize("function", [np.median, np.nanmedian])
-@pytest.mark.parametrize("settings", [{}, {"axis": 1}, {"axis": 1, "keepdims": True}], ids=str)
-def test_median_of_nothing_is_nan_with_numpys_warning(function, settings):
-    with pytest.warns(RuntimeWarning):
-        expected = function(np.empty((2, 0)), **settings)
-    with pytest.warns(RuntimeWarning):
-        assert np.array_equal(vm.value(function(vm.var(np.empty((2, 0))), **settings)), expected, equal_nan=True)
-
-
-def test_degrees_of_freedom_warn():
-    with pytest.warns(RuntimeWarning, match="Degrees of freedom <= 0"), np.errstate(all="ignore"):
-        np.cov(vm.var([[1.0], [2.0]]))
 
 
 def test_no_difference_at_all_leaves_edges_away_as_numpy_does():

@@ -9,9 +9,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from large import RNG, A, B
 from matrices import gradients, worst_error
+from numpy.testing import assert_allclose
 
 import varmat as vm
+from varmat.functions import covariances
 from varmat.testing import expect_ad, expect_ad_matvar
 
 LINE = np.array([0.1, 0.7, 1.9, -0.4])
@@ -43,7 +46,7 @@ def distance(u: Any, v: Any, scale: Any) -> Any:
     return mp.sqrt(mp.fsum(((p - q) / s) ** 2 for p, q, s in zip(u, v, scales, strict=True)))
 
 
-def covariances(correlation: Any) -> Any:
+def exact_covariances(correlation: Any) -> Any:
     def exact(x1: Any, x2: Any, sigma: Any, scale: Any) -> Any:
         return [sigma**2 * correlation(distance(u, v, scale)) for u in rows(x1) for v in rows(x2)]
 
@@ -57,7 +60,7 @@ def periodic_covariances(x1: Any, x2: Any, sigma: Any, scale: Any, period: Any) 
 @pytest.mark.parametrize("name", STATIONARY)
 @pytest.mark.parametrize(("x1", "x2", "scale"), [(LINE, OTHER_LINE, 0.8), (PLANE, OTHER_PLANE, 0.8), (PLANE, OTHER_PLANE, SCALES)])
 def test_stationary_against_50_digits(name: str, x1: Any, x2: Any, scale: Any) -> None:
-    assert worst_error(getattr(vm, name), covariances(STATIONARY[name]), [x1, x2, 1.3, scale]) < 2e-14
+    assert worst_error(getattr(vm, name), exact_covariances(STATIONARY[name]), [x1, x2, 1.3, scale]) < 2e-14
 
 
 def test_others_against_50_digits() -> None:
@@ -114,7 +117,7 @@ def test_the_matrix_is_exactly_symmetric_and_close_points_lose_no_digits(name: s
     k = getattr(vm, name)(x, 1.3, SCALES)
     np.testing.assert_array_equal(k, k.T)
     np.testing.assert_array_equal(np.diagonal(k), 1.3 * 1.3)
-    assert worst_error(getattr(vm, name), covariances(STATIONARY[name]), [x[:3], x[3:5], 1.3, SCALES]) < 1e-13
+    assert worst_error(getattr(vm, name), exact_covariances(STATIONARY[name]), [x[:3], x[3:5], 1.3, SCALES]) < 1e-13
 
 
 @pytest.mark.parametrize("n", [99, 130])
@@ -203,3 +206,35 @@ def test_parameters_are_real_numbers(function):
             with vm.nested() as tape, pytest.raises(TypeError, match=f"{function.__name__}: .* must be real numbers"):
                 function(x, *(1.0,) * (count - 1), wrong)
             assert not tape
+
+
+KERNELS = ["gp_exp_quad_cov", "gp_exponential_cov", "gp_matern32_cov", "gp_matern52_cov"]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    ("points", "scale"), [((A[:, 0],), 0.8), ((A[:7, :2], B[:30, :2]), 0.8), ((A[:, :3], B[:9, :3]), np.array([0.8, 1.7, 2.2]))]
+)
+def test_covariances_by_blocks(name: str, points: Any, scale: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    args = (*points, 1.3, scale)
+    count = tuple(range(len(args)))
+    weights = RNG.normal(size=(len(points[0]), len(points[-1])))
+    differentiated = vm.value_and_grad(lambda *x: np.vdot(weights, getattr(vm, name)(*x)), count)
+    value, gradients = differentiated(*args)
+    for block in (1, 64):
+        monkeypatch.setattr(covariances, "BLOCK", block)
+        found, others = differentiated(*args)
+        assert_allclose(found, value, rtol=1e-12)
+        for g, other in zip(gradients, others, strict=True):
+            assert_allclose(other, g, rtol=1e-11, atol=1e-12)
+
+
+def test_a_large_covariance() -> None:
+    x = RNG.normal(size=200)
+    w = RNG.normal(size=(200, 200))
+    d = x[:, None] - x
+    k = 1.69 * np.exp(-0.5 * (d / 0.8) ** 2)
+    value, (of_x, of_sigma, of_scale) = vm.value_and_grad(lambda *a: np.vdot(w, vm.gp_exp_quad_cov(*a)), (0, 1, 2))(x, 1.3, 0.8)
+    assert_allclose(value, np.sum(w * k), rtol=1e-12)
+    assert_allclose(of_x, -np.sum((w + w.T) * k * d, axis=1) / 0.64, rtol=1e-10, atol=1e-11)
+    assert_allclose([of_sigma, of_scale], [2 / 1.3 * np.sum(w * k), np.sum(w * k * d * d) / 0.8**3], rtol=1e-12)

@@ -259,12 +259,6 @@ def test_ill_conditioned_cholesky() -> None:
     assert worst_error(cholesky, mp.cholesky, [a], symmetric=True) < condition * np.finfo(float).eps
 
 
-def test_qr_of_deficient_rank_has_no_finite_derivative() -> None:
-    for a in (np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), np.zeros((2, 3, 2))):
-        _, (adjoint,) = gradients(lambda a: tuple(qr(a)), [a])
-        assert not np.isfinite(adjoint).all()
-
-
 def large(n: int) -> Any:
     b = np.cos(np.arange(n * n, dtype=float)).reshape(n, n)
     return b @ b.T + n * np.eye(n)
@@ -293,21 +287,6 @@ def test_stacks_of_large_matrices() -> None:
         (factor,), (one,) = gradients(cholesky, [LARGES[index]], [weights[index]])
         np.testing.assert_allclose(factors[index], factor, rtol=0, atol=1e-14)
         np.testing.assert_allclose(adjoint[index], one, rtol=0, atol=1e-13 * np.max(np.abs(one)))
-
-
-@pytest.mark.parametrize("a", [TALL[:, :2], np.eye(4, 2), np.triu(TALL), np.zeros((4, 2)), TALL[:, :1] * [[1], [0], [0], [0]]])
-def test_all_columns_are_those_of_numpy(a: Any) -> None:
-    # Also where LAPACK has nothing to reflect.
-    q, r = qr(vm.var(a), "complete")
-    exact = np.linalg.qr(a, "complete")
-    np.testing.assert_allclose(q.val, exact.Q, atol=2e-15)
-    np.testing.assert_allclose(r.val, exact.R, atol=2e-15)
-
-
-def test_the_other_columns_where_there_is_nothing_to_reflect() -> None:
-    # Of [[x], [y], [z]] they are orthogonal to it: at y = z = 0 their first elements are -y / x and -z / x.
-    _, (adjoint,) = gradients(lambda a: vm.qr_Q(a)[0, 1:], [np.array([[2.0], [0.0], [0.0]])], [np.array([3.0, 5.0])])
-    np.testing.assert_allclose(adjoint, [[0.0], [-1.5], [-2.5]], atol=1e-15)
 
 
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
@@ -392,8 +371,3 @@ def test_singular_values_of_infinite_matrices_are_refused(function):
         for x in (a, vm.var(a)) if function is not np.linalg.cond else (vm.var(a),):
             with pytest.raises(vm.DomainError, match="a has elements that are not finite"):
                 function(x)
-
-
-def test_least_squares_of_infinite_matrices_are_refused():
-    with pytest.raises(vm.DomainError, match="lstsq: a has elements that are not finite"):
-        np.linalg.lstsq(vm.var([[np.inf, 1.0], [1.0, 1.0]]), np.ones(2))

@@ -157,3 +157,8 @@ def test_cutoff_of_the_array_api() -> None:
         np.testing.assert_allclose(vm.value(np.linalg.pinv(vm.var(a), **settings)), np.linalg.pinv(a, **settings), rtol=1e-6)
     with pytest.raises(ValueError, match="can't be both set"):
         np.linalg.pinv(vm.var(a), 1e-3, rtol=1e-3)
+
+
+def test_least_squares_of_infinite_matrices_are_refused():
+    with pytest.raises(vm.DomainError, match="lstsq: a has elements that are not finite"):
+        np.linalg.lstsq(vm.var([[np.inf, 1.0], [1.0, 1.0]]), np.ones(2))

@@ -1,41 +1,26 @@
-"""Products of vectors, matrices and stacks, Einstein sums and convolutions."""
+"""Products of vectors, matrices and stacks, small and large."""
 
 import json
+from functools import partial
 from operator import matmul
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from factors import both, numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from large import RNG, A, B, C
+from matrices import value_and_adjoints
+from numpy.testing import assert_allclose, assert_array_equal
 
 import varmat as vm
+from varmat.core.variables import Large
 from varmat.functions import products
 from varmat.functions.lapack import add_outer
-from varmat.testing import expect_ad, expect_ad_matvar
-
-RNG = np.random.default_rng(20240612)
-
-
-def numbers(*shape):
-    return RNG.normal(size=shape) if shape else float(RNG.normal())
-
-
-def both(f, *shapes):
-    args = [numbers(*shape) for shape in shapes]
-    expect_ad(f, *args)
-    expect_ad_matvar(f, *args)
-
-
-def value_and_adjoints(f, *args, weights=1.0):
-    """The value, and the adjoints of all arguments below the sum of the result times `weights`."""
-    with vm.nested():
-        variables = [vm.var(x) for x in args]
-        y = f(*variables)
-        adjoints = np.sum(y * weights).grad(variables)
-        return vm.value(y), adjoints
-
+from varmat.testing import expect_ad
 
 # --- all routes agree ---
 
@@ -131,47 +116,6 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_cases(case):
     both(*CASES[case])
-
-
-EINSUM = {
-    "ij,jk->ik": [(2, 3), (3, 2)],
-    "ij , jk": [(2, 3), (3, 2)],
-    "ba": [(2, 3)],
-    "ii": [(3, 3)],
-    "ii->i": [(3, 3)],
-    "iij->j": [(2, 2, 3)],
-    "iij,jj->ij": [(2, 2, 3), (3, 3)],
-    "ij->j": [(2, 3)],
-    "ij->": [(2, 3)],
-    "i->i": [(3,)],
-    "->": [()],
-    "i,i": [(3,), (3,)],
-    ",ij": [(), (2, 2)],
-    "i,ij,j": [(2,), (2, 3), (3,)],
-    "a,b,c->abc": [(2,), (2,), (2,)],
-    "ij,kl->": [(2, 2), (2, 2)],
-    "ij,ij->ij": [(1, 3), (2, 3)],
-    "...ij,...jk->...ik": [(2, 2, 3), (3, 2)],
-    "...i,...i": [(2, 3), (3,)],
-    "i...->...": [(2, 3)],
-    "...i->i...": [(2, 3, 2)],
-    "ij->j#empty": [(0, 3)],
-    "ii,i->i": [(1, 1), (3,)],
-    "iij,i->j": [(1, 1, 2), (3,)],
-    "kii,ijj->kj": [(2, 1, 1), (3, 2, 2)],
-}
-
-
-@pytest.mark.parametrize("subscripts", EINSUM)
-def test_einsum(subscripts):
-    both(lambda *a: np.einsum(subscripts.partition("#")[0], *a), *EINSUM[subscripts])
-
-
-@pytest.mark.parametrize("mode", ["full", "same", "valid"])
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 3), (5, 4), (2, 5), (3, 4)])
-@pytest.mark.parametrize("f", [np.convolve, np.correlate], ids=["convolve", "correlate"])
-def test_convolution_modes(f, m, n, mode):
-    both(lambda a, v: f(a, v, mode), (m,), (n,))
 
 
 # --- values and adjoints against closed forms ---
@@ -361,14 +305,6 @@ def test_large_product():
     np.testing.assert_allclose(adj, 2 * x.T @ residuals, rtol=1e-12)
 
 
-def test_large_einsum():
-    a, b, c = numbers(40, 50), numbers(50, 60), numbers(60)
-    value, adjoints = value_and_adjoints(lambda *v: np.einsum("ij,jk,k->i", *v), a, b, c)
-    np.testing.assert_allclose(value, a @ (b @ c), rtol=1e-12)
-    for got, expected in zip(adjoints, (np.tile(b @ c, (40, 1)), np.outer(a.sum(0), c), a.sum(0) @ b), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-11)
-
-
 def test_infinite_factors_do_not_spread():
     x = np.array([[np.inf, 1.0], [2.0, 3.0]])
     with np.errstate(all="ignore"):
@@ -393,8 +329,6 @@ def test_multi_dot_takes_the_cheap_order(shapes, results):
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "products.json").read_text())
 # A column times a row, which Stan can tell from other vectors.
 OF_STAN = {"trace#1": np.trace, "multiply#10": np.outer}
-
-
 
 
 @pytest.mark.parametrize("entry", REFERENCE["entries"], ids=lambda entry: entry["id"])
@@ -461,10 +395,6 @@ def plain(x):
     return [vm.value(item) for item in x] if isinstance(x, list) else vm.value(x)
 
 
-def test_einsum_path_is_constant():
-    assert np.einsum_path("ij,j", vm.var(np.ones((2, 2))), np.ones(2))[0] == ["einsum_path", (0, 1)]
-
-
 REFUSALS = {
     "scalar": (lambda x: x @ 2.0, r"matmul: b is a scalar, but must be a vector, a matrix or a stack of matrices!"),
     "scalar on the left": (lambda x: vm.var(2.0) @ x, r"matmul: a is a scalar, but must be a vector"),
@@ -525,13 +455,6 @@ def test_kinds_that_are_refused(call, match):
         call(x)
 
 
-def test_correlated_are_vectors():
-    with pytest.raises(vm.ShapeError, match=r"correlate: a has shape \(2, 3\), but must be a vector!"):
-        np.correlate(vm.var(np.ones((2, 3))), np.ones(2))
-    with pytest.raises(vm.ShapeError, match=r"correlate: v has shape \(\), but must be a vector!"):
-        np.correlate(vm.var(np.ones(3)), 2.0)
-
-
 def test_vectors_are_not_repeated_for_inner_products():
     with pytest.raises(vm.ShapeError, match=r"vecdot: x2 has shape \(2, 1\), but must have vectors as long as those of x1"):
         np.vecdot(vm.var(np.ones((2, 3))), np.ones((2, 1)))
@@ -549,3 +472,81 @@ def test_settings_of_the_ufuncs_are_taken_or_refused():
         np.matmul(x, x.T, dtype=np.float32)
     with pytest.raises(vm.DomainError, match=r"^einsum: casting is 'no', but must be one of safe, same_kind, unsafe!"):
         np.einsum("ij->i", x, casting="no")
+
+
+def dense(r: Any) -> Any:
+    """A sum whose adjoint is an ordinary array."""
+    return np.sum(np.ones(r.shape) * r)
+
+
+# Below a sum the adjoint is the same number everywhere, and one product further the same along an axis.
+@pytest.mark.parametrize(
+    ("product", "args"),
+    [
+        (lambda a, b: a @ b, (A, B)),
+        (lambda a, b, c: a @ b @ c, (A, B, C)),
+        (lambda a, b, c: a @ (b @ c), (A, B, C)),
+        (lambda a, b: a @ b.T, (A, RNG.normal(size=(60, 50)))),
+        (lambda a, b: a @ b, (RNG.normal(size=(1, 50)), RNG.normal(size=(50, 2000)))),
+        (lambda a, b: a @ b, (RNG.normal(size=(2000, 3)), RNG.normal(size=(3, 1)))),
+        (lambda a, b: a @ b, (RNG.normal(size=(2000, 1)), RNG.normal(size=(1, 1)))),
+        (lambda a, b: a @ b, (np.empty((40, 0)), np.empty((0, 50)))),
+        (lambda a, b: a @ b, (np.empty((0, 3)), np.empty((3, 50)))),
+    ],
+)
+def test_products_below_a_sum(product: Any, args: Any) -> None:
+    every = tuple(range(len(args)))
+    value, gradients = vm.value_and_grad(lambda *x: np.sum(product(*x)), every)(*args)
+    expected, dense_gradients = vm.value_and_grad(lambda *x: dense(product(*x)), every)(*args)
+    assert_allclose(value, expected, rtol=1e-12)
+    for found, g in zip(gradients, dense_gradients, strict=True):
+        assert found.flags.c_contiguous
+        assert found.flags.writeable
+        assert_allclose(found, g, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_products_below_a_sum_along_an_axis(axis: int) -> None:
+    w = RNG.normal(size=(60, 40)[axis])
+    found = vm.value_and_grad(lambda a, b: w @ np.sum(a @ b, axis=axis), (0, 1))(A, B)[1]
+    g = np.broadcast_to(w if axis == 0 else w[:, None], (40, 60))
+    for x, expected in zip(found, (g @ B.T, A.T @ g), strict=True):
+        assert_allclose(x, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("p", "q", "subscripts"), [
+    ((190, 180), (180, 190), "ij,jk->ik"),
+    ((40_000, 2), (2,), "ij,j->i"),
+    ((2, 100, 180), (180, 190), "hij,jk->hik"),
+    ((1, 180, 190), (2, 190, 100), "...ij,...jk->...ik"),
+])  # fmt: skip
+def test_products_as_large_as_their_factors(p: Any, q: Any, subscripts: str) -> None:
+    a, b = RNG.normal(size=p), RNG.normal(size=q)
+    w = RNG.normal(size=(a @ b).shape)
+    (value, gradients), (expected, others) = (
+        vm.value_and_grad(lambda x, y, f=f: np.vdot(w, f(x, y)), (0, 1))(a, b) for f in (matmul, partial(np.einsum, subscripts))
+    )
+    assert_allclose(value, expected, rtol=1e-11)
+    for g, other in zip(gradients, others, strict=True):
+        assert_allclose(g, other, rtol=1e-10, atol=1e-10)
+    with vm.nested():
+        assert type(vm.var(a) @ b) is Large
+        with pytest.raises(vm.ShapeError, match="matmul: b has shape"):
+            vm.var(a[..., :-1]) @ b
+
+
+def test_one_matrix_twice_and_what_is_not_finite() -> None:
+    s = RNG.normal(size=(40, 40))
+    assert_allclose(vm.gradient(lambda a: np.sum(a @ a), s), s.sum(axis=1) + s.sum(axis=0)[:, None], rtol=1e-12, atol=1e-12)
+    with np.errstate(invalid="ignore"):
+        s[3, 5] = np.inf
+        g = vm.gradient(lambda a: np.sum(a @ C[:40]), s)
+        assert_allclose(g, np.broadcast_to(C[:40].sum(axis=1), g.shape), rtol=1e-12)
+
+
+def test_inner_products_of_matrices() -> None:
+    expect_ad(np.vdot, A[:2, :3], B[:3, :2])
+    expect_ad(np.vdot, 2.0, np.array([[3.0]]))
+    assert_array_equal(vm.gradient(lambda a: np.vdot(a, B), B + 1.0), B)
+    with pytest.raises(vm.ShapeError, match=r"vdot: b has shape \(3,\), but must have as many elements as a, of shape \(2, 3\)!"):
+        np.vdot(vm.var(np.ones((2, 3))), np.ones(3))

@@ -1,62 +1,24 @@
-"""Reductions, sums of exponentials and cumulative forms."""
+"""Reductions: closed forms, the ends of the range, Stan's values, conventions, and what they refuse."""
 
 import inspect
 import json
 import math
-import re
-from itertools import pairwise
-from operator import attrgetter
 from pathlib import Path
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from matrices import adjoint, value_and_adjoints
+from sums import CUMULATIVE, EXPONENTIAL, MASK, NAME, RNG, ZEROS, A, M, V, both, partial
 
 import varmat as vm
-from varmat.testing import expect_ad, expect_ad_matvar
 
-RNG = np.random.default_rng(20240611)
-A = RNG.normal(size=(2, 3, 2))
-M = RNG.normal(size=(3, 4))
-V = RNG.normal(size=5)
-ZEROS = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 0.0], [1.5, 2.0, -0.5]])
-MASK = np.array([True, False, True, True])
-NAME = attrgetter("__name__")
 AXES = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, -1)}, {"keepdims": True}]
 
 NUMPY = [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanmax]
-CUMULATIVE = [np.cumsum, np.cumprod, np.nancumsum, np.nancumprod]
-EXPONENTIAL = [vm.logsumexp, vm.softmax, vm.log_softmax]
 STAN = [vm.sd, vm.variance, vm.norm1, vm.norm2, vm.dot_self]
-
-
-def partial(f, **settings):
-    def call(*args):
-        return f(*args, **settings)
-
-    call.__name__ = f"{f.__name__}({settings})"
-    return call
-
-
-def value_and_adjoints(f, *args, weights=1.0):
-    """The value, and the adjoints of all arguments below the sum of the result times `weights`."""
-    with vm.nested():
-        variables = [vm.var(x) for x in args]
-        y = f(*variables)
-        adjoints = np.sum(y * weights).grad(variables)
-        return vm.value(y), adjoints
-
-
-def adjoint(f, x, weights=1.0):
-    return value_and_adjoints(f, x, weights=weights)[1][0]
-
-
-def both(f, *args):
-    expect_ad(f, *args)
-    expect_ad_matvar(f, *args)
 
 
 # --- all routes agree ---
@@ -81,59 +43,10 @@ def test_scalars(f):
     both(partial(np.mean, axis=0), 1.3)  # refused, as NumPy does
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-@pytest.mark.parametrize("f", CUMULATIVE[:2], ids=NAME)
-@pytest.mark.parametrize("x", [M, ZEROS, np.zeros((2, 3)), np.ones((2, 1))], ids=["numbers", "zeros", "only zeros", "one"])
-def test_cumulative(f, axis, x):
-    both(partial(f, axis=axis), x)
-
-
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 def test_prod_with_zeros(axis):
     both(partial(np.prod, axis=axis), ZEROS)
     both(partial(np.prod, axis=axis), np.zeros((2, 3)))
-
-
-@pytest.mark.parametrize("axis", [0, -1, (0, 2), None])
-@pytest.mark.parametrize("f", [vm.softmax, vm.log_softmax], ids=NAME)
-def test_softmax_axes(f, axis):
-    both(partial(f, axis=axis), A)
-
-
-@pytest.mark.parametrize("settings", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
-@pytest.mark.parametrize("b", [np.array([0.5, 2.0, 1.0, 3.0]), np.array([[2.0], [0.0], [1.0]])], ids=["row", "column with zero"])
-def test_weighted_logsumexp(settings, b):
-    if settings.get("axis") != 1 or b.all():
-        both(lambda a, b: vm.logsumexp(a, b=b, **settings), M, b)
-
-
-@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "nansum", "nanmean"])
-def test_where(name):
-    both(partial(getattr(np, name), axis=1, where=MASK), M)
-
-
-@pytest.mark.parametrize("f", [np.max, np.min, np.nanmax, np.nanmin])
-def test_where_of_extremes(f):
-    both(partial(f, axis=1, where=MASK, initial=0.25), M)
-
-
-@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp], ids=NAME)
-def test_ufunc_reduce(ufunc):
-    both(lambda x: ufunc.reduce(x), M)
-    both(lambda x: ufunc.reduce(x, axis=-1, keepdims=True), M)
-    both(lambda x: ufunc.reduce(x, None, initial=0.5), M)
-
-
-@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=NAME)
-def test_ufunc_accumulate(ufunc):
-    both(lambda x: ufunc.accumulate(x), M)
-    both(lambda x: ufunc.accumulate(x, axis=1), M)
-
-
-def test_running_extremes_at_nan_and_at_ties():
-    x = np.array([1.0, 3.0, 3.0, 2.0, np.nan, 5.0])
-    np.testing.assert_array_equal(vm.value(np.maximum.accumulate(vm.var(x))), np.maximum.accumulate(x))
-    assert vm.gradient(lambda x: np.sum(np.maximum.accumulate(x)[:4]), x).tolist() == [1.0, 1.0, 2.0, 0.0, 0.0, 0.0]
 
 
 COMPOSITE = {
@@ -149,16 +62,6 @@ COMPOSITE = {
 @pytest.mark.parametrize("case", COMPOSITE, ids=str)
 def test_composite(case):
     both(*COMPOSITE[case])
-
-
-def test_cumulative_of_the_array_api():
-    for f in [getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)]:  # from NumPy 2.1
-        both(partial(f, axis=1, include_initial=True), M)
-        both(partial(f, include_initial=True), V)
-        expect_ad(f, 2.0)
-        expect_ad(partial(f, axis=0, include_initial=True), 2.0)
-        with pytest.raises(vm.ShapeError, match=r"x has shape \(3, 4\), but must have one dimension where no axis is given!"):
-            f(vm.var(M))
 
 
 # --- values and derivatives against closed forms ---
@@ -221,55 +124,7 @@ def test_closed_forms(name, case):
     np.testing.assert_allclose(adj, by_element(derivative)(x, axis, weights), rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
-@given(x=arrays.arrays(float, st.integers(1, 6), elements=floats))
-def test_cumprod_is_the_sum_of_products(x):
-    weights = np.arange(1.0, len(x) + 1)
-    expected = [sum(w * math.prod(np.delete(x[: k + 1], i)) for k, w in enumerate(weights) if k >= i) for i in range(len(x))]
-    np.testing.assert_allclose(adjoint(np.cumprod, x, weights), expected, rtol=1e-12, atol=1e-12)
-
-
 # --- arithmetic with 400 digits, and the ends of the range ---
-
-EXPONENTIALS = [
-    [-1.2, 0.4, 2.1, 0.4],
-    [1000.0, 1001.0, 999.5],
-    [-1000.0, -1001.0],
-    [0.0, -40.0, -50.0],
-    [-1e-20, -60.0],
-    [1e-3, -0.5, -700.0],
-    [-745.0, 0.25],
-    [math.log(0.25), math.log(0.5), -3.0],
-    [1e300, 0.0],
-    [2.5],
-]
-
-
-def exact_logsumexp(x):
-    return mpmath.log(sum(mpmath.exp(mpmath.mpf(v)) for v in x))
-
-
-def exact_softmax(x):
-    total = exact_logsumexp(x)
-    return [mpmath.exp(mpmath.mpf(v) - total) for v in x]
-
-
-@pytest.mark.parametrize("x", EXPONENTIALS, ids=str)
-def test_exponentials_to_all_digits(x):
-    with mpmath.workdps(400):
-        total, p = exact_logsumexp(x), exact_softmax(x)
-        logs = [float(mpmath.mpf(v) - total) for v in x]
-        total, p = float(total), np.array([float(v) for v in p])
-    value, (adj,) = value_and_adjoints(vm.logsumexp, np.array(x))
-    np.testing.assert_allclose(value, total, rtol=1e-15)
-    np.testing.assert_allclose(adj, p, rtol=1e-13)
-    along = vm.logsumexp(np.array([x, x]), axis=1, keepdims=True)
-    np.testing.assert_allclose(along, [[total], [total]], rtol=1e-15)
-    np.testing.assert_allclose(vm.softmax(np.array(x)), p, rtol=1e-13)
-    np.testing.assert_allclose(vm.log_softmax(np.array(x)), logs, rtol=1e-14, atol=1e-320)
-    weights = np.arange(1.0, len(x) + 1)
-    np.testing.assert_allclose(adjoint(vm.softmax, np.array(x), weights), p * (weights - weights @ p), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(adjoint(vm.log_softmax, np.array(x), weights), weights - p * weights.sum(), atol=1e-14)
 
 
 ENDS = [[1e-200, 1e-200, 1e250], [1e200, 1e-300, 1e200, 3.0], [1e-308, 3.0, 0.5], [1e154, 1e154, 0.25], [-2.0, 1e-160, 0.0]]
@@ -381,11 +236,6 @@ def test_conventions(case):
             np.testing.assert_allclose(forward, derivative, rtol=1e-15)
 
 
-@pytest.mark.parametrize("b", [-1.0, [1.0, -3.0]])
-def test_logsumexp_of_a_negative_sum_is_nan(b):
-    assert np.isnan(vm.logsumexp(vm.var([0.0, 0.0]), b=b).val)
-
-
 @pytest.mark.parametrize("f", [np.sum, np.prod, *CUMULATIVE[:2], *EXPONENTIAL], ids=NAME)
 @pytest.mark.parametrize("settings", [{}, {"axis": 0}, {"axis": 1}], ids=str)
 def test_empty(f, settings):
@@ -422,27 +272,6 @@ def test_aliases():
     assert vm.cumulative_sum(vm.var([1.0, 2.0])).val.tolist() == [1.0, 3.0]
 
 
-def test_out_is_assigned():
-    x, out = vm.var(M), vm.var(np.zeros(4))
-    assert np.sum(x, axis=0, out=out) is out
-    np.sum(out * out).grad()
-    np.testing.assert_allclose(x.adj, np.broadcast_to(2 * M.sum(0), M.shape))
-
-
-@pytest.mark.parametrize("shape", [(3, 4), (1, 4), (1,)])
-def test_out_has_the_shape_of_the_result(shape):
-    out = vm.var(np.zeros(shape))
-    with pytest.raises(vm.ShapeError, match=r"out has shape \(.*\), but must have that of the result, \(4,\)!"):
-        np.sum(vm.var(M), axis=0, out=out)
-    np.testing.assert_array_equal(out.val, 0.0)
-
-
-@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=NAME)
-def test_scalars_are_not_accumulated(ufunc):
-    with pytest.raises(TypeError, match=f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!"):
-        ufunc.accumulate(vm.var(2.0))
-
-
 def refusal(call, error, match):
     return pytest.param(call, error, match, id=inspect.getsource(call).split(":", 1)[1].strip()[:40])
 
@@ -471,51 +300,6 @@ def test_refusals(call, error, match):
         with pytest.raises(error, match="(?s)" + match):
             call(x)
         assert len(tape) == before
-
-
-def test_extreme_of_nothing_with_a_start():
-    assert np.max(vm.var(np.zeros((0, 2))), axis=0, initial=1.5).val.tolist() == [1.5, 1.5]
-
-
-def test_passes_grow_with_the_logarithm():
-    """The scan behind products with zeros doubles its step."""
-    sizes = []
-    for n in (16, 256):
-        with vm.nested() as tape:
-            np.sum(np.cumprod(vm.Dual(vm.var(np.zeros(n)), np.ones(n))).tan)
-            sizes.append(len(tape))
-    assert all(b < 2.5 * a for a, b in pairwise(sizes))
-
-
-def test_degrees_of_freedom_may_be_small_integers():
-    """Those of NumPy would wrap around, or refuse to be subtracted."""
-    x = np.arange(300.0)
-    assert np.var(vm.var(x), ddof=np.uint8(1)).val == pytest.approx(np.var(x, ddof=1), rel=1e-14)
-    with np.errstate(divide="ignore"):
-        assert np.std(vm.var(x[:4]), ddof=np.uint8(5)).val == np.inf
-    assert np.isnan(np.var(vm.var(x), ddof=np.nan).val)
-
-
-@pytest.mark.parametrize("function", [np.cumsum, np.cumprod])
-def test_axis_of_a_cumulative_dual_may_be_unsigned(function):
-    x = vm.Dual(np.full((2, 3), 2.0), np.ones((2, 3)))
-    np.testing.assert_array_equal(function(x, axis=np.uint8(1)).tan, function(x, axis=1).tan)
-
-
-def test_axis_of_a_cumulative_sum_is_an_integer():
-    for function in (np.cumsum, *([np.cumulative_sum] if hasattr(np, "cumulative_sum") else [])):  # from NumPy 2.1 on
-        for axis in (0.0, (), []):
-            with pytest.raises(TypeError):
-                function(vm.var([1.0, 2.0]), axis=axis)
-
-
-@pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.nansum])
-def test_where_selects_among_the_elements_and_nothing_else(function):
-    x = vm.var([1.0, 2.0, 3.0])
-    with pytest.raises(TypeError, match="where has dtype int64, but must be boolean!"):
-        function(x, where=np.array([0, 1, 2]))
-    with pytest.raises(vm.ShapeError, match=re.escape("where has shape (2, 3), but must broadcast to that of a, (3,)!")):
-        function(x, where=np.ones((2, 3), dtype=bool))
 
 
 # Rows with infinities and nan, and sums in which one element outweighs all others.

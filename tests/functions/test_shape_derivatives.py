@@ -9,38 +9,13 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from partials import exact, gradient, relative
 
 import varmat as vm
-from varmat.functions import hypergeometric_derivatives, order_derivatives, shape_derivatives
+from varmat.functions import shape_derivatives
 from varmat.testing import expect_ad, expect_ad_matvar
 
 INF = math.inf
-
-
-def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
-    """The partial derivative along the axes, by central differences of fourth order with steps that leave 30 digits."""
-    with mpmath.workdps(64):
-        xs = [mpmath.mpf(x) for x in point]
-
-        def difference(f: Any, axis: int) -> Any:
-            h = (abs(xs[axis]) or 1) * mpmath.mpf(10) ** -12
-
-            def slope(*ts: Any) -> Any:
-                at = [f(*ts[:axis], ts[axis] + k * h, *ts[axis + 1 :]) for k in (-2, -1, 1, 2)]
-                return (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * h)
-
-            return slope
-
-        for axis in axes:
-            function = difference(function, axis)
-        return float(mpmath.re(function(*xs)))
-
-
-def gradient(function: Any, columns: list[Any]) -> list[Any]:
-    with vm.nested(), np.errstate(all="ignore"):
-        xs = [vm.var(x) for x in columns]
-        np.sum(function(*xs)).grad()
-        return [x.adj for x in xs]
 
 
 def hessian_rows(function: Any, columns: list[Any], axis: int) -> list[Any]:
@@ -50,11 +25,6 @@ def hessian_rows(function: Any, columns: list[Any], axis: int) -> list[Any]:
         duals = [vm.Dual(x, np.full(x.shape, float(i == axis))) for i, x in enumerate(xs)]
         np.sum(function(*duals).tan).grad()
         return [np.array(x.adj) for x in xs]
-
-
-def relative(ours: Any, truth: Any, scale: Any = 0.0) -> float:
-    truth = np.asarray(truth)
-    return float(np.max(np.abs(ours - truth) / np.maximum(np.maximum(np.abs(truth), scale), 1e-290)))
 
 
 # Each family: the function, the same in mpmath, with small values in the tails (a constant does not matter), and points.
@@ -150,31 +120,6 @@ def test_derivatives_of_higher_order(function: Any, reference: Any, points: list
         assert relative(function(order, *point), exact(reference, tuple(point), *axes)) <= 1e-11
 
 
-def test_third_derivative_of_the_hypergeometric_function() -> None:
-    def third(x: float) -> Any:
-        with vm.nested():
-            v = vm.var(x)
-            inner = vm.Dual(vm.Dual(v, 1.0), vm.Dual(1.0, 0.0))
-            vm.hyp2f1(inner, 1.5, 2.5, -3.0).tan.tan.grad()
-            return v.adj
-
-    assert third(1.2) == pytest.approx(exact(lambda a: mpmath.hyp2f1(a, 1.5, 2.5, -3), (1.2,), 0, 0, 0), rel=1e-12)
-
-
-@pytest.mark.parametrize("name", ["ive", "kve"])
-@pytest.mark.parametrize("order", [0.3, 2.5, 20.5])
-def test_scaled_bessel_functions_of_large_arguments(name: str, order: float) -> None:
-    """To as many digits as the documentation says."""
-
-    def reference(y: Any) -> Any:
-        return mpmath.exp(-y) * mpmath.besseli(order, y) if name == "ive" else mpmath.exp(y) * mpmath.besselk(order, y)
-
-    function = lambda y: getattr(vm, name)(order, y)  # noqa: E731 - used below
-    for y in (1e2, 1e3, 1e5):
-        assert vm.gradient(function, y) == pytest.approx(exact(reference, (y,), 0), rel=2e-15 * y, abs=0.0)
-        assert vm.hessian(function, y) == pytest.approx(exact(reference, (y,), 0, 0), rel=5e-15 * y * y, abs=0.0)
-
-
 # Function, point, gradient there.
 ENDS: list[tuple[Any, tuple[float, ...], tuple[float, ...]]] = [
     (vm.gammainc, (2.5, 0.0), (0.0, 0.0)),
@@ -234,28 +179,6 @@ def test_symmetric_shapes() -> None:
         assert gradient(lambda t: vm.betainc(t, t, 0.5), [shape])[0] == pytest.approx(0.0, abs=1e-13 * abs(a))
 
 
-def test_hypergeometric_function_at_one() -> None:
-    # Gauss: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)).
-    def gauss(a: Any, b: Any, c: Any) -> Any:
-        return mpmath.gammaprod([c, c - a - b], [c - a, c - b])
-
-    point = (0.7, 1.1, 5.0)
-    ours = gradient(lambda a, b, c: vm.hyp2f1(a, b, c, 1.0), list(point))
-    assert relative(np.array(ours), [exact(gauss, point, i) for i in range(3)]) <= 1e-13
-    assert relative(vm.hyp2f1_da(*point, 1.0), exact(gauss, point, 0)) <= 1e-13
-
-
-def test_where_the_series_cancels_no_number_is_given() -> None:
-    message = (
-        r"^hyp2f1: the arguments are \(30.0, -20.5, 3.0, 0.4\), but must be such that the derivative with respect to a "
-        "does not cancel!$"
-    )
-    with vm.nested():
-        a = vm.var([2.0, 30.0])
-        with pytest.raises(vm.DomainError, match=message):
-            np.sum(vm.hyp2f1(a, -20.5, 3.0, 0.4)).grad()
-
-
 @pytest.mark.parametrize(
     ("function", "args"),
     [
@@ -291,24 +214,3 @@ def test_blocks_agree_with_single_elements(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(shape_derivatives.on_domain, "__kwdefaults__", {"block": 7})
     for call, expected in zip(calls[:4], whole, strict=False):
         np.testing.assert_allclose(call(shapes), expected, rtol=1e-13)
-
-
-def test_jets_multiply_like_derivatives() -> None:
-    # (x y)' in three directions, of x = exp(t + 2 u + 3 v) and y = 1 / (5 + t) at 0: against the derivatives written out.
-    line = np.array([0.0, 1.0, 2.0, 0.0, 3.0, 0.0, 0.0, 0.0]).reshape(8, 1)
-    exponential = hypergeometric_derivatives.Jet(line).exponential(np.ones(1))
-    np.testing.assert_allclose(exponential.parts[:, 0], [1, 1, 2, 2, 3, 3, 6, 6], rtol=1e-15)
-    shifted = np.array([5.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).reshape(8, 1)
-    reciprocal = hypergeometric_derivatives.Jet(shifted).reciprocal()
-    product = exponential * reciprocal
-    np.testing.assert_allclose(product.parts[:, 0], [0.2, 0.16, 0.4, 0.32, 0.6, 0.48, 1.2, 0.96], rtol=1e-15)
-
-
-def test_cumulants_of_two_exponentials() -> None:
-    # log(exp(2 s + t) + 3 exp(-s + 4 t)) at 0: moments of a variable with two values, of probability 1 / 4 and 3 / 4.
-    weights = np.array([[1.0, 3.0]])
-    slopes = {(1, 0): np.array([[2.0, -1.0]]), (0, 1): np.array([[1.0, 4.0]])}
-    derivative = lambda i, j: slopes.get((i, j), 0.0)  # noqa: E731 - used below
-    expected = {10: -0.25, 1: 3.25, 20: 27 / 16, 11: -27 / 16, 2: 27 / 16, 30: 81 / 32, 21: -81 / 32}
-    for order, value in expected.items():
-        np.testing.assert_allclose(order_derivatives.cumulant(order, weights, derivative), value, rtol=1e-14)

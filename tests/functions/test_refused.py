@@ -1,0 +1,53 @@
+"""Functions that are refused, each with what to use instead."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from kinds import KINDS, PLAIN, call, full_name, public_functions, tables
+from numpy.testing.overrides import get_overridable_numpy_ufuncs
+
+import varmat as vm
+from varmat.core import dispatch
+
+# What came with 2.1 is not there in the oldest NumPy that we support.
+NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_refusals_name_the_function_and_an_alternative(kind):
+    x = KINDS[kind](PLAIN)
+    for function in [*public_functions(), *get_overridable_numpy_ufuncs()]:
+        if tables(function) == ["refused"]:
+            sentence = dispatch.REFUSED.get(function) or dispatch.REFUSED[function.__module__]
+            name = function.__name__ if isinstance(function, np.ufunc) else full_name(function)
+            with pytest.raises(TypeError, match=re.escape(f"{name} is not differentiable here: {sentence}")):
+                call(x, function)
+
+
+@pytest.mark.parametrize(
+    ("f", "match"),
+    [
+        (np.fft.fft, r"numpy.fft.fft is not differentiable here: its result is complex, and variables are real; use np.convolve"),
+        (np.linalg.eig, r"numpy.linalg.eig is not .* use np.linalg.eigh or eigvalsh for a symmetric matrix"),
+        (lambda x: np.save("x.npy", x), r"numpy.save is not .* write varmat.value\(x\)"),
+        (lambda x: np.put(x, 0, 1.0), r"numpy.put is not .* assign instead, x\[index\] = value"),
+        (lambda x: np.full_like(np.arange(3), x[0, 0]), r"as of np.full or of np.full_like of data, use np.broadcast_to"),
+        (lambda x: np.copyto(np.zeros((2, 3)), x), r"numpy.copyto is not .* assign instead"),
+        (lambda x: np.fill_diagonal(x, 1.0), r"numpy.fill_diagonal is not .* assign instead"),
+        (np.histogram, r"numpy.histogram is not .* pass the plain numbers, varmat.value\(x\)"),
+        (lambda x: np.bitwise_and(x, 1), r"bitwise_and is not .* it works on integers"),
+        (np.nextafter, r"nextafter"),
+        (np.emath.sqrt, r"numpy.lib.*scimath.*sqrt is not .* use the function of the same name in np itself"),
+        *([(lambda x: np.strings.upper(x), r"numpy.strings.upper is not .* it works on strings")] if NEW_NUMPY else []),
+        (np.frompyfunc(lambda x: x, 1, 1), r"is not differentiable here: it is not known to varmat; see varmat.elementwise"),
+        (lambda x: np.gcd.reduce(x), r"np.gcd.reduce is not differentiable here"),
+    ],
+)
+def test_refusals_in_use(f, match):
+    if f is np.nextafter:
+        f = lambda x: np.nextafter(x, 1.0)  # noqa: E731 - a binary ufunc
+    with pytest.raises(TypeError, match=match):
+        f(vm.var(PLAIN))
