@@ -1,8 +1,6 @@
 """Variables: making them, what they refuse, and the promise that arrays taken from them never change."""
 
 import gc
-import math
-import operator
 import pickle
 import weakref
 
@@ -126,44 +124,6 @@ def test_assignment_into_what_a_value_function_holds_read_only():
         assert (x.adj.tolist(), held.tolist()) == ([0.0, 16.0], [1.0, 2.0])
     finally:
         del OPERATIONS["constant_shift"]
-
-
-def test_a_scalar_variable_is_assigned_to_parts_of_a_matvar():
-    for index in (0, slice(0, 1), (slice(None), 1), [0, 1], (0, 1), ..., np.array([[True, False], [True, True]])):
-        x, plain, s = vm.matvar([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 4.0]]), vm.var(7.0)
-        x[index], plain[index] = s, 7.0
-        np.sum(x * x).grad()
-        assert x.val.tolist() == plain.tolist()
-        assert s.adj == 14.0 * np.count_nonzero(plain == 7.0)
-
-
-def test_matvar_takes_numbers_and_scalar_variables_in_lists():
-    a, b = vm.var(2.0), vm.var(3.0)
-    objects = np.full(2, 7.0, dtype=object)
-    objects[0] = a
-    for items, values, adjoints in (
-        (1.5, 1.5, 3.0),
-        ([], [], []),
-        ((1, 2.5), [1.0, 2.5], [2.0, 5.0]),
-        ([np.array([1.0, 2.0]), [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]], [[2.0, 4.0], [6.0, 8.0]]),
-        ([a, 1, b], [2.0, 1.0, 3.0], [4.0, 0.0, 6.0]),  # beside variables numbers are constants
-        ([[a, 1.0], (5.0, b)], [[2.0, 1.0], [5.0, 3.0]], [[4.0, 0.0], [0.0, 6.0]]),
-        (objects, [2.0, 7.0], [4.0, 0.0]),
-    ):
-        x = vm.matvar(items)
-        assert type(x) is vm.MatVar
-        np.testing.assert_array_equal(x.val, np.array(values), strict=True)
-        if x.size:
-            np.sum(x * x).grad()
-        np.testing.assert_array_equal(x.adj, np.array(adjoints), strict=True)
-
-
-@pytest.mark.filterwarnings("ignore:Conversion of an array")  # older versions of NumPy warn before they ask the element
-@pytest.mark.parametrize("convert", [float, int, complex, operator.index, math.exp])
-def test_a_matvar_is_no_plain_number(convert):
-    for x in (1.0, [1.0]):
-        with pytest.raises(TypeError):
-            convert(vm.matvar(x))
 
 
 def test_val_cannot_be_written_to():
@@ -434,3 +394,21 @@ def test_data_that_were_pickled_are_data(f, data):
 def test_an_object_that_is_no_number_is_named():
     with pytest.raises(TypeError, match=r"^gradient: argument 1 has dtype object \(type NoneType\), but must be real numbers"):
         vm.gradient(lambda x: x, None)
+
+
+@pytest.mark.parametrize("value", [1 + 2j, np.array([1j]), "text", ["a"], None, np.array([object()]), {"a": 1.0}])
+def test_what_has_no_float64_value_is_refused(value):
+    with pytest.raises(TypeError, match=r"var: the argument has dtype .*, but must be real numbers"):
+        vm.var(value)
+
+
+@pytest.mark.parametrize("f", [
+    np.exp, np.log1p, vm.inv_logit, vm.lgamma, lambda v: np.float64(2.0) * v, lambda v: v**2.5, lambda v: np.arctan2(v, 2.0),
+    lambda v: np.where(v > 0, v, 1.0), lambda v: np.sum(v), lambda v: vm.normal_lpdf(v, 0.0, 1.0), lambda v: vm.fma(v, v, v),
+])  # fmt: skip
+def test_values_and_adjoints_of_scalars_are_floats(f):
+    v = vm.var(1.5)
+    y = f(v)
+    assert type(y.val) is float
+    y.grad()
+    assert type(v.adj) is float

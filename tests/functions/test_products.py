@@ -12,6 +12,7 @@ from factors import both, numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from kinds import BASE, VECTOR, expected_type, summed
 from large import RNG, A, B, C
 from matrices import value_and_adjoints
 from numpy.testing import assert_allclose, assert_array_equal
@@ -550,3 +551,39 @@ def test_inner_products_of_matrices() -> None:
     assert_array_equal(vm.gradient(lambda a: np.vdot(a, B), B + 1.0), B)
     with pytest.raises(vm.ShapeError, match=r"vdot: b has shape \(3,\), but must have as many elements as a, of shape \(2, 3\)!"):
         np.vdot(vm.var(np.ones((2, 3))), np.ones(3))
+
+
+MATRICES = {
+    "matrix matrix": (BASE, BASE.T),
+    "matrix vector": (BASE, VECTOR),
+    "vector matrix": (VECTOR, BASE.T),
+    "vector vector": (VECTOR, VECTOR[::-1]),
+    "stack": (np.stack([BASE, BASE + 1]), BASE.T),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("left", ["data", "var", "matvar", "dual"])
+@pytest.mark.parametrize("right", ["data", "var", "matvar", "dual"])
+def test_matmul(name, left, right):
+    x, y = MATRICES[name]
+    if ("matvar" in (left, right) and ("dual" in (left, right) or x.ndim > 2)) or left == right == "data":
+        return
+    make = {"data": lambda v: v, "var": vm.var, "matvar": vm.matvar, "dual": lambda v: vm.Dual(v, np.ones_like(v))}
+    a, b = make[left](x), make[right](y)
+    result = a @ b
+    np.testing.assert_allclose(vm.value(result), x @ y, rtol=1e-14)
+    if "dual" in (left, right):
+        assert type(result) is vm.Dual
+        tangent = (np.ones_like(x) @ y if left == "dual" else 0.0) + (x @ np.ones_like(y) if right == "dual" else 0.0)
+        np.testing.assert_allclose(vm.value(result.tan), tangent, rtol=1e-14)
+        return
+    assert type(result) is expected_type(a, b, np.shape(x @ y))
+    np.sum(result).grad()
+    g = np.ones(np.shape(x @ y))
+    if left != "data":
+        expected = np.multiply.outer(g, y) if y.ndim == 1 else g @ np.swapaxes(y, -1, -2)
+        np.testing.assert_allclose(a.adj, summed(expected, x.shape), rtol=1e-14)
+    if right != "data":
+        expected = np.swapaxes(x, -1, -2) @ g if x.ndim > 1 else np.multiply.outer(x, g)
+        np.testing.assert_allclose(b.adj, summed(expected, y.shape), rtol=1e-14)

@@ -1,0 +1,1 @@
+"""A package, for another folder has a test_elementwise.py too."""

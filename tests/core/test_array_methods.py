@@ -1,0 +1,268 @@
+"""What a variable is to Python and to NumPy: attributes, methods, copies, and the conversions that it refuses."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from kinds import BASE, VARIABLES, VECTOR
+
+import varmat as vm
+
+PLAIN_ARRAY = (
+    r"cannot become a plain array, its derivative would be lost: use np.stack\(\[...\]\) or .* varmat.value\(x\) "
+    r"for the plain numbers, y.to_numpy\(\) for data of pandas or xarray"
+)
+PLAIN_NUMBER = r"cannot become a plain number, its derivative would be lost: use NumPy's function instead of math's"
+REFUSALS = [
+    (np.asarray, PLAIN_ARRAY),
+    (np.array, PLAIN_ARRAY),
+    (lambda x: np.array(x, dtype=float), PLAIN_ARRAY),
+    (lambda x: np.array(x, dtype=object), PLAIN_ARRAY),
+    (lambda x: np.asarray([x, x]), PLAIN_ARRAY),
+    (lambda x: np.array([x, 1.0], dtype=float), PLAIN_ARRAY),
+    (lambda x: np.full(3, x), r"plain"),
+    (float, PLAIN_NUMBER),
+    (int, PLAIN_NUMBER),
+    (complex, PLAIN_NUMBER),
+    (math.exp, PLAIN_NUMBER),
+    (math.floor, PLAIN_NUMBER),
+    (lambda x: [1, 2, 3][x], PLAIN_NUMBER),
+    (lambda x: range(x), PLAIN_NUMBER),
+    (lambda x: VECTOR.copy().__setitem__(0, x), r"plain (array|number)"),
+    (lambda x: VECTOR.copy().__setitem__(Ellipsis, x), r"plain (array|number)"),
+    (lambda x: VECTOR.copy().fill(x), r"plain (array|number)"),
+    (pickle.dumps, r"belongs to its tape and cannot be pickled; pickle varmat.value\(x\)"),
+    (lambda x: x.astype(int), r"astype: variables are float64 only, not int64; varmat.value\(x\) gives plain numbers"),
+    (lambda x: x.astype(np.float32), r"astype: variables are float64 only, not float32"),
+    (lambda x: x + (1 + 2j), r"complex128, but must be real numbers"),
+    (lambda x: (1 + 2j) * x, r"complex128, but must be real numbers"),
+    (lambda x: x * np.array([1j, 2j, 3j]), r"complex128, but must be real numbers"),
+    (lambda x: x + "a", r"must be real numbers|unsupported operand"),
+    (lambda x: x + np.array(["a", "b", "c"]), r"<U1, but must be real numbers"),
+    (lambda x: x - None, r"must be real numbers|unsupported operand"),
+    (lambda x: x + np.array(["2020-01-01"], "M8[D]"), r"datetime64\[D\], but must be real numbers"),
+    (lambda x: vm.var(x), r"var: the argument is a variable already; varmat.value\(x\) gives its values"),
+    (lambda x: vm.matvar(x), r"matvar: the argument is a variable already; varmat.to_matvar\(x\) converts it"),
+]
+
+
+@pytest.mark.parametrize("kind", ["Var", "vector", "reversed View", "element", "Dual", "scalar Dual"])
+@pytest.mark.parametrize("case", range(len(REFUSALS)))
+def test_refusals_say_what_to_write(case, kind):
+    f, match = REFUSALS[case]
+    x, _ = VARIABLES[kind]()
+    with pytest.raises((TypeError, ValueError)) as raised:
+        f(x)
+    # NumPy wraps what it hears when it asks an item for a number.
+    reason = raised.value if isinstance(raised.value, TypeError) else raised.value.__cause__
+    assert isinstance(reason, TypeError)
+    assert re.search(match, str(reason))
+
+
+ATTRIBUTES = ("shape", "ndim", "size", "dtype", "nbytes", "itemsize")
+
+
+@pytest.mark.parametrize("kind", [name for name in VARIABLES if name != "MatVar"])
+def test_duck_array_attributes(kind):
+    a, x = VARIABLES[kind]()
+    x = np.asarray(x)
+    for name in ATTRIBUTES:
+        assert getattr(a, name) == getattr(x, name), name
+    for name in ("T", "real"):
+        np.testing.assert_array_equal(vm.value(getattr(a, name)), getattr(x, name), err_msg=name)
+    assert type(a.real) is type(a)
+    np.testing.assert_array_equal(a.imag, np.zeros(x.shape)[()], strict=True)
+    for name in ("conj", "conjugate", "copy", "ravel", "flatten", "squeeze", "transpose"):
+        np.testing.assert_array_equal(vm.value(getattr(a, name)()), getattr(x, name)(), err_msg=name)
+    np.testing.assert_array_equal(vm.value(a.astype(float)), x)
+    assert a.astype(float, copy=False) is a
+    assert [vm.value(item) for item in a.flat] == list(x.flat)
+    if x.size == 1:
+        assert vm.value(a.item()) == x.item()
+    else:
+        with pytest.raises(ValueError, match="size"):
+            a.item()
+    if x.ndim:
+        assert vm.value(a.ravel()[:1].item()) == x.item(0)
+        assert vm.value(a.item(1)) == x.item(1)
+        assert vm.value(a.tolist()) == x.tolist()
+    if x.ndim == 2:
+        np.testing.assert_array_equal(vm.value(a.mT), x.mT)
+        assert vm.value(a.item(1, 2)) == vm.value(a.item((1, 2))) == x[1, 2]
+
+
+# Method -> arguments; each is NumPy's function of the same name.
+METHODS = {
+    "sum": [(), (0,), (-1,)],
+    "prod": [(), (0,)],
+    "mean": [(), (1,)],
+    "var": [(), (0,)],
+    "std": [(), (0,)],
+    "min": [(), (0,)],
+    "max": [(), (1,)],
+    "cumsum": [(), (1,)],
+    "cumprod": [(), (0,)],
+    "argmax": [(), (0,)],
+    "argmin": [(), (1,)],
+    "argsort": [(), (0,)],
+    "any": [(), (0,)],
+    "all": [(), (1,)],
+    "clip": [(1.0, 2.0)],
+    "round": [(), (1,)],
+    "reshape": [((3, 2),), (3, 2), (-1,)],
+    "transpose": [(), (1, 0), ((1, 0),)],
+    "swapaxes": [(0, 1)],
+    "ravel": [(), ("F",)],
+    "flatten": [(), ("F",)],
+    "repeat": [(2,), (2, 0)],
+    "take": [([0, 2],), ([1], 0)],
+    "compress": [([True, False, True], 1)],
+    "diagonal": [(), (1,)],
+    "trace": [(), (1,)],
+    "squeeze": [()],
+    "dot": [(VECTOR,)],
+    "nonzero": [()],
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", ["VarMat", "View", "MatVar", "Dual"])
+def test_methods_are_functions(name, kind):
+    for args in METHODS[name]:
+        a, x = VARIABLES[kind]()
+        result, expected = getattr(a, name)(*args), getattr(x, name)(*args)
+        np.testing.assert_allclose(vm.value(result), expected, rtol=1e-14)
+
+
+def test_methods_that_change_the_array():
+    x = vm.var([3.0, 1.0, 2.0])
+    y = x * 1.0
+    y.sort()
+    (y[0] * 10 + y[1] * 100).grad()
+    assert x.adj.tolist() == [0.0, 10.0, 100.0]
+    y.fill(2.5)
+    np.sum(y).grad()
+    assert vm.value(y).tolist() == [2.5] * 3
+    assert x.adj.tolist() == [0.0] * 3
+    assert vm.var([1.0, 3.0]).searchsorted(2.0) == 1
+
+
+def test_scalars_in_python():
+    v = vm.var(1.5)
+    assert v > 0
+    assert bool(v)
+    assert not vm.var(0.0)
+    assert {v: 1}[v] == 1
+    assert hash(v) == hash(v)
+    assert repr(v) == "Var(1.5)"
+    assert str(v) == "Var(1.5)"
+    assert f"{v:.3f}" == "1.500"
+    assert f"{v}" == "Var(1.5)"
+    assert v.item() is not None
+    assert max(v, vm.var(2.0)).val == 2.0
+    assert min(v, 1.0) == 1.0
+    assert [x.val for x in sorted([vm.var(2.0), v, vm.var(-1.0)])] == [-1.0, 1.5, 2.0]
+    assert round(v).val == round(v, 0).val == 2.0
+    assert round(vm.var(1.26), 1).val == 1.3
+    assert vm.var([1.5, 2.5, 3.5])[1] in [vm.var(2.5)]
+    for scalar in (v, vm.Dual(1.0, 1.0)):
+        with pytest.raises(TypeError):
+            len(scalar)
+        with pytest.raises(TypeError):
+            iter(scalar)
+
+
+def test_arrays_in_python():
+    x = vm.var([[1.0, 2.0], [3.0, 4.0]])
+    assert len(x) == 2
+    assert 3.0 in x
+    assert 5.0 not in x
+    assert [row.shape for row in x] == [(2,), (2,)]
+    first, second = x
+    assert sum(x).shape == (2,)
+    (sum(first * second) + max(x[0]) * 10).grad()
+    assert x.adj.tolist() == [[3.0, 14.0], [1.0, 2.0]]
+    assert repr(x) == "VarMat([[1., 2.],\n        [3., 4.]])"
+    assert f"{x[0]}" == "VarMat([1., 2.])"
+    assert hash(x) == hash(x)
+    assert [item.val for item in sorted(vm.var([3.0, 1.0]))] == [1.0, 3.0]
+    assert bool(vm.var([2.0]))
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(x)
+    with pytest.raises(TypeError):
+        f"{x:.3f}"
+    assert round(x, 1).shape == (2, 2)
+
+
+@pytest.mark.parametrize("kind", ["VarMat", "View", "Dual"])
+def test_containers_iterate(kind):
+    a, x = VARIABLES[kind]()
+    assert len(a) == 2
+    assert [vm.value(row).tolist() for row in a] == x.tolist()
+    assert 0.7 in a
+    assert 7.0 not in a
+    first, second = a
+    np.testing.assert_array_equal(vm.value(first * second), x[0] * x[1])
+
+
+@pytest.mark.parametrize("kind", ["Var", "VarMat", "View", "Dual"])
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, np.copy])
+def test_copies_keep_the_derivative(kind, duplicate):
+    a, x = VARIABLES[kind]()
+    b = duplicate(a)
+    assert b is not a
+    np.testing.assert_array_equal(vm.value(b), x)
+    if kind == "Dual":
+        np.testing.assert_array_equal(b.tan, a.tan)
+    else:
+        np.sum(b * b).grad()
+        np.testing.assert_allclose(a.adj, 2 * np.asarray(x))
+
+
+def test_divmod_agrees_with_its_parts():
+    x = vm.var(VECTOR)
+    quotient, remainder = divmod(x, 0.6)
+    expected = divmod(VECTOR, 0.6)
+    np.testing.assert_allclose(vm.value(quotient), expected[0])
+    np.testing.assert_allclose(vm.value(remainder), expected[1])
+    np.sum(remainder).grad()
+    assert x.adj.tolist() == [1.0, 1.0, 1.0]
+    q, r = divmod(vm.var(7.5), vm.var(2.0))
+    assert (q.val, r.val) == (3.0, 1.5)
+    q, r = divmod(7.5, vm.var(2.0))
+    assert (q.val, r.val) == (3.0, 1.5)
+
+
+def test_xarray_holds_variables():
+    import xarray as xr
+
+    x = vm.var(BASE)
+    array = xr.DataArray(x, dims=("row", "column"), coords={"row": [10, 20]})
+    assert array.data is x
+    assert array.dtype == np.float64
+    total = (array * 2.0 + array.T).sum("column")
+    assert isinstance(total.data, vm.VarMat)
+    weights = xr.DataArray([0.5, 0.25, 0.25], dims="column")
+    mixed = (weights * array).isel(column=slice(1, 3)).mean("column")
+    result = np.exp(0.1 * total) * mixed
+    np.sum(result.data).grad()
+    scale, means = np.exp(0.3 * BASE.sum(1)), BASE[:, 1:].mean(1) / 4
+    np.testing.assert_allclose(vm.value(result.data), scale * means, rtol=1e-14)
+    expected = (0.3 * scale * means)[:, None] + (scale / 8)[:, None] * [0.0, 1.0, 1.0]
+    np.testing.assert_allclose(x.adj, expected, rtol=1e-13)
+    np.testing.assert_array_equal(vm.value(array.sel(row=20).data), BASE[1])
+    assert "VarMat" in repr(array)
+
+
+def test_values_are_read_only():
+    x = vm.var(VECTOR)
+    with pytest.raises(ValueError, match="read-only"):
+        x.val[0] = 1.0
+    value = vm.value(x)
+    value[0] = 100.0
+    assert x.val[0] == VECTOR[0]

@@ -1,0 +1,48 @@
+"""Arrays of scalar variables: making them, assigning to them, and what they are not."""
+
+import math
+import operator
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from core.tapes import fresh_tape  # noqa: F401 - a fixture
+
+
+def test_a_scalar_variable_is_assigned_to_parts_of_a_matvar():
+    for index in (0, slice(0, 1), (slice(None), 1), [0, 1], (0, 1), ..., np.array([[True, False], [True, True]])):
+        x, plain, s = vm.matvar([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 4.0]]), vm.var(7.0)
+        x[index], plain[index] = s, 7.0
+        np.sum(x * x).grad()
+        assert x.val.tolist() == plain.tolist()
+        assert s.adj == 14.0 * np.count_nonzero(plain == 7.0)
+
+
+def test_matvar_takes_numbers_and_scalar_variables_in_lists():
+    a, b = vm.var(2.0), vm.var(3.0)
+    objects = np.full(2, 7.0, dtype=object)
+    objects[0] = a
+    for items, values, adjoints in (
+        (1.5, 1.5, 3.0),
+        ([], [], []),
+        ((1, 2.5), [1.0, 2.5], [2.0, 5.0]),
+        ([np.array([1.0, 2.0]), [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]], [[2.0, 4.0], [6.0, 8.0]]),
+        ([a, 1, b], [2.0, 1.0, 3.0], [4.0, 0.0, 6.0]),  # beside variables numbers are constants
+        ([[a, 1.0], (5.0, b)], [[2.0, 1.0], [5.0, 3.0]], [[4.0, 0.0], [0.0, 6.0]]),
+        (objects, [2.0, 7.0], [4.0, 0.0]),
+    ):
+        x = vm.matvar(items)
+        assert type(x) is vm.MatVar
+        np.testing.assert_array_equal(x.val, np.array(values), strict=True)
+        if x.size:
+            np.sum(x * x).grad()
+        np.testing.assert_array_equal(x.adj, np.array(adjoints), strict=True)
+
+
+@pytest.mark.filterwarnings("ignore:Conversion of an array")  # older versions of NumPy warn before they ask the element
+@pytest.mark.parametrize("convert", [float, int, complex, operator.index, math.exp])
+def test_a_matvar_is_no_plain_number(convert):
+    for x in (1.0, [1.0]):
+        with pytest.raises(TypeError):
+            convert(vm.matvar(x))
