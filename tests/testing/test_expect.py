@@ -4,55 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-import sys
 from math import inf
 
-import mpmath
 import numpy as np
 import pytest
+from operations import A, B, M, make, matvar_value_off, own_tables, square  # noqa: F401 - own_tables is a fixture
 
 import varmat as vm
-from varmat.core.errors import positive
 from varmat.core.tape import current_tape
 from varmat.core.variables import ARRAYS, ArrayMethods
-from varmat.testing import Report, Tolerances, expect_ad, expect_ad_matvar, expect_value
-from varmat.testing.differences import OutsideDomainError, sizes_at, slope
-
-A = np.array([0.7, -1.3, 2.1])
-B = np.array([1.9, 0.4, -0.6])
-M = np.array([[0.5, 1.5, -2.5], [3.0, -0.25, 1.0]])
-
-
-@pytest.fixture(autouse=True)
-def own_tables(monkeypatch):
-    """The operations of these tests are wrong: nobody else shall find them in the tables."""
-    for path in ("operation.OPERATIONS", "elementwise.ROWS", "dispatch.SUPPORTED"):
-        module, name = path.split(".")
-        table = getattr(sys.modules[f"varmat.core.{module}"], name)
-        monkeypatch.setattr(f"varmat.core.{path}", dict(table))
-
-
-def make(value, reverse, tangent=None, **settings):
-    """An operation called `op` from its rules."""
-    value.__name__ = "op"
-    op = vm.operation(**settings)(value)
-    op.reverse(reverse)
-    if tangent is not None:
-        op.tangent(tangent)
-    return op
-
-
-def square_reverse(g, r, x):
-    return 2.0 * g * x
-
-
-def square_tangent(r, x):
-    return lambda t: 2.0 * x * t
-
-
-def square(reverse=square_reverse, tangent=square_tangent, value=lambda x: np.square(x), **settings):
-    return make(value, reverse, tangent, **settings)
+from varmat.testing import Tolerances, expect_ad, expect_ad_matvar
 
 
 def product_reverse(g, r, x, y):
@@ -258,100 +219,6 @@ def test_wrong_operation_is_caught(maker, args, message):
         expect_ad(maker(), *args)
 
 
-def matvar_value_off():
-    return lambda x: x * x if not isinstance(x, vm.MatVar) else x * x * (1.0 + 1e-7)
-
-
-def matvar_gradient_off():
-    return lambda x: x * x if not isinstance(x, vm.MatVar) else x * x + (x - x.val) * 1e-7
-
-
-def varmat_from_matvar():
-    return lambda x: vm.to_varmat(x) * 2.0
-
-
-def varmat_from_matvar_and_scalar():
-    return lambda x, y: (vm.to_varmat(x) if isinstance(x, vm.MatVar) and isinstance(y, vm.Var) else x) * y
-
-
-def matvar_from_varmat():
-    return lambda x, y: vm.to_matvar(vm.to_varmat(x) * vm.to_varmat(y))
-
-
-def raises_for_matvar():
-    return square(value=lambda x: x * x if x.dtype == float else [][0], native=True)
-
-
-WRONG_MATVAR = [
-    (matvar_value_off, (A,), r"value with matvar and plain NumPy disagree: f\(MatVar \(3,\)\): value 0\[\d\]"),
-    (matvar_gradient_off, (A,), "gradient with matvar and varmat disagree.*respect to argument 0"),
-    (varmat_from_matvar, (A,), r"the rule that with matvars only it is a MatVar disagree: f\(MatVar.*: result 0 is a VarMat"),
-    (varmat_from_matvar_and_scalar, (A, 2.0), r"only it is a MatVar disagree: f\(MatVar \(3,\), Var\): result 0 is a VarMat"),
-    (matvar_from_varmat, (A, B), r"with a varmat among the arguments it is a VarMat disagree: f\(VarMat \(3,\), MatVar \(3,\)\)"),
-    (raises_for_matvar, (A,), "matvar and plain NumPy disagree.*raises IndexError"),
-]
-
-
-@pytest.mark.parametrize(("maker", "args", "message"), WRONG_MATVAR, ids=[row[0].__name__ for row in WRONG_MATVAR])
-def test_wrong_matvar_is_caught(maker, args, message):
-    with pytest.raises(AssertionError, match=message):
-        expect_ad_matvar(maker(), *args)
-
-
-def checked(check):
-    """The square of a positive argument, checked as told."""
-
-    def f(x):
-        check(x)
-        return x * x
-
-    return f
-
-
-def refuse(x):
-    positive.check("f", "x", vm.value(x))
-
-
-def refuse_data_only(x):
-    if isinstance(x, np.ndarray) and x.dtype == float:
-        refuse(x)
-
-
-def refuse_otherwise(x):
-    if isinstance(x, np.ndarray) and x.dtype == float:
-        refuse(x)
-    raise RuntimeError("otherwise")
-
-
-def refuse_in_other_words(x):
-    positive.check("f" if isinstance(x, np.ndarray) else "g", "x", vm.value(x))
-
-
-def refuse_too_late(x):
-    np.square(x)
-    refuse(x)
-
-
-REFUSALS = [
-    (refuse_data_only, r"disagree: f\(VarMat \(3,\)\): it gives a result where DomainError must be raised \(f: x"),
-    (refuse_otherwise, r"it raises RuntimeError \(otherwise\) and not DomainError \(f: x\[1\] is -1.3, but must be positive!\)"),
-    (refuse_in_other_words, r"it says 'g: x\[1\] is -1.3, but must be positive!' and not 'f: x"),
-    (refuse_too_late, r"the failed call left \['square'\] on the tape"),
-]
-
-
-@pytest.mark.parametrize(("check", "message"), REFUSALS, ids=[row[0].__name__ for row in REFUSALS])
-def test_wrong_refusal_is_caught(check, message):
-    with pytest.raises(AssertionError, match=message):
-        expect_ad(checked(check), A)
-
-
-@pytest.mark.parametrize("expect", [expect_ad, expect_ad_matvar])
-def test_same_refusal_everywhere_passes(expect):
-    assert expect(checked(refuse), A).errors == {}
-    assert expect(np.add, A, M[:, :2]).errors == {}
-
-
 RIGHT = [
     (np.multiply, (2.0, A)),
     (np.multiply, (M, A)),
@@ -431,110 +298,3 @@ def test_point_that_cannot_be_moved():
 
     with pytest.raises(AssertionError, match=r"move argument 0\[0, 1\] out of the domain \(a is not symmetric\)"):
         expect_ad(symmetric_only, np.eye(2))
-
-
-def test_large_arrays_are_sampled():
-    calls = []
-
-    def f(x):
-        calls.append(1)
-        return x * x
-
-    expect_ad(f, np.linspace(0.5, 2.0, 1000), tolerances=Tolerances(hessian_finite_difference=inf))
-    assert len(calls) < 2500  # and not 16 for every element
-
-
-def test_report_prints_its_figures():
-    report = Report({"a / b": 1e-14, "a / finite difference of b": 1e-7})
-    assert report.worst == 1e-14
-    assert re.search(r"a / b +1\.0e-14", str(report))
-
-
-SLOPES = [
-    (np.sin, 0.3, np.cos(0.3)),
-    (np.exp, 1e-10, 1.0),
-    (np.log, 1e-10, 1e10),
-    (np.log, 1e8, 1e-8),
-    (lambda x: np.sin(100.0 * x), 0.2, 100.0 * np.cos(20.0)),
-    (lambda x: 1e4 + np.sin(200.0 * x), 0.2, 200.0 * np.cos(40.0)),
-    (np.abs, 1e-300, 1.0),
-    (np.reciprocal, 1e-100, -1e200),
-    (lambda x: np.remainder(x, 0.7), 1e6, 1.0),
-    (lambda x: np.log(1.0 - x), 0.9999999, -1.0 / (1.0 - 0.9999999)),
-    (lambda x: 3.0, 0.5, 0.0),
-    (lambda x: np.array([x * x, x**3]), 2.0, np.array([4.0, 12.0])),
-]
-
-
-@pytest.mark.parametrize(("f", "x", "derivative"), SLOPES, ids=range(len(SLOPES)))
-def test_slope_knows_its_error(f, x, derivative):
-    estimate, error = slope(lambda h: f(x + h), sizes_at(x))
-    assert np.all(np.abs(estimate - derivative) <= 3.0 * error)
-    assert np.all(error <= 1e-6 * np.abs(derivative) + 1e-10)
-
-
-def test_slope_refuses_outside_domain():
-    def refuse_all(h):
-        raise ValueError("outside")
-
-    with pytest.raises(OutsideDomainError, match="outside"):
-        slope(refuse_all, (1.0,))
-
-
-VALUES = [
-    (np.log1p, "log1p(x)", [1e-10, 0.5, 3.0]),
-    (np.multiply, "x * y", [(0.1, -3.0), (2.0, 1e-200)]),
-    (np.exp, lambda x: mpmath.exp(x), [-700.0, 0.0, 700.0]),
-    (lambda x, n: x**n, "x ** y", [(1.5, 3), (-0.2, 3)]),
-    (np.log, "log(x)", []),
-]
-
-
-@pytest.mark.parametrize(("f", "reference", "points"), VALUES, ids=range(len(VALUES)))
-def test_expect_value_passes(f, reference, points):
-    report = expect_value(f, reference, points)
-    assert report.worst < 1e-15 * 3
-    assert set(report.errors) == ({"Var / 50-digit reference", "VarMat / 50-digit reference"} if points else set())
-
-
-def wrong_for_arrays(x):
-    return np.exp(x) if isinstance(x, vm.Var) else np.exp(x) * (1.0 + 1e-11)
-
-
-WRONG_VALUES = [
-    (lambda x: np.exp(x) - 1.0, "expm1(x)", 1e-10, r"Var and 50-digit reference disagree: <lambda>\(1e-10\): the value is"),
-    (lambda x: x * vm.value(x), "x * x", 1.5, "the derivative with respect to argument 0 is 1.5 against 3, off by 1.5"),
-    (wrong_for_arrays, "exp(x)", 1.0, r"VarMat and 50-digit reference disagree: arrays of 1 points: the value\[0\] is"),
-]
-
-
-@pytest.mark.parametrize(("f", "reference", "point", "message"), WRONG_VALUES, ids=range(len(WRONG_VALUES)))
-def test_expect_value_catches(f, reference, point, message):
-    with pytest.raises(AssertionError, match=message):
-        expect_value(f, reference, [point])
-
-
-def test_expect_value_of_a_sum():
-    total = make(lambda x: np.add.reduce(np.ravel(np.square(x))), lambda g, r, x: 2.0 * g * x)
-    assert expect_value(total, "x * x", [0.1, 0.2, 0.3]).worst < 1e-15
-
-
-def test_expect_value_refuses_complex_reference():
-    with pytest.raises(ValueError, match="the reference is complex there"):
-        expect_value(np.exp, "log(x)", [-1.0])
-
-
-def test_expect_value_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mpmath", None)
-    with pytest.raises(ImportError, match=r"pip install varmat\[test\]"):
-        expect_value(np.exp, "exp(x)", [1.0])
-
-
-@pytest.mark.parametrize("expect", [expect_ad, expect_ad_matvar])
-def test_mistakes_in_the_function_are_no_refusals(expect):
-    with pytest.raises(AttributeError, match="sinn"):
-        expect(lambda x: np.sinn(x), np.ones(2))
-    with pytest.raises(NameError, match="undefined"):
-        expect(lambda x: undefined(x), np.ones(2))  # noqa: F821
-    with pytest.raises(TypeError, match="not callable"):
-        expect(3.0, np.ones(2))

@@ -1,0 +1,49 @@
+"""What the tests of the harness share: arrays, and operations of which nobody else shall know."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+A = np.array([0.7, -1.3, 2.1])
+B = np.array([1.9, 0.4, -0.6])
+M = np.array([[0.5, 1.5, -2.5], [3.0, -0.25, 1.0]])
+
+
+@pytest.fixture(autouse=True)
+def own_tables(monkeypatch):
+    """The operations of these tests are wrong: nobody else shall find them in the tables."""
+    for path in ("operation.OPERATIONS", "elementwise.ROWS", "dispatch.SUPPORTED"):
+        module, name = path.split(".")
+        table = getattr(sys.modules[f"varmat.core.{module}"], name)
+        monkeypatch.setattr(f"varmat.core.{path}", dict(table))
+
+
+def make(value, reverse, tangent=None, **settings):
+    """An operation called `op` from its rules."""
+    value.__name__ = "op"
+    op = vm.operation(**settings)(value)
+    op.reverse(reverse)
+    if tangent is not None:
+        op.tangent(tangent)
+    return op
+
+
+def square_reverse(g, r, x):
+    return 2.0 * g * x
+
+
+def square_tangent(r, x):
+    return lambda t: 2.0 * x * t
+
+
+def square(reverse=square_reverse, tangent=square_tangent, value=lambda x: np.square(x), **settings):
+    return make(value, reverse, tangent, **settings)
+
+
+def matvar_value_off():
+    return lambda x: x * x if not isinstance(x, vm.MatVar) else x * x * (1.0 + 1e-7)

@@ -1,0 +1,75 @@
+"""Refusals that differ between the routes are caught, and mistakes are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from operations import A, M
+
+import varmat as vm
+from varmat.core.errors import positive
+from varmat.testing import expect_ad, expect_ad_matvar
+
+
+def checked(check):
+    """The square of a positive argument, checked as told."""
+
+    def f(x):
+        check(x)
+        return x * x
+
+    return f
+
+
+def refuse(x):
+    positive.check("f", "x", vm.value(x))
+
+
+def refuse_data_only(x):
+    if isinstance(x, np.ndarray) and x.dtype == float:
+        refuse(x)
+
+
+def refuse_otherwise(x):
+    if isinstance(x, np.ndarray) and x.dtype == float:
+        refuse(x)
+    raise RuntimeError("otherwise")
+
+
+def refuse_in_other_words(x):
+    positive.check("f" if isinstance(x, np.ndarray) else "g", "x", vm.value(x))
+
+
+def refuse_too_late(x):
+    np.square(x)
+    refuse(x)
+
+
+REFUSALS = [
+    (refuse_data_only, r"disagree: f\(VarMat \(3,\)\): it gives a result where DomainError must be raised \(f: x"),
+    (refuse_otherwise, r"it raises RuntimeError \(otherwise\) and not DomainError \(f: x\[1\] is -1.3, but must be positive!\)"),
+    (refuse_in_other_words, r"it says 'g: x\[1\] is -1.3, but must be positive!' and not 'f: x"),
+    (refuse_too_late, r"the failed call left \['square'\] on the tape"),
+]
+
+
+@pytest.mark.parametrize(("check", "message"), REFUSALS, ids=[row[0].__name__ for row in REFUSALS])
+def test_wrong_refusal_is_caught(check, message):
+    with pytest.raises(AssertionError, match=message):
+        expect_ad(checked(check), A)
+
+
+@pytest.mark.parametrize("expect", [expect_ad, expect_ad_matvar])
+def test_same_refusal_everywhere_passes(expect):
+    assert expect(checked(refuse), A).errors == {}
+    assert expect(np.add, A, M[:, :2]).errors == {}
+
+
+@pytest.mark.parametrize("expect", [expect_ad, expect_ad_matvar])
+def test_mistakes_in_the_function_are_no_refusals(expect):
+    with pytest.raises(AttributeError, match="sinn"):
+        expect(lambda x: np.sinn(x), np.ones(2))
+    with pytest.raises(NameError, match="undefined"):
+        expect(lambda x: undefined(x), np.ones(2))  # noqa: F821
+    with pytest.raises(TypeError, match="not callable"):
+        expect(3.0, np.ones(2))
