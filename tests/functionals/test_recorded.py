@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 import tracemalloc
 
 import numpy as np
 import pytest
+from recordings import LARGE, X, Y, agree, vectors
 
 import varmat as vm
 from varmat.programs import blocks, memory, program
-
-X = np.random.default_rng(1).normal(size=(5, 3))
-Y = np.array([0.5, -1.0, 2.0, 0.3, 0.1])
-
-
-def agree(f, *points, argnums=0, rtol=1e-13, elsewhere=0):
-    """Demand that a recording made at the first point gives the eager value and gradients at all of them.
-
-    So many points are those at which the program leaves its line, so that the function is evaluated as it is written.
-    """
-    evaluations = []
-
-    def counted(*args):
-        evaluations.append(args)
-        return f(*args)
-
-    recorded, eager = vm.recorded(counted, argnums), vm.value_and_grad(f, argnums)
-    for point in points:
-        value, gradient = recorded(*point)
-        expected, true = eager(*point)
-        np.testing.assert_allclose(value, expected, rtol=1e-14)
-        assert type(value) is float
-        for g, t in zip(vm.functionals.structure.leaves_of(gradient), vm.functionals.structure.leaves_of(true), strict=True):
-            assert type(g) is type(t)
-            np.testing.assert_allclose(g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0))
-            assert type(g) is float or (g.flags.c_contiguous and g.dtype == np.float64)
-    assert len(evaluations) == len(recorded._recordings) + elsewhere
-    return recorded
-
-
-def vectors(n, count=3):
-    rng = np.random.default_rng(n)
-    return [(rng.normal(size=n),) for _ in range(count)]
 
 
 def regression(theta):
@@ -301,26 +268,6 @@ def test_gradients_that_are_made_by_the_program_are_not_copied():
         agree(f, *((np.asfortranarray(np.outer(x, x)),) for (x,) in vectors(3)))
 
 
-def test_what_is_used_more_than_once_is_computed_once():
-    g = agree(lambda x, y: np.sum(np.log1p(x * y * y)), (Y**2, Y), (Y**2, 2.0 * Y), argnums=(0, 1))
-    assert g.source.count("/") == 1
-
-
-def test_products_are_the_calls_that_suit_them():
-    for f, calls in (
-        (lambda x: np.sum(x * Y) + (X @ x[:3]) @ Y + x @ x, ("total(", "matmul_")),
-        (lambda x: np.sum(np.outer(x, x) * np.outer(Y, x)), ("whole(",)),
-        (lambda x: np.sum(np.exp(x[:2])) + np.sum(np.sin(x[2:])), ("zeros(",)),
-    ):
-        g = agree(f, *vectors(5))
-        assert not any(call in g.source for call in calls), g.source
-
-
-def test_divisions_by_zero():
-    with np.errstate(all="ignore"):
-        agree(lambda x: np.sum(x / 0.0), (Y,), (Y**2,), elsewhere=2)
-
-
 @pytest.mark.parametrize("n", [3, 2_000])
 def test_adjoints_with_equal_elements_are_not_handed_out(n):
     x, y = np.ones((n, 2)), np.ones(n)
@@ -444,47 +391,6 @@ def test_arguments_that_do_not_show_in_the_value_are_refused(f, message):
         g(-0.5)
 
 
-def test_operations_of_ones_own_may_return_other_numbers():
-    for kind in (lambda x: x.astype(np.float32), lambda x: x.astype(int), lambda x: x.astype(">f8"), list):
-        one = vm.operation()(lambda x: 2.0 * x)
-        one.reverse(lambda g, r, x, kind=kind: kind(2.0 * g))
-        agree(lambda x, one=one: np.sum(one(x)), *vectors(3))
-    for kind in (np.float32, int, np.asarray, float):
-        one = vm.operation()(lambda x, kind=kind: kind(3 * x.size))
-        one.reverse(lambda g, r, x, kind: np.zeros(x.shape))
-        agree(lambda x, one=one: one(x) * np.sum(x), *vectors(3))
-
-
-def test_the_text_names_what_it_calls():
-    def f(x):
-        return vm.normal_lpdf(x[[0, 0]], 0.0, 1.0) + np.sum(np.linalg.inv(np.outer(x, x) + np.eye(2)))
-
-    g = vm.recorded(f)
-    g(np.ones(2))
-    for name in ("normal_lpdf", "inv", "inv_reverse", "add_at"):
-        assert re.search(rf"\b{name}_\d+\(", g.source)
-    unnamed = vm.operation()(lambda x: np.cos(x))
-    unnamed.reverse(lambda g, r, x: -np.sin(x) * g)
-    assert vm.recorded(lambda x: unnamed(x))(0.0) == (1.0, 0.0)
-
-
-@pytest.mark.parametrize("before", range(6))
-def test_names_in_the_text_are_no_names_of_functions(before):
-    """Data may not be called after a Bessel function, nor a sum after the operation of that name, whatever came before."""
-    rows = np.arange(1.0, 3.0)[:, None]
-
-    def f(x):
-        y = x
-        for _ in range(before):
-            y = np.sum(np.tanh(y) * rows, axis=0)
-        total = np.sum(vm.k1(1.5 * x * Y[:3] ** 2 + 2.0)) + np.sum(vm.i1(x[np.array([0, 2])])) + vm.k0(x[1])
-        for i in range(1, 12):
-            total = total + np.sum(np.sin(i * y))
-        return total + np.sum(np.sum(y * rows, axis=1) ** 3)
-
-    agree(f, (np.array([0.3, 0.5, 0.7]),), (np.array([0.6, 0.2, 0.4]),))
-
-
 def test_a_refusal_that_is_caught_is_not_frozen():
     def guarded(x):
         try:
@@ -596,9 +502,6 @@ def test_a_constant():
     agree(lambda x, y: np.sum(x), (np.ones(2), 1.0), (np.zeros(2), 2.0), argnums=(0, 1))
 
 
-LARGE = np.linspace(0.0, 1.0, 40_000)
-
-
 def gathered_twice(x):
     y = np.concatenate([np.exp(x[:100]), x[100:]])
     z = y[np.arange(40_000) % 300] * LARGE
@@ -626,98 +529,6 @@ def test_large_arrays_block_by_block(f):
     assert "for block in blocks" in recorded.source
 
 
-def test_assignments_in_place_where_nobody_looks():
-    rng = np.random.default_rng(3)
-
-    def rows(x):
-        a = np.zeros((4, 3)) + x[:3]
-        for i in range(4):
-            a[i] += x[i] * x[1:4]
-            a[i, 1] = 2.0 * a[i, 0]
-        return np.sum(a * a)
-
-    def looked_at(x):
-        a = x[:6] * 1.0
-        before = a[1:3] * a[2]
-        first = np.exp(a)
-        a[1:3] = before * x[6:8]
-        second = np.flip(a)
-        a[0] = a[5] * 3.0
-        third = np.linalg.norm(a) + a[0] ** 2
-        a[4:] = 1.0
-        return np.sum(first * second) + third * np.sum(a * a) + np.sum(np.cumsum(a) * second)
-
-    def of_a_view(x):
-        a = np.outer(x[:3], x[3:6])
-        part = a.T[1:]
-        part[0] = x[:3]
-        kept = np.sum(a**2)
-        part[1] *= 2.0
-        return kept * np.sum(np.sin(a) @ x[:3])
-
-    for f in (rows, looked_at, of_a_view):
-        agree(f, *((rng.normal(size=8),) for _ in range(3)))
-    few = agree(rows, (rng.normal(size=8),)).source
-    assert few.count(".copy()") <= 3
-
-
-def test_the_same_part_taken_again_is_one_view():
-    def steps(x):
-        h = x[0]
-        for _ in range(5):
-            h = np.tanh(h @ x.T + x[1][2:] @ x.T[2:])
-        return np.sum(h)
-
-    rng = np.random.default_rng(5)
-    source = agree(steps, *((rng.normal(size=(4, 4)),) for _ in range(3))).source
-    assert len(re.findall(r"= f\d+\(v0\)", source)) == 1
-    assert source.count("sum_of_products") == 2
-
-    def assigned(x):
-        y = x * 1.5
-        first = y.T[0] * y[0]
-        y[0] = first
-        second = y.T[0] * y[0]
-        part = y.T
-        part[0] = second
-        return np.sum(first * y[0]) + np.sum(y.T[0] * second) + np.sum(part[0] * x.T[1])
-
-    agree(assigned, *((rng.normal(size=(4, 4)),) for _ in range(3)))
-
-
-def test_assignments_at_an_array_without_axes():
-    def f(x):
-        y = x * 1.5
-        y[np.array(1)] = x[0] * 3.0
-        y[np.array(2), [0, 1]] = x[1, :2] * y[1, 1]
-        return np.sum(y * y)
-
-    def g(x):
-        y = x[0] * 1.5
-        y[np.array(1)] = x[0, 0] * 3.0
-        return np.sum(y * y)
-
-    for function in (f, g):
-        agree(function, *((np.cos(np.arange(16.0) + k).reshape(4, 4),) for k in range(3)))
-
-
-@pytest.mark.parametrize("n", [12, LARGE.size])
-def test_negative_adjoints_of_parts_are_subtracted(n):
-    places = np.array([3, 1, 3])
-
-    def f(x):
-        steps = x[1:] - x[:-1]
-        backwards = 1.0 - x[::-1]
-        gathered = -x[places] + 2.0
-        return np.sum(steps**2) + np.sum(np.sin(backwards)) + np.sum(gathered**3) - x[2] - np.sum(x[4:6])
-
-    rng = np.random.default_rng(7)
-    source = agree(f, *((rng.normal(size=n),) for _ in range(3)), rtol=1e-11).source
-    assert " -= " in source
-    whole = agree(lambda x: np.sum(np.exp(-x[:6])) + np.sum(-x[6:]), *((rng.normal(size=12),) for _ in range(3))).source
-    assert " -= " not in whole
-
-
 def test_what_does_not_lie_in_one_piece_is_gone_through_by_rows():
     rng = np.random.default_rng(8)
     data = rng.normal(size=(250, 299)).T[:-2]
@@ -730,113 +541,6 @@ def test_what_does_not_lie_in_one_piece_is_gone_through_by_rows():
     assert "in blocks(297, " in source
     wide = agree(lambda x: np.sum(np.sin(x[:, ::2]) ** 2), *((rng.normal(size=(2, 80_000)),) for _ in range(3)), rtol=1e-11)
     assert "in blocks(80000)" in wide.source
-
-
-def test_adjoints_in_another_shape_are_not_copied():
-    weights = np.arange(1.0, 13.0)
-
-    def f(x):
-        return np.sum((np.sin(x).reshape(-1) + 1.0) * weights) + np.sum(np.cos(x).ravel())
-
-    rng = np.random.default_rng(6)
-    source = agree(f, *((rng.normal(size=(3, 4)),) for _ in range(3))).source
-    assert "empty" not in source
-    assert "zeros" not in source
-
-
-def test_assignments_through_a_reshape_of_what_lies_in_another_order():
-    weights = np.arange(6.0).reshape(3, 2)
-
-    def values(x):
-        y = x.T + 1.0
-        flat = y.reshape(-1)
-        flat[1], flat[3] = 5.0, x[0, 2]
-        return np.sum(y * weights)
-
-    def adjoints(x):
-        y = x * 1.5
-        y.reshape(-1)[1] = 5.0
-        return np.sum(y * x.T.T * x.T.T)
-
-    def added_to(x):
-        y = np.exp(x)
-        return np.sum(np.tanh(y.reshape(-1))) + np.sum(y * x.T.T * x.T.T)
-
-    rng = np.random.default_rng(4)
-    for f in (values, adjoints, added_to):
-        agree(f, *((order(rng.normal(size=(2, 3))),) for order in (np.ascontiguousarray, np.asfortranarray, np.asfortranarray)))
-
-
-def test_assignments_into_large_arrays_between_loops():
-    def steps(x):
-        a = x[:20_000] * 1.0
-        first = np.exp(a)
-        for i in range(4):
-            a[i * 5000 : (i + 1) * 5000] += np.sum(a) * 1e-4 * x[20_000 + i]
-            a[i] = a[-1] * 2.0
-            if i == 1:
-                second = np.sin(a) * first
-        return np.sum(first * a) + np.sum(second * a * LARGE[:20_000]) + np.sum(a**2) * np.sum(second)
-
-    recorded = agree(steps, (LARGE[:20_010],), (LARGE[5:20_015] + 0.5,), rtol=1e-11)
-    assert recorded.source.count(".copy()") == 2
-
-
-def test_what_is_overwritten_as_a_whole_costs_nothing():
-    def rows(x):
-        y = x * 1.5
-        y += LARGE
-        y *= 2.0
-        return np.sum(y * y)
-
-    recorded = agree(rows, (LARGE,), (LARGE[::-1] + 1.0,))
-    assert recorded.source.count("for block in blocks") == 1
-    assert "copy" not in recorded.source
-    assert "copied" not in recorded.source
-
-    def looked_at(x):
-        y, z = np.exp(x), np.sin(x)
-        part = y[2:]
-        y[...] = z
-        z[0] = 3.0
-        y[1] = part[0]
-        z[...] = y[::-1]
-        part *= 2.0
-        w = z.reshape(5, 2).T
-        w[0] = w[1]
-        z += y
-        x += z
-        return np.sum(y * z * x + part[0])
-
-    agree(looked_at, *vectors(10))
-
-
-def test_large_indices():
-    places = np.arange(40_000) % 30_000
-
-    def f(x):
-        a = np.zeros(40_000) + x[0]
-        a[places] = LARGE * x[1]
-        a[places[:100]] = x[2]
-        return np.sum(a * LARGE) + np.sum(a[places] ** 2)
-
-    agree(f, (np.array([1.0, 2.0, 3.0]),), (np.array([0.5, 1.0, -1.0]),), rtol=1e-12)
-
-
-def test_memory_that_an_operation_asks_for():
-    """Large arrays that are used again; small probabilities, which may underflow, ask for other shapes."""
-    emissions = np.log(np.random.default_rng(1).uniform(0.1, 1.0, (3, 9_000)))
-
-    def f(p):
-        return vm.hmm_marginal(emissions * (1.0 + p), p + np.eye(3) * (1.0 - 3.0 * p), np.full(3, 1.0 / 3.0))
-
-    recorded = agree(f, (0.1,), (0.0,), (0.2,), (0.0,), (1e-30,), rtol=1e-10)
-    tracemalloc.start()
-    for _ in range(4):
-        recorded(0.1)
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held < emissions.nbytes
 
 
 def test_small_arrays_are_not_taken_apart():
@@ -908,16 +612,3 @@ def test_nothing_stays_on_the_tape():
             vm.recorded(lambda x: np.sum(x > 0))(np.ones(2))
         assert not tape
         assert tape.watch is None
-
-
-def test_a_large_argument_may_be_assigned_to():
-    def f(x):
-        first = x[10:20] * 2.0
-        x[5:15] = first
-        x[0] = 3.0
-        return np.sum(x * LARGE) + np.sum(first**2)
-
-    x = LARGE + 0.5
-    before = x.copy()
-    agree(f, (x,), (LARGE - 0.5,))
-    np.testing.assert_array_equal(x, before)

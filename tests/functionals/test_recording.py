@@ -1,4 +1,4 @@
-"""Functionals inside each other, in scopes, in threads; what they leave behind; variables that come from outside."""
+"""Functionals inside each other, in scopes, in threads; what they leave behind; results, and variables that come from outside."""
 
 from __future__ import annotations
 
@@ -273,3 +273,28 @@ def test_no_array_waits_for_the_collector(use):
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("result", "message"), [
+    (lambda x: x, r"the result has shape \(3,\), but must be a scalar: sum it, or use varmat.jacobian or varmat.vjp!"),
+    (lambda x: x[:1], r"the result has shape \(1,\), but must be a scalar"),
+    (lambda x: x.reshape(3, 1) * 2, r"the result has shape \(3, 1\), but must be a scalar"),
+    (lambda x: np.zeros(2), r"the result has shape \(2,\), but must be a scalar"),
+])
+def test_results_that_are_arrays(result, message):
+    for functional in (vm.gradient, lambda f, x: vm.value_and_grad(f, (0,))(x)):
+        with pytest.raises(vm.ShapeError, match=message):
+            functional(result, np.ones(3))
+
+
+@pytest.mark.parametrize(("result", "message"), [
+    (lambda x: None, r"^gradient: the result is None \(is a return statement missing\?\), but must be real numbers!"),
+    (lambda x: 1j, "^gradient: the result has dtype complex128, but must be real numbers"),
+    (lambda x: "text", "^gradient: the result is a str, but must be real numbers!"),
+    (lambda x: {"a": x[0]}, "^gradient: the result is a dict, but must be real numbers!"),
+    (lambda x: np.sum, "^gradient: the result is a function|_ArrayFunctionDispatcher"),
+    (lambda x: (x[0], x[1]), "^gradient: the result is a tuple, but must be real numbers!"),
+])
+def test_results_that_are_no_numbers(result, message):
+    with pytest.raises(TypeError, match=message):
+        vm.gradient(result, np.ones(3))

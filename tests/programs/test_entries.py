@@ -1,0 +1,180 @@
+"""Entries in programs: assignments, indices, memory, and operations of one's own."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+from recordings import LARGE, agree, vectors
+
+import varmat as vm
+
+
+def test_operations_of_ones_own_may_return_other_numbers():
+    for kind in (lambda x: x.astype(np.float32), lambda x: x.astype(int), lambda x: x.astype(">f8"), list):
+        one = vm.operation()(lambda x: 2.0 * x)
+        one.reverse(lambda g, r, x, kind=kind: kind(2.0 * g))
+        agree(lambda x, one=one: np.sum(one(x)), *vectors(3))
+    for kind in (np.float32, int, np.asarray, float):
+        one = vm.operation()(lambda x, kind=kind: kind(3 * x.size))
+        one.reverse(lambda g, r, x, kind: np.zeros(x.shape))
+        agree(lambda x, one=one: one(x) * np.sum(x), *vectors(3))
+
+
+def test_assignments_in_place_where_nobody_looks():
+    rng = np.random.default_rng(3)
+
+    def rows(x):
+        a = np.zeros((4, 3)) + x[:3]
+        for i in range(4):
+            a[i] += x[i] * x[1:4]
+            a[i, 1] = 2.0 * a[i, 0]
+        return np.sum(a * a)
+
+    def looked_at(x):
+        a = x[:6] * 1.0
+        before = a[1:3] * a[2]
+        first = np.exp(a)
+        a[1:3] = before * x[6:8]
+        second = np.flip(a)
+        a[0] = a[5] * 3.0
+        third = np.linalg.norm(a) + a[0] ** 2
+        a[4:] = 1.0
+        return np.sum(first * second) + third * np.sum(a * a) + np.sum(np.cumsum(a) * second)
+
+    def of_a_view(x):
+        a = np.outer(x[:3], x[3:6])
+        part = a.T[1:]
+        part[0] = x[:3]
+        kept = np.sum(a**2)
+        part[1] *= 2.0
+        return kept * np.sum(np.sin(a) @ x[:3])
+
+    for f in (rows, looked_at, of_a_view):
+        agree(f, *((rng.normal(size=8),) for _ in range(3)))
+    few = agree(rows, (rng.normal(size=8),)).source
+    assert few.count(".copy()") <= 3
+
+
+def test_assignments_at_an_array_without_axes():
+    def f(x):
+        y = x * 1.5
+        y[np.array(1)] = x[0] * 3.0
+        y[np.array(2), [0, 1]] = x[1, :2] * y[1, 1]
+        return np.sum(y * y)
+
+    def g(x):
+        y = x[0] * 1.5
+        y[np.array(1)] = x[0, 0] * 3.0
+        return np.sum(y * y)
+
+    for function in (f, g):
+        agree(function, *((np.cos(np.arange(16.0) + k).reshape(4, 4),) for k in range(3)))
+
+
+def test_assignments_through_a_reshape_of_what_lies_in_another_order():
+    weights = np.arange(6.0).reshape(3, 2)
+
+    def values(x):
+        y = x.T + 1.0
+        flat = y.reshape(-1)
+        flat[1], flat[3] = 5.0, x[0, 2]
+        return np.sum(y * weights)
+
+    def adjoints(x):
+        y = x * 1.5
+        y.reshape(-1)[1] = 5.0
+        return np.sum(y * x.T.T * x.T.T)
+
+    def added_to(x):
+        y = np.exp(x)
+        return np.sum(np.tanh(y.reshape(-1))) + np.sum(y * x.T.T * x.T.T)
+
+    rng = np.random.default_rng(4)
+    for f in (values, adjoints, added_to):
+        agree(f, *((order(rng.normal(size=(2, 3))),) for order in (np.ascontiguousarray, np.asfortranarray, np.asfortranarray)))
+
+
+def test_assignments_into_large_arrays_between_loops():
+    def steps(x):
+        a = x[:20_000] * 1.0
+        first = np.exp(a)
+        for i in range(4):
+            a[i * 5000 : (i + 1) * 5000] += np.sum(a) * 1e-4 * x[20_000 + i]
+            a[i] = a[-1] * 2.0
+            if i == 1:
+                second = np.sin(a) * first
+        return np.sum(first * a) + np.sum(second * a * LARGE[:20_000]) + np.sum(a**2) * np.sum(second)
+
+    recorded = agree(steps, (LARGE[:20_010],), (LARGE[5:20_015] + 0.5,), rtol=1e-11)
+    assert recorded.source.count(".copy()") == 2
+
+
+def test_what_is_overwritten_as_a_whole_costs_nothing():
+    def rows(x):
+        y = x * 1.5
+        y += LARGE
+        y *= 2.0
+        return np.sum(y * y)
+
+    recorded = agree(rows, (LARGE,), (LARGE[::-1] + 1.0,))
+    assert recorded.source.count("for block in blocks") == 1
+    assert "copy" not in recorded.source
+    assert "copied" not in recorded.source
+
+    def looked_at(x):
+        y, z = np.exp(x), np.sin(x)
+        part = y[2:]
+        y[...] = z
+        z[0] = 3.0
+        y[1] = part[0]
+        z[...] = y[::-1]
+        part *= 2.0
+        w = z.reshape(5, 2).T
+        w[0] = w[1]
+        z += y
+        x += z
+        return np.sum(y * z * x + part[0])
+
+    agree(looked_at, *vectors(10))
+
+
+def test_large_indices():
+    places = np.arange(40_000) % 30_000
+
+    def f(x):
+        a = np.zeros(40_000) + x[0]
+        a[places] = LARGE * x[1]
+        a[places[:100]] = x[2]
+        return np.sum(a * LARGE) + np.sum(a[places] ** 2)
+
+    agree(f, (np.array([1.0, 2.0, 3.0]),), (np.array([0.5, 1.0, -1.0]),), rtol=1e-12)
+
+
+def test_memory_that_an_operation_asks_for():
+    """Large arrays that are used again; small probabilities, which may underflow, ask for other shapes."""
+    emissions = np.log(np.random.default_rng(1).uniform(0.1, 1.0, (3, 9_000)))
+
+    def f(p):
+        return vm.hmm_marginal(emissions * (1.0 + p), p + np.eye(3) * (1.0 - 3.0 * p), np.full(3, 1.0 / 3.0))
+
+    recorded = agree(f, (0.1,), (0.0,), (0.2,), (0.0,), (1e-30,), rtol=1e-10)
+    tracemalloc.start()
+    for _ in range(4):
+        recorded(0.1)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < emissions.nbytes
+
+
+def test_a_large_argument_may_be_assigned_to():
+    def f(x):
+        first = x[10:20] * 2.0
+        x[5:15] = first
+        x[0] = 3.0
+        return np.sum(x * LARGE) + np.sum(first**2)
+
+    x = LARGE + 0.5
+    before = x.copy()
+    agree(f, (x,), (LARGE - 0.5,))
+    np.testing.assert_array_equal(x, before)
