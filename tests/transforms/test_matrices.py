@@ -1,0 +1,14 @@
+"""Transforms of matrices: how symmetric they must be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from varmat.transforms import matrices as m
+
+
+def test_symmetric_to_rounding_is_enough() -> None:
+    """Of a matrix with large elements as well, relatively."""
+    y = m.cov_matrix_constrain(np.array([10.0, 3e4, 11.0]), 2)
+    y[0, 1] *= 1.0 + 1e-9
+    np.testing.assert_allclose(m.cov_matrix_free(y), [10.0, 3e4, 11.0], rtol=1e-8)
