@@ -27,6 +27,7 @@ SPD, SPD_2 = B @ B.T + np.eye(3), C @ C.T + 2.0 * np.eye(3)
 FACTOR, FACTOR_2 = np.linalg.cholesky(SPD), np.linalg.cholesky(SPD_2)
 P, P_2 = np.array([0.2, 0.5, 0.3]), np.array([[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]])
 CUTS, CUTS_2 = np.array([-1.0, 0.2, 1.5]), np.array([-2.0, -1.5, 0.5])
+ETA = np.array([0.4, -0.3, 1.3, 2.0])
 
 
 def normalised(x: Any) -> Any:

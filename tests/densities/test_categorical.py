@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from functions.matrices import worst_error
-from multivariate import CUTS, CUTS_2, MU, P, Y, expect_refusal
+from multivariate import CUTS, CUTS_2, ETA, MU, P, Y, expect_refusal
 
 import varmat as vm
 from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
@@ -78,7 +78,6 @@ def ordered(n: Any) -> Any:
     return exact
 
 
-ETA = np.array([0.4, -0.3, 1.3, 2.0])
 EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
     "dirichlet": (dirichlet_lpdf, dirichlet, [P, ALPHA]),
     "dirichlet, rows": (dirichlet_lpdf, dirichlet, [THETAS, ALPHAS]),
@@ -116,14 +115,6 @@ def test_counts_are_categories_added_up() -> None:
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-15)
     assert categorical_logit_lpmf(N, np.log(P) + 7.0) == pytest.approx(value, rel=1e-14)
     assert categorical_lpmf(N, vm.softmax(MU)) == pytest.approx(categorical_logit_lpmf(N, MU), rel=1e-14)
-
-
-def test_two_ordered_categories_are_logistic() -> None:
-    for n in (1, 2):
-        expected = -np.logaddexp(0.0, (1 if n == 1 else -1) * (ETA - 0.7)).sum()
-        assert ordered_logistic_lpmf(n, ETA, [0.7]) == pytest.approx(expected, rel=1e-14)
-    total = sum(math.exp(ordered_logistic_lpmf(n, 0.4, CUTS)) for n in (1, 2, 3, 4))
-    assert total == pytest.approx(1.0, rel=1e-14)
 
 
 LIMITS: list[tuple[Any, Any, Any, Any]] = [
@@ -196,10 +187,3 @@ REFUSALS: list[tuple[Any, Any, Any, str]] = [
 @pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS, ids=[m for *_, m in REFUSALS])
 def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
     expect_refusal(f, args, error, message)
-
-
-def test_cutpoints_that_are_far_apart():
-    """The category between them has a mass of almost one, or the logistic tail of its own."""
-    for eta, expected in ((-800.0, np.zeros((3, 3))), (0.0, [[-0.25, 0.25, 0.0], [0.25, -0.25, 0.0], [0.0, 0.0, 0.0]])):
-        hessian = vm.hessian(lambda x: vm.ordered_logistic_lpmf(2, x[0], x[1:]), np.array([eta, 0.0, 1000.0]))
-        np.testing.assert_allclose(hessian, expected, atol=1e-300)

@@ -14,7 +14,7 @@ import pytest
 import varmat as vm
 from varmat.core.errors import finite, positive
 from varmat.core.operation import OPERATIONS
-from varmat.densities.density import Density, not_nan
+from varmat.densities.density import not_nan
 from varmat.densities.normal import normal_lpdf, std_normal_lpdf
 from varmat.densities.univariate import univariate
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -206,13 +206,6 @@ def test_signature_names_and_documentation():
     assert normal_lpdf.__doc__.startswith("Log density of the normal")
     assert vm.normal_lpdf is normal_lpdf
     assert pickle.loads(pickle.dumps(normal_lpdf)) is normal_lpdf
-
-
-def test_every_density_has_an_unnormalised_one_under_stans_name():
-    densities = [each for name in vm.__all__ if isinstance(each := getattr(vm, name), Density)]
-    assert len(densities) > 30
-    for each in densities:
-        assert getattr(vm, each.name.replace("_lp", "_lup")) is each.proportional
 
 
 def test_a_density_of_ones_own():

@@ -6,10 +6,10 @@ import itertools
 import math
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
 import stan
+from references import exact
 
 import varmat as vm
 from varmat.densities import univariate
@@ -19,12 +19,6 @@ from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, expect_value
 
 ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate)]
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-
-
-def exact(row: Univariate) -> Any:
-    code = compile(row.reference, f"<{row.name}>", "eval")
-    # The text is that of a row of our own table.
-    return lambda *args: eval(code, {**vars(mpmath), **dict(zip(row.arguments, args, strict=True))})
 
 
 def integers(row: Univariate) -> list[bool]:
@@ -364,47 +358,6 @@ def test_second_derivatives_where_the_terms_of_the_first_cancel():
     """Of no counts at all, with a small mean: -phi log(1 + mu / phi)."""
     hessian = vm.hessian(lambda mu: vm.neg_binomial_2_lpmf(0, mu, 0.038), 2.4306141564956047e-09)
     assert hessian == pytest.approx(0.038 / (0.038 + 2.4306141564956047e-09) ** 2, rel=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("row", "point"),
-    [
-        (vm.cauchy_lpdf, (83535.57915092437, 0.0, 73.93990289253912)),
-        (vm.cauchy_lpdf, (-41531.0, -9534.0, 3.4e-6)),
-        (vm.student_t_lpdf, (446.0, 0.1, 0.5, 1.0)),
-        (vm.student_t_lpdf, (-41531.0, 0.5, -9534.0, 3.4e-6)),
-        (vm.student_t_lpdf, (1e-6, 20.0, 0.25e-6, 4e3)),
-    ],
-)
-def test_second_derivatives_in_wide_tails(row, point):
-    """What does not matter in the tails cancels, in no derivative."""
-    count = len(point)
-    with mpmath.workdps(100):
-        axes = [[int(i == k) + int(j == k) for k in range(count)] for i in range(count) for j in range(count)]
-        expected = [float(mpmath.diff(exact(row), [mpmath.mpf(x) for x in point], tuple(each))) for each in axes]
-    for f in (row, row.pointwise, lambda *args: row(*(x * np.ones(1) for x in args))):
-        hessian = vm.hessian(lambda v, f=f: f(*(v[i] for i in range(count))), np.array(point))
-        np.testing.assert_allclose(hessian.ravel(), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize(("row", "nu"), [(vm.cauchy_lpdf, ()), (vm.student_t_lpdf, (0.3,)), (vm.student_t_lpdf, (7.0,))])
-def test_residuals_of_which_the_square_overflows(row, nu, sign):
-    y, sigma = sign * 1e90, 1e-70
-    value = float(exact(row)(*map(mpmath.mpf, (y, *nu, 0.0, sigma))))
-    freedom = nu[0] if nu else 1.0
-    slope = (freedom + 1.0) / y
-    names = (0, 1 + len(nu), 2 + len(nu))
-    for f in (row, row.pointwise):
-        ours, gradient = vm.value_and_grad(f, names)(y, *nu, 0.0, sigma)
-        assert ours == pytest.approx(value, rel=1e-14)
-        assert gradient == pytest.approx((-slope, slope, freedom / sigma), rel=1e-14, abs=0.0)
-        ones, total = np.ones(3), lambda *args, f=f: np.sum(f(*args))
-        ours, (in_y, in_mu, in_sigma) = vm.value_and_grad(total, names)(y * ones, *nu, 0.0, sigma * ones)
-        assert ours == pytest.approx(3.0 * value, rel=1e-14)
-        np.testing.assert_allclose(in_y, -slope * ones, rtol=1e-14)
-        np.testing.assert_allclose(in_sigma, freedom / sigma * ones, rtol=1e-14)
-        assert in_mu == pytest.approx(3.0 * slope, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize("make", [float, lambda x: np.array([x])])

@@ -1,0 +1,27 @@
+"""Ordered categories: two of them are logistic, and cutpoints that are far apart."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from multivariate import CUTS, ETA
+
+import varmat as vm
+from varmat.densities.ordered import ordered_logistic_lpmf
+
+
+def test_two_ordered_categories_are_logistic() -> None:
+    for n in (1, 2):
+        expected = -np.logaddexp(0.0, (1 if n == 1 else -1) * (ETA - 0.7)).sum()
+        assert ordered_logistic_lpmf(n, ETA, [0.7]) == pytest.approx(expected, rel=1e-14)
+    total = sum(math.exp(ordered_logistic_lpmf(n, 0.4, CUTS)) for n in (1, 2, 3, 4))
+    assert total == pytest.approx(1.0, rel=1e-14)
+
+
+def test_cutpoints_that_are_far_apart():
+    """The category between them has a mass of almost one, or the logistic tail of its own."""
+    for eta, expected in ((-800.0, np.zeros((3, 3))), (0.0, [[-0.25, 0.25, 0.0], [0.25, -0.25, 0.0], [0.0, 0.0, 0.0]])):
+        hessian = vm.hessian(lambda x: vm.ordered_logistic_lpmf(2, x[0], x[1:]), np.array([eta, 0.0, 1000.0]))
+        np.testing.assert_allclose(hessian, expected, atol=1e-300)
