@@ -6,6 +6,8 @@ The oracle for programs that only move elements is NumPy itself: the Jacobian is
 from __future__ import annotations
 
 import sys
+from array import array
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -746,3 +748,37 @@ def test_a_part_assigned_to_a_part_is_read_before_it_is_written(name: str) -> No
         value, gradient = recorded(q)
         assert value == pytest.approx(weights @ f(q), rel=1e-14)
         np.testing.assert_array_equal(gradient, weights @ jacobian)
+
+
+class Places:
+    """What other libraries have for arrays of places."""
+
+    def __init__(self, places: Any) -> None:
+        self.places = np.array(places)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.places, dtype, copy=copy)
+
+
+@pytest.mark.parametrize(
+    ("places", "later"),
+    [(Places([0, 2]), [1, 1]), (Places([True, False, True, False]), False), (array("q", [0, 2]), array("q", [1, 1]))],
+)
+def test_an_index_of_another_library_is_read_once(places: Any, later: Any) -> None:
+    def read(x: Any, index: Any) -> Any:
+        y = x[index]
+        x = x * 1.0
+        x[index] = 2.0 * y
+        return np.sum(y**2) + np.sum(x * np.arange(4.0))
+
+    def read_and_change(x: Any) -> Any:
+        own = deepcopy(places)
+        result = read(x, own)
+        (own.places if isinstance(own, Places) else own)[:] = later
+        return result
+
+    value, gradient = vm.value_and_grad(lambda x: read(x, np.array(places)))(VECTOR)
+    for run in (vm.value_and_grad, vm.recorded):
+        found = run(read_and_change)(VECTOR)
+        assert found[0] == value
+        np.testing.assert_array_equal(found[1], gradient)

@@ -33,3 +33,40 @@ def test_what_is_written_into_out_is_differentiated():
         return np.sum(joined**2) + np.sum(chosen)
 
     assert vm.gradient(f, VECTOR) == pytest.approx(10.0 * VECTOR + np.where([1, 0, 1, 0, 0], 1.0, 2.0 * VECTOR), rel=1e-14)
+
+
+SQUARE = np.arange(1.0, 10.0).reshape(3, 3)
+SETTINGS = {
+    "roll": (lambda x, s: np.roll(x, s, axis=(0, 1)), [1, 0], [0, 1]),
+    "roll, array": (lambda x, s: np.roll(x, s, axis=(0, 1)), np.array([1, 0]), [0, 1]),
+    "roll, axis": (lambda x, s: np.roll(x, 1, axis=s), [1], [0]),
+    "transpose": (lambda x, s: x.transpose(s), [1, 0], [0, 1]),
+    "rot90": (lambda x, s: np.rot90(x, 1, axes=s), [0, 1], [1, 0]),
+    "moveaxis": (lambda x, s: np.moveaxis(x, s, (1, 0)), [0, 1], [1, 0]),
+    "reshape": (lambda x, s: np.reshape(x, s), [9, 1], [1, 9]),
+    "resize": (lambda x, s: np.resize(x, s), [2, 3], [3, 2]),
+    "pad": (lambda x, s: np.pad(x, s), [1, 0], [0, 1]),
+    "pad, edge": (lambda x, s: np.pad(x, s, "edge"), [1, 0], [0, 1]),
+    "windows": (lambda x, s: np.lib.stride_tricks.sliding_window_view(x, s, axis=0), [1], [2]),
+    "take_along_axis": (lambda x, s: np.take_along_axis(x, s, axis=0), np.array([[0, 1, 2]]), [[2, 1, 0]]),
+}
+
+
+@pytest.mark.parametrize(("f", "setting", "later"), SETTINGS.values(), ids=SETTINGS)
+def test_a_setting_may_be_changed_after_the_call(f, setting, later):
+    def change_after(x):
+        own = setting.copy()
+        y = f(x, own)
+        own[:] = later
+        return np.sum(y * y * np.arange(1.0, 1 + y.size).reshape(y.shape))
+
+    def leave(x):
+        y = f(x, setting)
+        return np.sum(y * y * np.arange(1.0, 1 + y.size).reshape(y.shape))
+
+    value, gradient = vm.value_and_grad(leave)(SQUARE)
+    for run in (vm.value_and_grad, vm.recorded):
+        found = run(change_after)(SQUARE)
+        assert found[0] == value
+        np.testing.assert_array_equal(found[1], gradient)
+    np.testing.assert_array_equal(vm.hessian(change_after, SQUARE), vm.hessian(leave, SQUARE))

@@ -110,3 +110,22 @@ def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f: Any) -> None:
     for gradient in (vm.value_and_grad, vm.recorded):
         with pytest.raises((TypeError, vm.TapeError)):
             gradient(lambda x: np.sum(f(x) * x))(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[0] if x[0] == None else x[1],  # noqa: E711 - what people write
+        lambda x: x[0] if x[0] != "auto" else x[1],
+        lambda x: x[0] if x[0] in [None, "auto"] else x[1],
+        lambda x: x[0] if None in list(x) else x[1],
+        lambda x: np.sum(np.where(x == None, 1.0, 2.0) * x),  # noqa: E711
+        lambda x: x[0] if np.isrealobj(x) and not np.iscomplexobj(x) and np.all(np.isreal(x)) else x[1],
+        lambda x: x[0] if np.any(np.iscomplex(x)) else x[1] + np.sum(np.imag(x)),
+    ],
+)
+def test_what_is_the_same_for_all_values_may_be_asked(f: Any) -> None:
+    x = np.array([1.0, -2.0, 3.0])
+    value, gradient = vm.recorded(f)(x)
+    assert value == f(x)
+    np.testing.assert_array_equal(gradient, vm.gradient(f, x))

@@ -31,7 +31,6 @@ class ArrayMethods:
     __array_priority__ = 1000.0
     __array_ufunc__ = dispatch.array_ufunc
     __array_function__ = dispatch.array_function
-    __hash__ = object.__hash__
 
     # Provided by each type.
     shape: Any
@@ -137,7 +136,10 @@ class ArrayMethods:
             "number"
         )
 
-    __float__ = __int__ = __complex__ = __index__ = _refuse_number
+    __float__ = __int__ = __complex__ = __index__ = __trunc__ = _refuse_number
+
+    def __hash__(self) -> int:
+        raise TypeError(f"a {type(self).__name__} cannot be hashed, being equal to plain numbers; use varmat.value(x), or id(x)")
 
     def __bool__(self) -> bool:
         return bool(self._plain)

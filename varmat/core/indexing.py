@@ -122,11 +122,13 @@ def index_of(how: Any) -> Any:
 
 
 def frozen(index: Any) -> Any:
-    """A copy of an index with arrays or lists in it, which the caller may change later."""
+    """An index in which what is not basic, as lists and what other libraries have, is arrays that nobody else can change."""
+    if is_basic(index):
+        return index
+    if isinstance(index, tuple):
+        return tuple(map(frozen, index))
     # An empty list is one of places, of which NumPy would make an array of floats.
-    dtype = np.intp if isinstance(index, list) and not np.size(index) else None
-    copied = np.array(index, dtype) if isinstance(index, (list, np.ndarray)) else index
-    return tuple(map(frozen, index)) if isinstance(index, tuple) else copied
+    return np.array(index, np.intp if isinstance(index, list) and not np.size(index) else None)
 
 
 def _assign_reverse(_: Any, target: Any, assignment: Assignment) -> None:

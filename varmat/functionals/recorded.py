@@ -60,8 +60,9 @@ def _is_same(x: Any, y: Any) -> bool:
         return False
     if type(x) is tuple:
         return len(x) == len(y) and all(map(_is_same, x, y))
-    # Zeros are equal, and have signs.
-    return (type(x) in _SAME_IF_EQUAL or isinstance(x, np.generic)) and bool(x == y) and bool(x or repr(x) == repr(y))
+    # Zeros are equal, and have signs; so are a day and 24 hours, and have units.
+    comparable = type(x) in _SAME_IF_EQUAL or (isinstance(x, np.generic) and x.dtype == y.dtype)
+    return comparable and bool(x == y) and bool(x or repr(x) == repr(y))
 
 
 class Recorded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial, wraps
 from typing import Any
 
@@ -81,13 +82,21 @@ def delivered(function: Any, out: Any, r: Any) -> Any:
     return out
 
 
+def kept(setting: Any) -> Any:
+    """A setting as it is now: of a list or an array, which the caller may change before the reverse pass, a copy."""
+    if type(setting) is tuple:
+        return tuple(map(kept, setting))
+    return deepcopy(setting) if isinstance(setting, (list, dict, np.ndarray)) else setting
+
+
 def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]:
     """An answer for a NumPy function, which may also be given its first argument by the name that NumPy gives it."""
     first, *_ = inspect.signature(function).parameters
 
     @wraps(answer)
     def called(*args: Any, **settings: Any) -> Any:
-        return answer(*args, **settings) if args else answer(settings.pop(first), **settings)
+        x, *others = args or [settings.pop(first)]
+        return answer(x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()})
 
     return called
 

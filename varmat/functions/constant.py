@@ -18,13 +18,14 @@ from varmat.functions.checks import by_position
 
 __all__: list[str] = []
 
-SHAPES = "ones_like diag_indices_from tril_indices_from triu_indices_from"
+SHAPES = """
+    ones_like diag_indices_from tril_indices_from triu_indices_from isreal iscomplex isrealobj iscomplexobj imag
+"""
 ORDERS = """
     argmax argmin nanargmax nanargmin argsort argpartition lexsort argwhere nonzero flatnonzero searchsorted digitize count_nonzero
 """
 TESTS = """
-    all any isclose allclose array_equal array_equiv isin in1d isneginf isposinf isreal iscomplex isrealobj iscomplexobj
-    imag angle
+    all any isclose allclose array_equal array_equiv isin in1d isneginf isposinf angle
 """
 TYPES = "can_cast common_type min_scalar_type result_type"
 TEXTS = "array2string array_repr array_str"

@@ -25,7 +25,7 @@ from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
-from varmat.functions.checks import by_position, check_matrix, check_settings, check_square, delivered
+from varmat.functions.checks import by_position, check_matrix, check_settings, check_square, delivered, kept
 from varmat.kernels import scatter_add
 
 __all__ = [
@@ -246,6 +246,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 @dispatch.implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """`np.roll`."""
+    shift, axis = kept(shift), kept(axis)
     return moved(a, move=lambda x: np.roll(x, shift, axis), back=lambda g: np.roll(g, np.negative(shift), axis))
 
 
@@ -268,6 +269,7 @@ def _sliding_window_view(
     """A copy, unlike NumPy's: in a view the adjoints of an element that is in several windows would be one number."""
     if writeable:
         raise TypeError("sliding_window_view: writeable is True, but must be False: windows of a variable are a copy!")
+    window_shape, axis = kept(window_shape), kept(axis)
     return moved(x, move=lambda a: np.copy(sliding_window_view(a, window_shape, axis)))
 
 
@@ -363,6 +365,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> 
     if mode not in PADS or settings.get("reflect_type") == "odd":
         odd = " with reflect_type='odd'" if mode in PADS else ""
         raise TypeError(f"pad: mode is {mode!r}{odd}, but must be one of {', '.join(PADS)} (with reflect_type='even')!")
+    pad_width, settings = kept(pad_width), kept(settings)
     constant = settings.pop("constant_values", 0.0) if mode == "constant" else 0.0
     if is_differentiable(constant):
         raise TypeError("pad: constant_values is a variable, but must be plain numbers: join arrays with np.concatenate!")

@@ -20,7 +20,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
-from varmat.functions.checks import by_position
+from varmat.functions.checks import by_position, kept
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
@@ -116,7 +116,7 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
     if copy is False:
         _check_view(memory_of(a), shape, order)
     if order == "C":
-        result = view(a, methodcaller("reshape", shape))
+        result = view(a, methodcaller("reshape", kept(shape)))
     elif order == "F":
         backwards = tuple(shape)[::-1] if np.iterable(shape) else shape
         result = np.transpose(np.reshape(np.transpose(a), backwards))
@@ -148,7 +148,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 @dispatch.implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Any:
     """`np.transpose` (`np.permute_dims`)."""
-    return view(a, methodcaller("transpose", axes))
+    return view(a, methodcaller("transpose", kept(axes)))
 
 
 @dispatch.implements(np.swapaxes)

@@ -40,6 +40,10 @@ def _row(name: str, function: Any, partials: tuple[str, ...], scalar: str) -> El
 
 # The name of a row -> the operator.
 SYMBOLS = {ufunc.__name__: text for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)}
+_OPERATORS = {
+    np.less: operator.lt, np.less_equal: operator.le, np.equal: operator.eq, np.not_equal: operator.ne,
+    np.greater_equal: operator.ge, np.greater: operator.gt,
+}  # fmt: skip
 _COMPARISONS = {
     ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)") for ufunc in dispatch.COMPARISONS
 }
@@ -101,10 +105,16 @@ class Condition:
         refuse_look()
 
 
-def compared(ufunc: Any, operands: Any) -> Condition:
-    """The outcome of a comparison of variables."""
+def _is_word(x: Any) -> bool:
+    return x is None or isinstance(x, (str, bytes))
+
+
+def compared(ufunc: Any, operands: Any) -> Any:
+    """The outcome of a comparison of variables; with None and with text it is the same for all values."""
     if ufunc not in _COMPARISONS:
         refuse_look()
+    if any(map(_is_word, operands)):
+        return _OPERATORS[ufunc](*[x if _is_word(x) else np.broadcast_to(np.nan, x.shape)[()] for x in operands])
     return Condition(_COMPARISONS[ufunc](*operands))
 
 
