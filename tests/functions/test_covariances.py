@@ -238,3 +238,14 @@ def test_a_large_covariance() -> None:
     assert_allclose(value, np.sum(w * k), rtol=1e-12)
     assert_allclose(of_x, -np.sum((w + w.T) * k * d, axis=1) / 0.64, rtol=1e-10, atol=1e-11)
     assert_allclose([of_sigma, of_scale], [2 / 1.3 * np.sum(w * k), np.sum(w * k * d * d) / 0.8**3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("length_scale", [1e-101, 1e-155, 1e-165, 1e-300])
+@pytest.mark.parametrize("k", [vm.gp_exp_quad_cov, vm.gp_exponential_cov, vm.gp_matern32_cov, vm.gp_matern52_cov])
+def test_the_shortest_length_scales_leave_the_variances(k: Any, length_scale: float) -> None:
+    x = np.array([0.0, 1.0, 3.0])
+    np.testing.assert_array_equal(k(x, 1.0, length_scale), np.eye(3))
+    in_points, in_sigma, in_scale = vm.value_and_grad(lambda *q: np.sum(k(*q)), (0, 1, 2))(x, 1.0, length_scale)[1]
+    assert (in_points.tolist(), in_sigma, in_scale) == ([0.0, 0.0, 0.0], 6.0, 0.0)
+    of_each = vm.gradient(lambda scales: np.sum(k(np.stack([x, x], axis=1), 1.0, scales)), np.array([1.0, length_scale]))
+    assert of_each.tolist() == [0.0, 0.0]

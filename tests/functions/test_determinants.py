@@ -224,3 +224,18 @@ def test_names() -> None:
     assert vm.determinant is determinants.det
     assert determinants.log_determinant_ldlt is vm.log_determinant_spd
     assert slogdet(vm.var(GENERAL))._fields == ("sign", "logabsdet")
+
+
+def test_second_derivatives_where_products_of_some_singular_values_overflow() -> None:
+    a, e = np.diag([1e8] * 40 + [1e-8] * 40), np.zeros((80, 80))
+    e[0, 0] = 1.0
+    product = vm.hessian_times_vector(det, a, e)
+    np.testing.assert_allclose(product, np.diag([0.0] + [1e-16] * 39 + [1.0] * 40), rtol=1e-12, atol=1e-20)
+
+
+@pytest.mark.parametrize("f", [vm.log_determinant, lambda a: np.linalg.slogdet(a).logabsdet])
+def test_a_singular_matrix_does_not_spoil_others_of_the_stack(f: Any) -> None:
+    stack = np.stack([np.zeros((2, 2)), np.array([[2.0, 1.0], [0.0, 4.0]])])
+    second = lambda a: f(a)[1]  # noqa: E731
+    assert vm.jvp(second, (stack,), (np.ones((2, 2, 2)),))[1] == pytest.approx(0.625, rel=1e-14)
+    np.testing.assert_allclose(vm.hessian(second, stack)[1, :, :, 1], vm.hessian(f, stack[1]), rtol=1e-14)

@@ -37,6 +37,26 @@ def test_against_50_digits(name: str) -> None:
     assert worst_error(f, exact, [a]) < 1e-13
 
 
+@pytest.mark.parametrize("c", [1e4, 1e10])
+def test_the_adjoint_of_expm_far_from_normal_matrices(c: float) -> None:
+    """Where scaling by the norm would square too often; by the exponential of a block matrix with 60 digits."""
+    a, w = np.array([[-1.0, c], [0.0, -1.0]]), np.array([[0.3, -0.7], [1.1, 0.4]])
+    with mp.workdps(60):
+        block = exponential(mp.matrix(np.block([[a.T, w], [np.zeros((2, 2)), a.T]])))
+        exact = np.array((block[:2, 2:]).tolist(), dtype=float)
+    found = vm.gradient(lambda a: np.sum(w * vm.expm(a)), a)
+    np.testing.assert_allclose(found, exact, atol=1e-10 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("scale", [0.05, 5.0])
+def test_the_adjoint_of_expm_of_many_rows(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    a, w, t = scale * rng.normal(size=(2, 40, 40)), rng.normal(size=(2, 40, 40)), rng.normal(size=(2, 40, 40))
+    assert np.sum(vm.gradient(lambda a: np.sum(w * vm.expm(a)), a) * t) == pytest.approx(
+        vm.jvp(lambda a: np.sum(w * vm.expm(a)), (a,), (t,))[1], rel=1e-9
+    )
+
+
 STAN = ("matrix_exp", "matrix_power")
 
 

@@ -181,3 +181,8 @@ def test_counting_is_constant() -> None:
 def test_refusals(f: Any, x: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         f(vm.var(x))
+
+
+@pytest.mark.parametrize("p", [None, 2, -2])
+def test_the_condition_of_a_zero_matrix(p: Any) -> None:
+    assert np.linalg.cond(vm.var(np.zeros((2, 2))), p).val == np.inf

@@ -357,3 +357,18 @@ def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) 
     factor[i, j] = 0.5
     with pytest.raises(vm.DomainError, match=rf"chol2inv: factor\[{i}, {j}\] is 0.5, but must be 0.0, above the diagonal!"):
         vm.chol2inv(factor)
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]),
+        np.array([[0.3, -0.3], [0.8999999999999999, -0.8999999999999999]]),
+        np.array([[1.0, np.inf], [0.0, 1.0]]),
+    ],
+)
+def test_a_matrix_whose_transpose_only_is_seen_to_be_singular(a: Any) -> None:
+    """Rounding decides: LAPACK has the transpose, and finds the zero pivot that the matrix itself does not have."""
+    for f in (np.linalg.inv, lambda a: np.linalg.solve(a, np.ones(len(a)))):
+        with pytest.raises(vm.DomainError, match="a is singular, but must be invertible!"):
+            f(vm.var(a))

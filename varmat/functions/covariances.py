@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -60,7 +59,9 @@ class Kernel(NamedTuple):
 BLOCK = 1 << 16
 # From so many columns on a product of matrices is faster than differences of vectors.
 WIDE = 100
-LARGEST = sys.float_info.max
+# For length scales below 1e-100, where covariances of points that do not coincide are zero: the largest factor of squares of
+# distances, and the largest multiple of them, of which nothing that is computed is nan.
+SHORT, LARGEST, FAR = 1e200, 1e250, 1e300
 
 
 def _rows(x: Any) -> Any:
@@ -150,6 +151,8 @@ def gp_stationary_cov(x1: Any, x2: Any, sigma: Any, length_scale: Any, *, kernel
                 np.add(sum_, _squared_differences(u[rows], v, factor, out, out), sum_)
             else:
                 _squared_differences(u[rows], v, factor, sum_, out)
+        if any(abs(factor) > SHORT for *_, factor in dimensions):
+            np.clip(sum_, -FAR, FAR, sum_)
         np.multiply(kernel.correlation(sum_, out), sigma * sigma, out)
     return Saved(r, z=z, scratch=scratch)
 
@@ -167,7 +170,8 @@ def gp_stationary_cov_reverse(
 
     def of_points(i: int) -> Any:
         if not found:
-            found.extend(_of_points(weights(), x1, x2, 2.0 * kernel.unit / (length_scale * length_scale)))
+            factor = np.clip(2.0 * kernel.unit / length_scale / length_scale, -SHORT, SHORT)
+            found.extend(_of_points(weights(), x1, x2, factor))
         return found[i]
 
     def of_scale() -> Any:

@@ -114,8 +114,9 @@ def det(a: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    The derivative is the matrix of cofactors, which is finite and right also at singular matrices. For the logarithm of a
-    determinant use `numpy.linalg.slogdet`, which neither overflows nor underflows. Also called ``varmat.determinant``.
+    The derivative is the matrix of cofactors, which is finite and right also at singular matrices, as far as their singular
+    values are: LAPACK knows them to 1e-16 of the largest one. For the logarithm of a determinant use `numpy.linalg.slogdet`, which
+    neither overflows nor underflows. Also called ``varmat.determinant``.
 
     Examples
     --------
@@ -165,7 +166,10 @@ def _signed_svd(a: Any) -> Any:
     # A matrix with nan would be refused, and those beside it in a stack.
     finite = np.isfinite(a).all((-2, -1), keepdims=True)
     u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
-    return np.where(finite[..., 0], np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], np.nan), u, s, vt
+    sign = np.where(finite[..., 0], np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], np.nan)
+    # Large ones and small ones in turn: products of some of them leave the range of floats only if the product of all does.
+    order = np.argsort(np.minimum(2 * np.arange(s.shape[-1]), 2 * np.arange(s.shape[-1])[::-1] + 1))
+    return sign, u[..., order], s[..., order], vt[..., order, :]
 
 
 def _products(s: Any) -> tuple[Any, Any]:
@@ -319,7 +323,8 @@ def log_determinant_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) ->
 
 @log_determinant.tangent
 def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
-    x = inverse_of(a, factor).mT
+    # Beside a singular matrix there may be others in a stack.
+    x = inverse_of(a if factor else np.where(np.isneginf(r)[..., None, None], np.nan, a), factor).mT
     return lambda t: inner(x, t)
 
 

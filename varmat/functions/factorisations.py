@@ -199,7 +199,8 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
     (\\lambda_j - \\lambda_i)`, zero where the eigenvalues are equal. The derivatives of eigenvalues alone are right at repeated
     ones too if they are used symmetrically (sums of functions of the eigenvalues). Those of a function of the matrix,
     :math:`V f(\\Lambda) V^T`, are not: between equal eigenvalues the part :math:`f'(\\lambda)` is missing, which does not follow
-    from the adjoints of `V` and :math:`\\lambda`. For the exponential use `varmat.expm`.
+    from the adjoints of `V` and :math:`\\lambda`. For the exponential use `varmat.expm`. Second derivatives, also of eigenvalues
+    alone, lack that part at repeated eigenvalues, as at an identity matrix, and are wrong there.
 
     Examples
     --------
@@ -272,7 +273,8 @@ def eigenvalues_sym(a: Any) -> Any:
 
     Notes
     -----
-    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the lower triangle.
+    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the lower triangle. Second derivatives at repeated
+    eigenvalues are wrong, see `numpy.linalg.eigh`: they lack the rotation of the vectors among themselves.
 
     Examples
     --------
@@ -344,6 +346,7 @@ def eigendecompose_sym(a: Any) -> Any:
     Notes
     -----
     The derivatives are those of `numpy.linalg.eigh`: no derivative of a vector has a part along the vectors of equal eigenvalues.
+    Second derivatives lack that part, and are wrong at repeated eigenvalues.
 
     Examples
     --------
@@ -386,7 +389,7 @@ def svd_vh(a: Any, full_matrices: bool = True) -> Any:
     The rule is that of [1]_, but written so that repeated singular values and zero ones divide by different things: with
     :math:`J = U^T \\bar U - \\bar U^T U` and :math:`K = V^T \\bar V - \\bar V^T V`, :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j
     - \\sigma_i) + (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. So functions like ``u @ vt`` (the orthogonal polar factor) have
-    their right derivative at repeated singular values.
+    their right derivative at repeated singular values. Their second derivatives, and those of the singular values, are wrong there.
 
     References
     ----------
@@ -505,6 +508,7 @@ def singular_values(a: Any) -> Any:
     Notes
     -----
     The adjoint is :math:`U\\, \\mathrm{diag}(\\bar\\sigma)\\, V^T`; at a singular value of zero this is the derivative to one side.
+    Second derivatives at repeated singular values are wrong: they lack the rotation of the vectors among themselves.
 
     Examples
     --------
@@ -546,7 +550,8 @@ def svd(a: Any) -> Any:
     -----
     As in Stan, and unlike `numpy.linalg.svd`, which returns the transpose of `v`, and square matrices unless it is called with
     ``full_matrices=False``. A column of `u` and that of `v` have their sign from LAPACK, and share it. The derivatives are those of
-    `numpy.linalg.svd`: between equal singular values, the rotation of their vectors that is not determined counts as zero.
+    `numpy.linalg.svd`: between equal singular values, the rotation of their vectors that is not determined counts as zero, and
+    second derivatives are wrong.
 
     Examples
     --------

@@ -265,6 +265,8 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
         return
     index = tuple(wrong[0])
     mirror = (*index[:-2], index[-1], index[-2])
+    if np.isfinite(a[index]) and not np.isfinite(a[mirror]):
+        index, mirror = mirror, index
     value, other = a[index].item(), a[mirror].item()
     rule = f"{other!r}, as {name}{place_of(mirror)} is, for a symmetric matrix" if np.isfinite(value) else "finite"
     raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
@@ -386,7 +388,7 @@ def _permutation_sign(factor: LU) -> Any:
     return 1.0 - 2.0 * (swaps % 2)
 
 
-@np.errstate(over="ignore")
+@np.errstate(over="ignore", invalid="ignore")
 def lu_det(factor: LU) -> Any:
     """The determinants, by way of logarithms where the product leaves the range of a float, maybe only on the way."""
     running = np.multiply.accumulate(factor.diagonal, axis=-1)

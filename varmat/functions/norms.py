@@ -127,5 +127,6 @@ def cond(x: Any, p: Any = None) -> Any:
         return np.linalg.cond(plain(x), p)
     if p in (None, 2, -2):
         s = singular_values(x)
-        return _extreme(s, -2) / _extreme(s, 2) if p == -2 else _extreme(s, 2) / _extreme(s, -2)
+        most, least = _extreme(s, 2), _extreme(s, -2)
+        return np.where(most == 0.0, np.inf, least / most if p == -2 else most / least)
     return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))

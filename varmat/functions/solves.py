@@ -14,6 +14,7 @@ be equal may differ by 1e-8, or by 1e-8 of their size if they are larger than on
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,12 @@ __all__ = [
 
 
 def _singular(function: str, a: Any) -> MatrixError:
-    """The refusal of a stack of which some matrices are singular."""
-    where = np.argwhere(np.linalg.slogdet(a)[0] == 0)
-    return MatrixError(f"{function}: a{place_of(where[0])} is singular, but must be invertible!")
+    """The refusal of a stack of which some matrices are singular, with the place of the first one if it is found again."""
+    with np.errstate(invalid="ignore"):
+        where = np.argwhere(~(np.linalg.slogdet(a)[1] > -math.inf))
+    # Rounding decides whether an elimination ends in zero: that of a matrix and that of its transpose may differ.
+    place = place_of(where[0]) if len(where) else ""
+    return MatrixError(f"{function}: a{place} is singular, but must be invertible!")
 
 
 # What the rules share; differentiable.
