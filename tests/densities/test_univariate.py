@@ -184,6 +184,8 @@ def test_results_of_long_arrays_are_their_own():
 def test_long_arrays_where_floats_raise():
     """Python's floats raise where IEEE arithmetic gives an infinite value or derivative."""
     assert vm.value_and_grad(vm.poisson_log_lpmf, 1)(np.ones(univariate.LONG), 800.0) == (-math.inf, -math.inf)
+    for counts in (3, [0, 3], np.ones(univariate.LONG)):
+        assert vm.value_and_grad(vm.poisson_lpmf, 1)(counts, math.inf) == (-math.inf, -float(np.size(counts)))
 
 
 @pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])

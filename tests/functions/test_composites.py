@@ -397,3 +397,13 @@ def test_arguments_that_newer_versions_of_numpy_do_not_have():
     with pytest.raises(TypeError, match=r"^percentile: interpolation is 'lower', but must be left out: its name is method!"):
         SUPPORTED[np.percentile](x, 50, interpolation="lower")
     np.testing.assert_array_equal(vm.value(SUPPORTED[np.reshape](x, newshape=(4, 3))), MATRIX.reshape(4, 3))
+
+
+def test_interpolation_infinitely_far_out() -> None:
+    points = [np.inf, 0.5, -np.inf, 1.5]
+    value, (in_knots, in_heights) = vm.value_and_grad(lambda xp, fp: np.sum(np.interp(points, xp, fp)), (0, 1))(
+        np.array([0.0, 1.0, 3.0]), np.array([1.0, 3.0, 2.0])
+    )
+    assert value == 2.0 + 2.0 + 1.0 + 2.75
+    np.testing.assert_allclose(in_heights, [0.5 + 1.0, 0.5 + 0.75, 1.0 + 0.25], rtol=1e-15)
+    np.testing.assert_allclose(in_knots, [-1.0, -1.0 + 0.375, 0.125], rtol=1e-15)

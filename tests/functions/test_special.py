@@ -320,3 +320,46 @@ def test_many_elements_of_logaddexp():
                 np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15)
             np.testing.assert_allclose(row.ufunc(x, 0.5), np.logaddexp(x, 0.5), rtol=1e-15, atol=1e-15)
             np.testing.assert_array_equal(out, row.ufunc(x, y))
+
+
+@pytest.mark.parametrize(("f", "branch"), [(vm.lambert_w0, 0), (vm.lambert_wm1, -1)])
+@pytest.mark.parametrize("distance", [1e-15, 1e-12, 1e-9, 1e-6, 7e-5, 8e-5])
+def test_lambert_w_next_to_the_branch_point(f: Any, branch: int, distance: float) -> None:
+    """The derivative is infinite there: it has the digits that the distance from -1 has."""
+    x = -1.0 / math.e + distance
+    with mpmath.workdps(50):
+        w = mpmath.lambertw(x, branch).real
+        slope = w / (x * (1 + w))
+    value, gradient = vm.value_and_grad(f)(x)
+    assert value == pytest.approx(float(w), rel=1e-14)
+    assert gradient == pytest.approx(float(slope), rel=1e-15 / math.sqrt(distance) + 1e-12)
+    assert f(np.array([x, 3.0 * x])).tolist()[0] == value
+
+
+def test_lambert_w_at_the_branch_point_and_outside() -> None:
+    assert vm.lambert_w0(-0.36787944117144233) == vm.lambert_wm1(-0.36787944117144233) == -1.0
+    assert np.isnan([vm.lambert_w0(-0.3679), vm.lambert_wm1(-0.3679), vm.lambert_wm1(0.0), vm.lambert_w0(np.nan)]).all()
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "exact"), [(1.0, 1e-155, math.e - 1.0), (5.0, 1e-200, math.expm1(5.0)), (1e-200, 1e-200, 1e-200), (2.0, 1.0, 2.0)]
+)
+def test_inv_boxcox1p_near_the_exponential(x: float, y: float, exact: float) -> None:
+    assert vm.inv_boxcox1p(x, y) == pytest.approx(exact, rel=1e-15)
+
+
+def test_kl_div_at_its_edges() -> None:
+    for x, y, expected in ((0.0, 0.0, 0.0), (0.0, 2.0, 2.0), (2.0, 0.0, np.inf), (1.0, 1.0, 0.0), (-1.0, 1.0, np.inf)):
+        assert vm.kl_div(x, y) == expected
+    assert vm.gradient(lambda y: vm.kl_div(0.0, y), 0.0) == vm.gradient(lambda y: vm.kl_div(0.0, y), 2.0) == 1.0
+
+
+@pytest.mark.parametrize("x", [20.0001, 31.0, 1e4])
+def test_the_derivatives_of_erfcx_where_its_terms_cancel(x: float) -> None:
+    with mpmath.workdps(60):
+        t = mpmath.mpf(x)
+        value = mpmath.exp(t * t) * mpmath.erfc(t)
+        slope = 2 * t * value - 2 / mpmath.sqrt(mpmath.pi)
+        curvature = 2 * value + 2 * t * slope
+    assert vm.gradient(vm.erfcx, x) == pytest.approx(float(slope), rel=1e-14)
+    assert vm.hessian(vm.erfcx, x) == pytest.approx(float(curvature), rel=1e-14)

@@ -16,7 +16,11 @@ poisson_lpmf = univariate(
     "poisson_lpmf", "Poisson distribution",
     n=("Random variable", not_nan), rate=("Rate parameter", nonnegative),
     support=COUNT,
-    let={"log_part": "where(n > 0.0, n * log(rate), 0.0)", "quotient": "n / where(n > 0.0, rate, 1.0)"},
+    # Of an infinite rate the second term is the larger one.
+    let={
+        "log_part": "where((n > 0.0) & (rate <= 1.7976931348623157e308), n * log(rate), 0.0)",
+        "quotient": "n / where(n > 0.0, rate, 1.0)",
+    },
     quick=Quick({"log_rate": "log(rate)", "log_part": "n * log_rate", "quotient": "n / rate"}),
     terms=("log_part", "-rate", "-gammaln(n + 1.0)"),
     partials={"rate": "quotient - 1.0"},

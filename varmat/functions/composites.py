@@ -281,7 +281,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         # Two knots in one place are a jump, met only at the last knot and outside: no slope, and the value behind it.
         jump = plain(width) == 0
         slope = np.where(jump, 0.0, (fp[i + 1] - fp[i]) / np.where(jump, 1.0, width))
-        inside = fp[i + jump] + slope * (x - xp[i])
+        # Beyond the knots, which may be infinitely far, it is not used.
+        near = np.where((points < knots[0]) | (points > knots[-1]), xp[i], x)
+        inside = fp[i + jump] + slope * (near - xp[i])
     return np.where(points < knots[0], left, np.where(points > knots[-1], right, inside))
 
 

@@ -66,6 +66,33 @@ def _lazy(function: Any) -> Any:
     return formula(with_special)
 
 
+# 1 / e, where the branches of Lambert's W meet, in two parts, and W as a polynomial in sqrt(2 (e x + 1)) there.
+_BRANCH_POINT = (0.36787944117144233, -1.2428753672788363e-17)
+_AT_BRANCH_POINT = (
+    226287557 / 37623398400, -1963 / 204120, 680863 / 43545600, -221 / 8505, 769 / 17280, -43 / 540, 11 / 72, -1 / 3, 1.0, -1.0,
+)  # fmt: skip
+
+
+def _lambert(s: Any, x: Any, branch: int) -> Any:
+    """Lambert's W. Next to the branch point SciPy has half of the digits, and of the lower branch sometimes none."""
+    p = np.sqrt(2.0 * math.e * np.maximum(x + _BRANCH_POINT[0] + _BRANCH_POINT[1], 0.0))
+    near = np.polyval(_AT_BRANCH_POINT, p if branch == 0 else -p)
+    return np.where(x < -_BRANCH_POINT[0], np.nan, np.where(p < 0.02, near, s.lambertw(x, branch).real))
+
+
+def _kl_div(s: Any, x: Any, y: Any) -> Any:
+    """`scipy.special.kl_div`, and a series where its terms cancel."""
+    v = np.divide(x - y, x + y)
+    near = (x - y) * v + 2.0 * x * v * np.polyval([1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3, 0.0], v * v)
+    return np.where(np.abs(v) < 0.1, near, s.kl_div(x, y))
+
+
+def _inv_boxcox1p(x: Any, y: Any) -> Any:
+    """`scipy.special.inv_boxcox1p`, which is ``x`` where ``x * y`` is small."""
+    small = np.abs(x * y) < 1e-154
+    return np.expm1(np.where(small, x, np.log1p(x * y) / np.where(small, 1.0, y)))
+
+
 def _expit(x: Any, out: Any = None) -> Any:
     """`scipy.special.expit`, and faster."""
     if np.size(x) < 2 * MANY:
@@ -241,8 +268,12 @@ erf = row("erf", f"{TWO_OVER_ROOT_PI} * g * exp(-x * x)", "Error function", math
     0.878783)
 erfc = row("erfc", f"-{TWO_OVER_ROOT_PI} * g * exp(-x * x)", "Complementary error function", math.erfc,
     "erfc(x)", (0.5, -3.0, 1e-10, 6.0, 20.0), -0.878783)
+# From 20 on by the asymptotic series of the derivative, whose terms would cancel: sum (-1)**k (2 k + 1)!! / (2 x**2)**k.
+_SERIES = "1.0"
+for _k in range(17, 1, -2):
+    _SERIES = f"(1.0 - {_k}.0 * (0.5 / square(maximum(x, 20.0))) * {_SERIES})"
 erfcx = row("erfcx",
-    f"g * where(x > 20.0, -x / {ROOT_PI} * hyperu(1.5, 1.5, square(maximum(x, 20.0))), (x + x) * r - {TWO_OVER_ROOT_PI})",
+    f"g * where(x > 20.0, -{_SERIES} / ({ROOT_PI} * square(maximum(x, 20.0))), (x + x) * r - {TWO_OVER_ROOT_PI})",
     "Scaled complementary error function ``exp(x**2) erfc(x)``", None, "exp(x * x) * erfc(x)", (0.5, -5.0, 10.0, 25.0, 1e6),
     -0.512689)
 erfi = row("erfi", f"{TWO_OVER_ROOT_PI} * g * exp(x * x)", "Imaginary error function", None, "erfi(x)", (0.5, -3.0, 1e-10, 20.0),
@@ -317,7 +348,12 @@ def _log1m_exp(x: Any) -> Any:
 
 # x log(y) and entropies. At x = y = 0 the quotient is 0 over 1 instead of 0 over 0.
 
-_RATIO = "x / where((x == 0) & (y == 0), 1.0, y)"
+_BOTH_ZERO = "(x == 0) & (y == 0)"
+_DIVISOR = f"where({_BOTH_ZERO}, 1.0, y)"
+_RATIO = f"x / {_DIVISOR}"
+# Of a quotient near 1 the logarithm has no digits.
+_IS_ALIKE = "absolute(x - y) < 0.5 * y"
+_LOG_RATIO = f"where({_IS_ALIKE}, log1p((x - y) / {_DIVISOR}), log(divide(x, y)))"
 xlogy = row("xlogy", ("g * log(y)", f"g * ({_RATIO})"), "``x log(y)``, 0 where x = 0 (and y is not nan)", None,
     "x * log(y)", ((1.2, 0.5), (-0.4, 1e-100), (0.0, 2.0), (3.0, 1e10)), -0.693147, domain="y > 0",
     note="At x = y = 0 the derivatives are -inf and 0")
@@ -328,10 +364,12 @@ xlog1py = row("xlog1py", ("g * log1p(y)", "g * (x / where((x == 0) & (y == -1), 
     0.405465, domain="y > -1", note="At x = 0, y = -1 the derivatives are -inf and 0")
 entr = row("entr", "g * (-log(x) - 1.0)", "Entropy term ``-x log(x)``", None, "-x * log(x)", (0.5, 1e-300, 3.0), -0.306853,
     domain="x > 0")
-rel_entr = row("rel_entr", ("g * (log(divide(x, y)) + 1.0)", f"-g * ({_RATIO})"), "Relative entropy term ``x log(x / y)``", None,
+rel_entr = row("rel_entr", (f"g * ({_LOG_RATIO} + 1.0)", f"-g * ({_RATIO})"), "Relative entropy term ``x log(x / y)``", None,
     "x * log(x / y)", ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10)), 1.87547, domain="x > 0, y > 0")
-kl_div = row("kl_div", ("g * log(divide(x, y))", f"g * (1.0 - {_RATIO})"), "Kullback-Leibler term ``x log(x / y) - x + y``", None,
-    "x * log(x / y) - x + y", ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10)), 0.875469, domain="x > 0, y > 0")
+kl_div = row("kl_div", (f"g * ({_LOG_RATIO})", f"g * where({_BOTH_ZERO}, 1.0, (y - x) / {_DIVISOR})"),
+    "Kullback-Leibler term ``x log(x / y) - x + y``", None, "x * log(x / y) - x + y",
+    ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10), (1e8, 1e8 - 1.0), (3.0, 3.0000001)), 0.875469, domain="x > 0, y > 0",
+    ufunc=_lazy(_kl_div))
 
 # Powers and Box-Cox transforms. (log(1 + v) / v)' is -1/2 2F1(2, 2; 3; -v), (expm1(u) / u)' is 1/2 1F1(2; 3; u),
 # infinite from u = 1000, where SciPy would begin to sum for ever.
@@ -358,7 +396,8 @@ inv_boxcox = row("inv_boxcox", ("g * r / (1.0 + x * y)", "-0.5 * g * r * square(
 inv_boxcox1p = row("inv_boxcox1p",
     ("g * inv_boxcox(x, y) / (1.0 + x * y)", "-0.5 * g * inv_boxcox(x, y) * square(x) * hyp2f1(2.0, 2.0, 3.0, -x * y)"),
     "Inverse of `boxcox1p` in its first argument", None, "(1 + x * y)**(1 / y) - 1 if y else expm1(x)",
-    ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5), (-40.0, 1e-3)), 0.435275, domain="1 + x y > 0")
+    ((1.2, 2.5), (3.0, 1e-8), (0.5, -1.5), (-40.0, 1e-3)), 0.435275, domain="1 + x y > 0",
+    ufunc=formula(_inv_boxcox1p))
 huber = row("huber", ("g * maximum(0.0, absolute(y) - x)", "g * minimum(maximum(y, -x), x)"),
     "Huber's loss: ``y**2 / 2`` up to ``abs(y) = x``, linear from there", None,
     "y * y / 2 if abs(y) <= x else x * (abs(y) - x / 2)", ((1.2, 2.5), (1.2, 0.5), (0.7, -3.0)), 1.3, domain="x > 0")
@@ -467,12 +506,12 @@ spence = row("spence", f"g * where({_IS_NEAR}, -hyp2f1(1.0, 1.0, 2.0, 1.0 - {_NE
     "Spence's integral, the dilogarithm of 1 - x", None,
     "re(polylog(2, 1 - x))", (0.5, 1e-5, 1.0001, 100.0), -1.38629, domain="x > 0")
 lambert_w0 = row("lambert_w0", "g * exp(-r) / (1.0 + r)", "Principal real branch of Lambert's W, the solution of ``r exp(r) = x``",
-    None, "re(lambertw(x))", (0.5, -0.3, 1e-10, 1e10), 0.520419, domain="x > -1 / e, nan outside",
-    ufunc=_lazy(lambda s, x: np.where(x < -1.0 / math.e, np.nan, s.lambertw(x, 0).real)))
+    None, "re(lambertw(x))", (0.5, -0.3, 1e-10, 1e10, -0.36787), 0.520419, domain="x > -1 / e, nan outside",
+    ufunc=_lazy(lambda s, x: _lambert(s, x, 0)))
 lambert_wm1 = row("lambert_wm1", "g * exp(-r) / (1.0 + r)",
     "Lower real branch of Lambert's W, the solution of ``r exp(r) = x`` below -1",
-    None, "re(lambertw(x, -1))", (-0.25, -0.3, -1e-10), -7.46833, domain="-1 / e < x < 0, nan outside",
-    ufunc=_lazy(lambda s, x: np.where((x < -1.0 / math.e) | (x >= 0), np.nan, s.lambertw(x, -1).real)))
+    None, "re(lambertw(x, -1))", (-0.25, -0.3, -1e-10, -0.36787), -7.46833, domain="-1 / e < x < 0, nan outside",
+    ufunc=_lazy(lambda s, x: np.where(x >= 0, np.nan, _lambert(s, x, -1))))
 wrightomega = row("wrightomega", "g * r / (1.0 + r)", "Wright's omega function, the solution of ``r + log(r) = x``", None,
     "re(lambertw(exp(x)))", (0.5, -3.0, 30.0), 0.433828)
 _PARAMETERS = ("the parameter x", "the parameter y", "the parameter z")
