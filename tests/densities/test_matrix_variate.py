@@ -159,3 +159,13 @@ def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
 def test_a_shape_near_zero(f: Any) -> None:
     """Of two rows the density is that of a beta distribution with two shapes eta, which falls as log(eta)."""
     assert f(np.eye(2), 1e-20) == pytest.approx(math.log(1e-20), rel=1e-14)
+
+
+@pytest.mark.parametrize(("f", "sign"), [(vm.wishart_lpdf, 1.0), (vm.inv_wishart_lpdf, -1.0)])
+def test_the_trace_is_dropped_where_only_the_degrees_of_freedom_vary(f, sign) -> None:
+    w, s, nu = np.diag([2.0, 0.5]), np.diag([1.0, 3.0]), 4.2
+    value, _ = vm.value_and_grad(f.proportional, 1)(w, nu, s)
+    log_w, log_s = 0.0, math.log(3.0)
+    normaliser = nu * math.log(2) + 0.5 * math.log(math.pi) + math.lgamma(nu / 2) + math.lgamma((nu - 1) / 2)
+    expected = 0.5 * (sign * nu - 3.0) * log_w - sign * 0.5 * nu * log_s - normaliser
+    assert value == pytest.approx(expected, rel=1e-13)

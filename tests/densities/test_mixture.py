@@ -147,3 +147,8 @@ def test_types_and_number_of_arguments():
     for args in ((), (1.0, 1.0, 1.0)):
         with pytest.raises(TypeError, match=f"^log_mix: {len(args)} arguments follow theta, but it takes"):
             log_mix(0.5, *args)
+
+
+def test_one_weight_is_no_mixture_of_two() -> None:
+    with pytest.raises(vm.ShapeError, match=r"^log_mix: theta has shape \(\) and lps \(2,\), but must be \(k,\) or \(n, k\)"):
+        vm.log_mix(0.5, np.array([0.1, 0.2]))

@@ -180,3 +180,9 @@ def test_names_and_documentation(name: str) -> None:
     assert len(f.__doc__.splitlines()) <= 50
     with vm.nested():
         assert type(f(*(vm.var(x) if i in active else x for i, x in enumerate(args)))) is vm.Var
+
+
+def test_a_probability_of_zero_where_the_prior_is_flat() -> None:
+    theta, alpha = np.array([0.0, 0.4, 0.6]), np.array([1.0, 2.0, 3.0])
+    expected = math.lgamma(6) - math.lgamma(2) - math.lgamma(3) + math.log(0.4) + 2 * math.log(0.6)
+    assert vm.dirichlet_lpdf(theta, alpha) == pytest.approx(expected, rel=1e-14)

@@ -25,3 +25,8 @@ def test_cutpoints_that_are_far_apart():
     for eta, expected in ((-800.0, np.zeros((3, 3))), (0.0, [[-0.25, 0.25, 0.0], [0.25, -0.25, 0.0], [0.0, 0.0, 0.0]])):
         hessian = vm.hessian(lambda x: vm.ordered_logistic_lpmf(2, x[0], x[1:]), np.array([eta, 0.0, 1000.0]))
         np.testing.assert_allclose(hessian, expected, atol=1e-300)
+
+
+def test_one_category_is_certain() -> None:
+    assert vm.ordered_logistic_lpmf([1, 1], 0.3, np.zeros(0)) == 0.0
+    assert vm.ordered_logistic_lpmf([1, 2], 0.3, np.zeros(0)) == -math.inf

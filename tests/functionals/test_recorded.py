@@ -585,3 +585,9 @@ def test_nothing_stays_on_the_tape():
             vm.recorded(lambda x: np.sum(x > 0))(np.ones(2))
         assert not tape
         assert tape.watch is None
+
+
+@pytest.mark.parametrize("argnums", ["x", 1.0, (0, 1.0)])
+def test_argnums_are_integers(argnums: object) -> None:
+    with pytest.raises(TypeError, match=r"^recorded: argnums is .*, but must be an integer or a tuple of integers!"):
+        vm.recorded(lambda x, y: x * y, argnums)(2.0, 3.0)

@@ -298,3 +298,9 @@ def test_results_that_are_arrays(result, message):
 def test_results_that_are_no_numbers(result, message):
     with pytest.raises(TypeError, match=message):
         vm.gradient(result, np.ones(3))
+
+
+@pytest.mark.parametrize("constant", [3, 2.0, np.float64(2.0), np.array(2.0)])
+def test_value_and_tangent_of_a_constant_are_floats(constant: object) -> None:
+    value, tangent = vm.jvp(lambda x: constant, (1.0,), (1.0,))
+    assert (type(value), type(tangent), tangent) == (float, float, 0.0)

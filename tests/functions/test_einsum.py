@@ -5,6 +5,8 @@ import pytest
 from factors import both, numbers
 from matrices import value_and_adjoints
 
+import varmat as vm
+
 EINSUM = {
     "ij,jk->ik": [(2, 3), (3, 2)],
     "ij , jk": [(2, 3), (3, 2)],
@@ -45,3 +47,10 @@ def test_large_einsum():
     np.testing.assert_allclose(value, a @ (b @ c), rtol=1e-12)
     for got, expected in zip(adjoints, (np.tile(b @ c, (40, 1)), np.outer(a.sum(0), c), a.sum(0) @ b), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("subscripts", ["...i,...i", "...i,i..."])
+def test_einsum_with_several_axes_in_an_implied_ellipsis(subscripts: str) -> None:
+    a = np.arange(8.0).reshape(2, 2, 2)
+    value = vm.value(np.einsum(subscripts, vm.var(a), a))
+    np.testing.assert_array_equal(value, np.einsum(subscripts, a, a))

@@ -162,3 +162,13 @@ def test_cutoff_of_the_array_api() -> None:
 def test_least_squares_of_infinite_matrices_are_refused():
     with pytest.raises(vm.DomainError, match="lstsq: a has elements that are not finite"):
         np.linalg.lstsq(vm.var([[np.inf, 1.0], [1.0, 1.0]]), np.ones(2))
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e20])
+def test_what_a_cutoff_drops_does_not_depend_on_the_scale(scale: float) -> None:
+    a = np.array([[1.0, 0.2], [0.1, 0.3], [0.0, 0.1]])
+
+    def gradient(scale: float) -> np.ndarray:
+        return scale**2 * vm.gradient(lambda a: np.sum(np.linalg.pinv(a, rcond=0.5) * np.arange(6.0).reshape(2, 3)), scale * a)
+
+    np.testing.assert_allclose(gradient(scale), gradient(1.0), rtol=1e-12)

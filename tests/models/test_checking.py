@@ -6,6 +6,7 @@ import numpy as np
 from schools import SCHOOLS
 
 import varmat as vm
+from varmat.models.checking import GradientCheck
 
 
 def test_check_gradient_names_what_differs():
@@ -25,3 +26,19 @@ def test_check_gradient_names_what_differs():
     assert check.passed
     assert np.max(check.errors) < 1e-9
     assert "the gradient agrees with finite differences" in str(check)
+
+
+def test_errors_of_large_derivatives_are_relative() -> None:
+    q = np.zeros(2)
+    check = GradientCheck(["a", "b"], q, 0.0, np.array([1000.0, 0.5]), np.array([1001.0, 0.25]), 0.01)
+    np.testing.assert_allclose(check.errors, [0.001, 0.25], rtol=1e-12)
+    assert not check
+    assert [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")] == ["b"]
+
+
+def test_what_lies_beside_the_border_could_not_be_checked():
+    for log_density in (lambda a: vm.beta_lpdf(a, 2.0, 3.0), lambda a: vm.normal_lpdf(0.0, 0.0, a)):
+        check = vm.Model(log_density, a=vm.real()).check_gradient([5e-4])
+        assert not check
+        assert "1 of 1 derivatives could not be checked" in str(check)
+        assert str(check).endswith("<- the density ends beside it")

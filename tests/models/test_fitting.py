@@ -8,6 +8,7 @@ from scipy import optimize
 from small_models import GAUSSIAN, Y
 
 import varmat as vm
+from varmat.models import fitting
 
 METHODS = ["L-BFGS-B", "BFGS", "CG", "Newton-CG", "trust-ncg", "trust-krylov", "trust-exact"]
 
@@ -215,3 +216,46 @@ def test_numbers_of_draws_are_refused():
 def test_no_draws_have_shapes():
     found = vm.Model(lambda x: -0.5 * np.sum(x * x), x=vm.real(2), generated_quantities=lambda x: {"z": x[0]}).laplace(draws=0)
     assert {name: values.shape for name, values in found.draws.items()} == {"x": (0, 2), "z": (0,)}
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_what_is_left_to_be_gained_is_the_same_on_every_scale(scale: float) -> None:
+    model = vm.Model(lambda x: -0.5 * (x / scale) ** 2, x=vm.real())
+    for x in (1e-8, 0.1, 30.0):
+        assert fitting._gain(model, np.array([x * scale]), False) == pytest.approx(0.5 * x * x, rel=1e-3)
+
+
+def test_a_density_without_a_mode_has_none():
+    """The optimiser says that it converged; the log density grows without end, or its maximum is elsewhere."""
+    found = vm.Model(lambda a: a**2, a=vm.real()).optimize(seed=1)
+    assert not found.success
+    funnel = vm.Model(lambda v, x: vm.normal_lpdf(v, 0, 3) + vm.normal_lpdf(x, 0, np.exp(v / 2)), v=vm.real(), x=vm.real(9))
+    found = funnel.optimize(seed=0)
+    assert not found.success or found.values["v"] == pytest.approx(-40.5, abs=0.1)
+    x, y = np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0, 0, 1, 1])
+    with pytest.raises(vm.DomainError, match=r"^laplace: 20 steps of Newton's method .* the density has no mode"):
+        vm.Model(lambda b: vm.bernoulli_logit_lpmf(y, b * x), b=vm.real()).laplace(seed=1)
+
+
+def test_a_search_that_stops_too_early_says_so(monkeypatch):
+    monkeypatch.setattr(fitting, "_RESTARTS", 1)
+    model = vm.Model(lambda x: -np.sum(np.arange(1.0, 4.0) * x**4 + x**2), x=vm.real(3))
+    found = model.optimize({"x": np.ones(3)}, ftol=1e-1)
+    assert not found.success
+    assert "no mode found (the optimiser ended where the log density still grows along its gradient)" in repr(found)
+    monkeypatch.undo()
+    assert model.optimize({"x": np.ones(3)}, ftol=1e-1).success
+
+
+def test_a_method_without_iterations():
+    with pytest.warns(RuntimeWarning, match="does not use gradient information"):
+        found = vm.Model(lambda a: -(a**2), a=vm.real()).optimize(method="COBYLA", seed=1)
+    assert found.iterations > 0
+    assert found.values["a"] == pytest.approx(0.0, abs=1e-3)
+
+
+def test_a_start_on_the_border_is_refused():
+    model = vm.Model(lambda s, p: vm.normal_lpdf(s, 3, 1) + vm.beta_lpdf(p, 2, 2), s=vm.lower(0), p=vm.interval(0, 1))
+    for use in (model.optimize, model.laplace, model.check_gradient):
+        with pytest.raises(vm.DomainError, match=r"^initial_point: init puts s on the border, but must be inside"):
+            use({"s": 0.0, "p": 0.5})

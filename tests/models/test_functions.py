@@ -122,3 +122,20 @@ def test_refusals_have_no_note():
     with pytest.raises(vm.DomainError) as refusal:
         vm.Model(lambda p: vm.normal_lpdf(0.0, p["mu"], -1.0), mu=vm.real()).log_density([0.1])
     assert not hasattr(refusal.value, "__notes__")
+
+
+def test_functions_that_make_quantities_may_overwrite_what_they_get():
+    def sort(theta):
+        theta.sort()
+        return {"smallest": theta[0]}
+
+    def overwrite(theta):
+        first = theta[0]
+        theta[0] = 7.0
+        return {"first": first}
+
+    of_parameters = {"transformed_parameters": overwrite, "generated_quantities": sort}
+    model = vm.Model(lambda theta: -np.sum(theta**2), theta=vm.real(3), **of_parameters)
+    values = model.constrain([3.0, 1.0, 2.0], True, True)
+    assert values["theta"].tolist() == [3.0, 1.0, 2.0]
+    assert (values["first"], values["smallest"]) == (3.0, 1.0)

@@ -320,3 +320,41 @@ def test_sampling_what_was_to_be_recorded_and_cannot_be():
     model = vm.Model(lambda x: -0.5 * x * x if x > 0.0 else -0.5 * np.square(x), x=vm.real(), recorded=True)
     with pytest.raises(vm.TapeError, match="the function looks at the value of a variable here"):
         model.sample()
+
+
+def test_a_derivative_of_zero_is_handed_on_as_almost_zero():
+    """nutpie panics at exact zeros, which a density that is flat somewhere has."""
+    calls = make(lambda x: -np.maximum(x - 1.0, 0.0) ** 2)
+    value, gradient = calls.log_density(np.array([0.5]))
+    assert value == 0.0
+    assert 0.0 < gradient[0] < 1e-9
+
+
+def test_what_ends_a_program_ends_the_sampling():
+    calls = make(lambda x: sys.exit(3))
+    with pytest.raises(vm.DomainError, match="the model has failed"):
+        calls.log_density(np.array([0.5]))
+    assert type(calls.failures[0]) is SystemExit
+
+
+def test_draws_of_no_parameters_differ_between_chains():
+    model = vm.Model(lambda: 1.0, generated_quantities=lambda rng: {"z": rng.normal()})
+    draws = []
+    for _ in range(2):
+        calls = Callbacks(model, 1)
+        draws.append([float(expand(np.empty(0))["z"]) for expand in (calls.make_expand(), calls.make_expand()) for _ in range(2)])
+    assert draws[0] == draws[1]
+    assert len(set(draws[0])) == 4
+
+
+def test_quantities_in_another_order_keep_their_names():
+    def quantities(x):
+        return {"k": 1.0, "j": 2.0} if x > 0 else {"j": 2.0, "k": 1.0}
+
+    model = vm.Model(lambda x: -x * x, x=vm.real(), generated_quantities=quantities)
+    assert list(Callbacks(model, 1).make_expand()(np.array([-1.0]))) == ["x", "k", "j"]
+    for x in (1.0, -1.0):
+        np.testing.assert_array_equal(model.param_constrain([x], False, True), [x, 1.0, 2.0])
+    shapes = vm.Model(lambda x: -x * x, x=vm.real(), generated_quantities=lambda x: {"k": np.ones(2 + (vm.value(x) > 0))})
+    with pytest.raises(vm.ShapeError, match=r"^param_constrain: k has shape"):
+        [shapes.param_constrain([x], False, True) for x in (1.0, -1.0)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.programs.program import RecordingError
 
 abscissas = np.arange(6.0)
 MASK = np.array([True, False] * 3)
@@ -129,3 +130,13 @@ def test_what_is_the_same_for_all_values_may_be_asked(f: Any) -> None:
     value, gradient = vm.recorded(f)(x)
     assert value == f(x)
     np.testing.assert_array_equal(gradient, vm.gradient(f, x))
+
+
+@pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])
+def test_methods_of_ufuncs_of_conditions_are_looks(method: str) -> None:
+    def f(x):
+        others = (x > 0,) if method == "outer" else ()
+        return np.sum(np.where(getattr(np.logical_and, method)(x > 0, *others), x, 0.0))
+
+    with pytest.raises(RecordingError, match="looks at the value of a variable"):
+        vm.recorded(f)(np.array([1.0, -2.0, 3.0]))

@@ -203,3 +203,9 @@ def test_texts_show_bounds_and_shapes() -> None:
     assert [repr(t) for t in (tr.Positive(), tr.LowerUpper(0.0, 1.0, 4), tr.Lower(-1.0), tr.Simplex(3))] == [
         "Positive()", "LowerUpper(0.0, 1.0, shape=(4,))", "Lower(-1.0)", "Simplex(3,)",
     ]  # fmt: skip
+
+
+def test_a_unit_vector_of_one_element_is_a_sign() -> None:
+    np.testing.assert_array_equal(tr.UnitVector(1).constrain([-3.0]), [-1.0])
+    with pytest.raises(vm.DomainError, match="UnitVector: size is 0, but must be an integer of at least 1!"):
+        tr.UnitVector(0)

@@ -304,3 +304,32 @@ def test_array_likes() -> None:
     x = vm.var(2.0)
     np.testing.assert_allclose(vm.value(v.ordered_constrain([x, 0.0])), [2.0, 3.0])
     vm.recover_memory()
+
+
+OUTPUTS = {
+    "cholesky_corr": (lambda x: vm.cholesky_corr_constrain(x, 3, jacobian=True), 3),
+    "corr_matrix": (lambda x: vm.corr_matrix_constrain(x, 3, jacobian=True), 3),
+    "cov_matrix": (lambda x: vm.cov_matrix_constrain(x, 2, jacobian=True), 3),
+    "cholesky_factor": (lambda x: vm.cholesky_factor_constrain(x, 2, 2, jacobian=True), 3),
+    "simplex": (lambda x: vm.simplex_constrain(x, jacobian=True), 3),
+    "ordered": (lambda x: vm.ordered_constrain(x, jacobian=True), 3),
+    "positive_ordered": (lambda x: vm.positive_ordered_constrain(x, jacobian=True), 3),
+    "unit_vector": (lambda x: vm.unit_vector_constrain(x, jacobian=True), 3),
+    "lub": (lambda x: vm.lub_constrain(x, 1.0, 2.0, jacobian=True), 3),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_value_and_log_jacobian_each_alone(name: str) -> None:
+    constrain, size = OUTPUTS[name]
+    x = np.linspace(0.1, 0.4, size)
+    weights = 1.0 + np.arange(np.size(constrain(x)[0]))
+
+    def weighted(x, a, b):
+        y, log_jacobian = constrain(x)
+        return a * np.sum(weights * np.ravel(y)) + b * log_jacobian
+
+    of_value = vm.gradient(lambda x: np.sum(weights * np.ravel(constrain(x)[0])), x)
+    of_log_jacobian = vm.gradient(lambda x: constrain(x)[1], x)
+    np.testing.assert_allclose(of_value, vm.gradient(lambda x: weighted(x, 1.0, 0.0), x), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(of_log_jacobian, vm.gradient(lambda x: weighted(x, 0.0, 1.0), x), rtol=1e-13, atol=1e-15)

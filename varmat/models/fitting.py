@@ -19,9 +19,9 @@ _TIGHT = {"l-bfgs-b": {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun":
 # How SciPy says that no step leads any further: a line search that ended abnormally, a model that promises nothing.
 _STUCK = dict.fromkeys(("l-bfgs-b", "bfgs", "cg", "newton-cg", "trust-ncg", "trust-krylov", "trust-exact", "dogleg"), 2)
 _STUCK |= {"tnc": 4, "slsqp": 8}
-# A gain in log density that is none.
-_NO_GAIN = 1e-8
-# How often a search begins anew that has ended at a point which the model refuses.
+# A gain in log density that is none, and one that is too little for a search that calls itself a success to have failed.
+_NO_GAIN, _LITTLE_GAIN = 1e-8, 1e-3
+# How often a search begins anew that has ended at a point which the model refuses, or with something left to be gained.
 _RESTARTS = 10
 # So far does the approximation go on with Newton's method by itself.
 _NEWTON_STEPS = 20
@@ -42,7 +42,7 @@ class Optimum:
     gradient : ndarray
         By the elements of `q`.
     success : bool
-        Whether it is one: by the optimiser, or because it got stuck where nothing is left to be gained.
+        Whether it is one: nothing is left to be gained along the gradient.
     message : str
         Of the optimiser.
     iterations : int
@@ -123,27 +123,31 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
     iterations = 0
     for _ in range(_RESTARTS):
         found = optimize.minimize(objective, start, jac=True, method=method, options=options, **second)
-        iterations += int(found.nit)
-        if objective.best is None or np.isfinite(density_at(model, found.x, jacobian)[0]):
+        iterations += int(found.get("nit", found.nfev))
+        gain, start = _gain(model, found.x, jacobian), found.x
+        if objective.best is not None and not np.isfinite(density_at(model, found.x, jacobian)[0]):
+            start = objective.best[2]
+        elif not found.success or gain <= _LITTLE_GAIN:
             break
-        start = objective.best[2]
-    stuck = found.status == _STUCK.get(kind)
-    success = bool(found.success) or (stuck and _is_exhausted(model, found.x, jacobian))
-    return _optimum(model, found.x, jacobian, success, str(found.message), iterations)
+    stuck, message = found.status == _STUCK.get(kind), str(found.message)
+    success = gain <= (_NO_GAIN if stuck else _LITTLE_GAIN if found.success else -1.0)
+    if found.success and not success:
+        message = "the optimiser ended where the log density still grows along its gradient"
+    return _optimum(model, found.x, jacobian, success, message, iterations)
 
 
 # What can be gained along the gradient g is |g|**2 / (2 h), where h is the curvature that way. It means the same whatever the scale
 # of the parameters and however large a constant is, beside which every gradient would be small in units of the log density.
-def _is_exhausted(model: Any, q: np.ndarray, jacobian: bool) -> bool:
-    """Whether a search that got stuck is at a mode to rounding, so that it is no failure."""
+def _gain(model: Any, q: np.ndarray, jacobian: bool) -> float:
+    """How much the log density would grow along its gradient if it were a parabola; infinite where it is none with a maximum."""
     _, gradient = density_at(model, q, jacobian)
-    length = np.linalg.norm(gradient)
+    length = float(np.linalg.norm(gradient))
     if length == 0.0:
-        return True
+        return 0.0
     step = 1e-5 * max(1.0, float(np.linalg.norm(q)))
     value, slope = density_at(model, q + step / length * gradient, jacobian)
-    curvature = (gradient - slope) @ gradient / (length * step)
-    return bool(np.isfinite(value) and 0.5 * length**2 <= _NO_GAIN * curvature)
+    curvature = float((gradient - slope) @ gradient) / (length * step)
+    return 0.5 * length**2 / curvature if np.isfinite(value) and curvature > 0.0 else np.inf
 
 
 def _optimum(model: Any, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int) -> Optimum:
@@ -226,6 +230,11 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
         if better is None or not np.max(np.abs(slope), initial=0.0) < np.max(np.abs(gradient), initial=0.0):
             break
         q, gradient, factor = moved, slope, better
+    else:
+        raise DomainError(
+            f"laplace: {_NEWTON_STEPS} steps of Newton's method from the point that was found have led on and on, so there is no "
+            "normal approximation: the density has no mode"
+        )
     if factor is None:
         raise DomainError(
             "laplace: the Hessian of the log density is not negative definite at the point that was found, so there is no normal "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import ShapeError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
 from varmat.functionals.hessians import hessian, hessian_times_vector
@@ -21,7 +21,7 @@ from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
 from varmat.models.functions import Named, of_values
 from varmat.models.layout import Layout, indexed
-from varmat.models.results import check_names
+from varmat.models.results import check_names, check_shapes
 from varmat.models.sampling import run_nutpie
 from varmat.models.starts import random_start
 from varmat.models.unpacking import sum_of_terms
@@ -260,13 +260,15 @@ class Model:
         """
         values, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
         chosen = dict(values)
+        # What makes quantities gets copies, which it may sort or overwrite.
         if self._transformed is not None and (include_tp or include_gq):
-            transformed = self._transformed.named_values(values)
+            transformed = self._transformed.named_values(copy.deepcopy(values))
             values.update(transformed)
             if include_tp:
                 chosen.update(transformed)
         if self._generated is not None and include_gq:
-            chosen.update(self._generated.named_values(values, rng=np.random.default_rng() if rng is None else rng))
+            rng = np.random.default_rng() if rng is None else rng
+            chosen.update(self._generated.named_values(copy.deepcopy(values), rng=rng))
         return {name: plain_data(value, f"constrain: {name}") for name, value in chosen.items()}
 
     def param_constrain(
@@ -279,7 +281,9 @@ class Model:
         ndarray, shape (param_num(include_tp, include_gq),)
         """
         values = self.constrain(q, include_tp, include_gq, rng)
-        return np.concatenate([np.empty(0), *map(np.ravel, values.values())])
+        known = self.shapes(include_tp, include_gq)
+        check_shapes("param_constrain", values, known)
+        return np.concatenate([np.empty(0), *(np.ravel(values[name]) for name in known)])
 
     def param_unconstrain(self, values: Any) -> np.ndarray:
         """The unconstrained point at which the parameters have given values.
@@ -362,9 +366,18 @@ class Model:
         Returns
         -------
         ndarray, shape (N,)
+
+        Raises
+        ------
+        DomainError
+            If parameters lie on the border of what is allowed, where the unconstrained point is infinitely far out.
         """
         if isinstance(init, Mapping):
-            return self.param_unconstrain(init)
+            q = self.param_unconstrain(init)
+            if not np.all(np.isfinite(q)):
+                names = [name for name, x in zip(self.param_unc_names(), q, strict=True) if not np.isfinite(x)]
+                raise DomainError(f"initial_point: init puts {', '.join(names[:5])} on the border, but must be inside of it!")
+            return q
         if isinstance(init, Optimum):
             init = init.q
         if init is not None:

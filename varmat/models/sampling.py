@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import date
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from varmat.core.errors import DomainError
 from varmat.models.functions import of_values, recoverable
 from varmat.models.results import check_shapes, coordinates, optional
 from varmat.models.starts import random_start
+
+# What nutpie is told of a derivative that is zero.
+_FLAT = 1e-10
 
 
 class Callbacks:
@@ -37,7 +41,7 @@ class Callbacks:
     ----------
     shapes : dict of str to tuple of int
         Of all named values at a draw.
-    failures : list of Exception
+    failures : list of BaseException
         Errors other than refusals of a point, in the order in which they came.
     """
 
@@ -47,7 +51,8 @@ class Callbacks:
         self.centre = centre
         self.tune = tune
         self.shapes: dict[str, tuple[int, ...]] = model.shapes(include_tp=True, include_gq=True)
-        self.failures: list[Exception] = []
+        self.failures: list[BaseException] = []
+        self.expansions = count()
 
     def initial_point(self, seed: int) -> np.ndarray:
         """For one chain: where it starts. nutpie's own choice knows no centre, and does not say what is wrong if there is none."""
@@ -56,8 +61,8 @@ class Callbacks:
             value, gradient = self.log_density(q)
             if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
                 return False
-            if not np.all(gradient):  # nutpie scales its first steps by the gradient, and refuses zeros
-                names = [name for name, g in zip(self.model.param_unc_names(), gradient, strict=True) if g == 0.0]
+            if np.any(gradient == _FLAT):  # nutpie scales its first steps by the gradient
+                names = [name for name, g in zip(self.model.param_unc_names(), gradient, strict=True) if g == _FLAT]
                 raise DomainError(f"the log density is flat in {', '.join(names[:5])}: a prior or a bound may be missing")
             return True
 
@@ -78,9 +83,11 @@ class Callbacks:
         try:
             # A sampler tries points at which things overflow; that is no news to the user.
             with np.errstate(all="ignore"):
-                result: tuple[float, np.ndarray] = self.model.log_density_gradient(q)
-                return result
-        except Exception as error:
+                value, gradient = self.model.log_density_gradient(q)
+                # Where the density is flat in one of them: nutpie gives up at derivatives of zero. Any field of gradients is
+                # right, for points are accepted by the density.
+                return value, np.where(gradient == 0.0, _FLAT, gradient)
+        except BaseException as error:  # also what ends a program, or a test
             if recoverable(error):
                 raise
             self.failures.append(error)
@@ -88,22 +95,23 @@ class Callbacks:
 
     def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
         """For one chain: all named values at a draw."""
-        count = 0
+        draws, number = 0, next(self.expansions)
 
         def expand(q: np.ndarray) -> dict[str, np.ndarray]:
-            nonlocal count
-            count += 1
-            # Of the draw itself, so that the quantities do not depend on which thread ran which chain.
-            rng = np.random.default_rng([self.seed, count, zlib.crc32(q.tobytes())])
+            nonlocal draws
+            draws += 1
+            # Of the draw itself, so that the quantities do not depend on which thread ran which chain; nutpie does not say which
+            # chain it is, and draws of no parameters are alike.
+            rng = np.random.default_rng([self.seed, draws, zlib.crc32(q.tobytes()) if q.size else number])
             try:
                 with np.errstate(all="ignore"):
                     values = self.model.constrain(q, True, True, rng)
                 check_shapes("Model.sample", values, self.shapes)
-            except Exception as error:
-                if count > self.tune or not of_values(error):
+            except BaseException as error:
+                if draws > self.tune or not of_values(error):
                     self.failures.append(error)
                 values = {name: np.full(shape, np.nan) for name, shape in self.shapes.items()}
-            return {name: np.asarray(value) for name, value in values.items()}
+            return {name: np.asarray(values[name]) for name in self.shapes}
 
         return expand
 
@@ -133,7 +141,7 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     )  # fmt: skip
     try:
         result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
-    except Exception:
+    except BaseException:  # what panics in nutpie is no Exception
         if not calls.failures:
             raise
     if calls.failures:
