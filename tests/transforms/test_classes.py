@@ -137,7 +137,7 @@ def test_few_entries_on_the_tape() -> None:
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: tr.Lower(inf), vm.DomainError, "lb_constrain: lb is inf, but must be less than inf!"),
     (lambda: tr.LowerUpper(2.0, 1.0), vm.DomainError, "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
-    (lambda: tr.LowerUpper(0.0, [1.0, 2.0]), vm.ShapeError, r"ub has shape \(2,\), but must broadcast to that of x, \(\)!"),
+    (lambda: tr.LowerUpper(0.0, [1.0, 2.0]), vm.ShapeError, r"ub has shape \(2,\), but must broadcast to the shape \(\)!"),
     (lambda: tr.OffsetMultiplier(0.0, -1.0, 2), vm.DomainError, "multiplier is -1.0, but must be positive finite!"),
     (lambda: tr.Lower("a"), TypeError, "Lower: bound 1 has dtype"),
     (lambda: tr.Simplex(0), vm.DomainError, "Simplex: size is 0, but must be an integer of at least 1!"),

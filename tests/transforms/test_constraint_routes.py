@@ -216,8 +216,8 @@ DOMAIN, SHAPE = vm.DomainError, vm.ShapeError
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
     (b.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
     (b.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN, r"lb_constrain: lb\[1\] is nan, but must be less than inf!"),
-    (b.lb_constrain, (X, X2), SHAPE, r"lb_constrain: lb has shape \(2, 3\), but must broadcast to that of x, \(3,\)!"),
-    (b.lb_constrain, (0.5, X), SHAPE, r"lb_constrain: lb has shape \(3,\), but must broadcast to that of x, \(\)!"),
+    (b.lb_constrain, (X, X2), SHAPE, r"lb_constrain: lb has shape \(2, 3\), but must broadcast to the shape \(3,\)!"),
+    (b.lb_constrain, (0.5, X), SHAPE, r"lb_constrain: lb has shape \(3,\), but must broadcast to the shape \(\)!"),
     (b.lb_free, (X, 0.0), DOMAIN, r"lb_free: Lower bounded variable\[0\] is -1.2, but must be greater than or equal to 0.0!"),
     (b.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN, r"variable\[1\] is 0.4, but must be greater than or equal to 1.0!"),
     (b.lb_free, (nan, 0.0), DOMAIN, "lb_free: Lower bounded variable is nan, but must be greater than or equal to 0.0!"),

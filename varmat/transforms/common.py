@@ -73,10 +73,10 @@ def check_vector(function: str, name: str, shape: tuple[int, ...], size: int | N
 
 
 def check_within(function: str, name: str, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
-    """Raise `ShapeError` unless an argument of `shape` broadcasts to `x`, which has the shape `whole`."""
+    """Raise `ShapeError` unless an argument of `shape` broadcasts to the first one, which has the shape `whole`."""
     fits = len(shape) <= len(whole) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(whole), strict=False))
     if not fits:
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must broadcast to that of x, {whole}!")
+        raise ShapeError(f"{function}: {name} has shape {shape}, but must broadcast to the shape {whole}!")
 
 
 def check_against(function: str, name: str, value: Any, phrase: str, holds: Callable[..., Any], *others: Any) -> None:
