@@ -52,6 +52,14 @@ def test_print_stack_writes_lines_and_a_graph():
     assert "n0 -> n2" in graph.getvalue()
 
 
+def test_print_stack_has_one_line_for_a_variable():
+    text = io.StringIO()
+    with vm.nested():
+        np.sum(vm.var(10.0 ** np.linspace(-10.0, 4.0, 6)) ** 2)
+        vm.print_stack(file=text)
+    assert [line.split()[0] for line in text.getvalue().splitlines()] == ["#0", "#1", "#2"]
+
+
 def test_print_stack_shows_entries_of_every_kind_in_all_open_scopes():
     text = io.StringIO()
     with vm.nested():

@@ -74,7 +74,7 @@ def _describe(x: Any) -> str:
     adjoint = np.zeros(x.shape) if x._adj is None else x._adj
     with np.printoptions(threshold=6, edgeitems=2):
         text = f"VarMat {x.shape}  val {x._val}  adj {adjoint}"
-    return " ".join(text.split("\n")) if x.ndim > 1 else text
+    return " ".join(text.split("\n"))
 
 
 def _numbered() -> Iterator[tuple[int, str, str, list[int]]]:

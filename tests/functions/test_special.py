@@ -182,7 +182,8 @@ def test_composition_agrees_with_fifty_digits(function: Any, reference: str, poi
     [
         (lambda: vm.polygamma(1.5, vm.var(2.0)), TypeError, "polygamma: the order n is 1.5, but must be an integer!"),
         (lambda: vm.polygamma(-1, vm.var(2.0)), vm.DomainError, "polygamma: the order n is -1, but must be nonnegative!"),
-        (lambda: vm.lmgamma(2.0, vm.var(2.0)), TypeError, "multigammaln: the dimension d is 2.0, but must be an integer!"),
+        (lambda: vm.lmgamma(2.0, vm.var(2.0)), TypeError, "lmgamma: the dimension k is 2.0, but must be an integer!"),
+        (lambda: vm.polygamma(171, vm.var(2.0)), vm.DomainError, "polygamma: the order n is 171, but must be at most 170!"),
         (lambda: vm.multigammaln(vm.var(2.0), 0), vm.DomainError, "multigammaln: the dimension d is 0, but must be positive!"),
     ],
 )
@@ -363,3 +364,10 @@ def test_the_derivatives_of_erfcx_where_its_terms_cancel(x: float) -> None:
         curvature = 2 * value + 2 * t * slope
     assert vm.gradient(vm.erfcx, x) == pytest.approx(float(slope), rel=1e-14)
     assert vm.hessian(vm.erfcx, x) == pytest.approx(float(curvature), rel=1e-14)
+
+
+@pytest.mark.parametrize(("n", "x"), [(40, 0.5), (170, 5.0)])
+def test_polygamma_of_high_orders(n: int, x: float) -> None:
+    with mpmath.workdps(50):
+        exact = [float(mpmath.psi(order, x)) for order in (n, n + 1)]
+    assert vm.value_and_grad(lambda x: vm.polygamma(n, x))(x) == pytest.approx(exact, rel=1e-13)

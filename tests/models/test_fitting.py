@@ -225,9 +225,19 @@ def test_what_is_left_to_be_gained_is_the_same_on_every_scale(scale: float) -> N
         assert fitting._gain(model, np.array([x * scale]), False) == pytest.approx(0.5 * x * x, rel=1e-3)
 
 
+def centred_schools(mu, tau, theta):
+    y, sigma = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+    likelihood = vm.normal_lpdf(theta, mu, tau) + vm.normal_lpdf(y, theta, sigma)
+    return likelihood + vm.normal_lpdf(mu, 0, 5) + vm.cauchy_lpdf(tau, 0, 5)
+
+
 def test_a_density_without_a_mode_has_none():
     """The optimiser says that it converged; the log density grows without end, or its maximum is elsewhere."""
     found = vm.Model(lambda a: a**2, a=vm.real()).optimize(seed=1)
+    assert not found.success
+    schools = vm.Model(centred_schools, mu=vm.real(), tau=vm.positive(), theta=vm.real(8))
+    found = schools.optimize(seed=1)
+    assert found.value > 50.0
     assert not found.success
     funnel = vm.Model(lambda v, x: vm.normal_lpdf(v, 0, 3) + vm.normal_lpdf(x, 0, np.exp(v / 2)), v=vm.real(), x=vm.real(9))
     found = funnel.optimize(seed=0)

@@ -123,7 +123,7 @@ loggamma = row("loggamma", "g * digamma(x)", "Logarithm of the gamma function of
 digamma = row("digamma", "g * zeta(2.0, x)", "Digamma function, the derivative of `gammaln`; SciPy also calls it psi", None,
     "psi(0, x)", (0.5, 1e-10, 3.7, 150.0, 1e8, -2.3), 4.9348, domain="not 0, -1, -2, ...", ufunc="psi")
 psi = digamma
-zeta = row("zeta", (None, "-g * x * zeta(x + 1.0, y)"), "Hurwitz zeta function: the sum over k = 0, 1, ... of ``1 / (k + y)**x``",
+zeta = row("zeta", (None, "-g * (x * zeta(x + 1.0, y))"), "Hurwitz zeta function: the sum over k = 0, 1, ... of ``1 / (k + y)**x``",
     None, "zeta(x, y)", ((2.0, 0.5), (3.5, 1e-5), (2.0, 100.0), (5.0, 3.3)), -16.8288, domain="x > 1, y > 0",
     constant=("the exponent x",))
 gamma = row("gamma", "g * r * digamma(x)", "Gamma function", math.gamma,
@@ -588,7 +588,7 @@ def polygamma(n: int, x: Any) -> Any:
     Parameters
     ----------
     n : int
-        Order, 0 or more.
+        Order, from 0 to 170: the factorial is a float.
     x : array_like of real numbers
         Not 0, -1, -2, ...
 
@@ -599,7 +599,7 @@ def polygamma(n: int, x: Any) -> Any:
     Raises
     ------
     DomainError
-        If `n` is less than 0.
+        If `n` is less than 0 or greater than 170.
     TypeError
         If `n` is not an integer.
 
@@ -619,8 +619,12 @@ def polygamma(n: int, x: Any) -> Any:
         raise TypeError(f"polygamma: the order n is {n!r}, but must be an integer!")
     if n < 0:
         raise DomainError(f"polygamma: the order n is {n!r}, but must be nonnegative!")
+    if n > 170:
+        raise DomainError(f"polygamma: the order n is {n!r}, but must be at most 170!")
     n = int(n)
-    return digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, x)
+    if n == 0:
+        return digamma(x)
+    return (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, x)
 
 
 def trigamma(x: Any) -> Any:
@@ -684,10 +688,14 @@ def multigammaln(a: Any, d: int) -> Any:
     >>> print(f"{x.adj:.6g}")
     1.16243
     """
+    return _multigamma("multigammaln: the dimension d", a, d)
+
+
+def _multigamma(title: str, a: Any, d: Any) -> Any:
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
-        raise TypeError(f"multigammaln: the dimension d is {d!r}, but must be an integer!")
+        raise TypeError(f"{title} is {d!r}, but must be an integer!")
     if d < 1:
-        raise DomainError(f"multigammaln: the dimension d is {d!r}, but must be positive!")
+        raise DomainError(f"{title} is {d!r}, but must be positive!")
     d = int(d)  # NumPy's wrap around
     total = d * (d - 1) / 4.0 * math.log(math.pi) + gammaln(a)
     for j in range(1, d):
@@ -726,4 +734,4 @@ def lmgamma(k: int, x: Any) -> Any:
     >>> print(f"{vm.lmgamma(3, 2.5):.6g}")
     1.881
     """
-    return multigammaln(x, k)
+    return _multigamma("lmgamma: the dimension k", x, k)

@@ -21,6 +21,8 @@ _STUCK = dict.fromkeys(("l-bfgs-b", "bfgs", "cg", "newton-cg", "trust-ncg", "tru
 _STUCK |= {"tnc": 4, "slsqp": 8}
 # A gain in log density that is none, and one that is too little for a search that calls itself a success to have failed.
 _NO_GAIN, _LITTLE_GAIN = 1e-8, 1e-3
+# Up to so many parameters the whole Hessian is asked; curvatures and slopes that are none.
+_FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
 # How often a search begins anew that has ended at a point which the model refuses, or with something left to be gained.
 _RESTARTS = 10
 # So far does the approximation go on with Newton's method by itself.
@@ -42,7 +44,7 @@ class Optimum:
     gradient : ndarray
         By the elements of `q`.
     success : bool
-        Whether it is one: nothing is left to be gained along the gradient.
+        Whether it is one: nothing is left to be gained, as the Hessian tells, or along the gradient of more than 100 parameters.
     message : str
         Of the optimiser.
     iterations : int
@@ -136,11 +138,32 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
     return _optimum(model, found.x, jacobian, success, message, iterations)
 
 
-# What can be gained along the gradient g is |g|**2 / (2 h), where h is the curvature that way. It means the same whatever the scale
-# of the parameters and however large a constant is, beside which every gradient would be small in units of the log density.
+# What a parabola with the gradient g and the curvature h would gain is g**2 / (2 h). It means the same whatever the scale of the
+# parameters and however large a constant is, beside which every gradient would be small in units of the log density.
 def _gain(model: Any, q: np.ndarray, jacobian: bool) -> float:
-    """How much the log density would grow along its gradient if it were a parabola; infinite where it is none with a maximum."""
-    _, gradient = density_at(model, q, jacobian)
+    """How much the log density would grow if it were quadratic; infinite where it has no maximum as such."""
+    value, gradient = density_at(model, q, jacobian)
+    if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+        return np.inf
+    try:
+        h = -model.log_density_hessian(q, jacobian=jacobian)[2] if q.size <= _FEW else np.array(np.nan)
+    except TypeError:  # an operation has no tangent rule
+        h = np.array(np.nan)
+    if not np.all(np.isfinite(h)):
+        return _gain_along(gradient, model, q, jacobian)
+    # In units in which all curvatures are 1. Where there is none, nothing may be left: a parameter has no influence.
+    curved = np.diag(h) > 0.0
+    scale = 1.0 / np.sqrt(np.diag(h)[curved])
+    curvatures, axes = np.linalg.eigh(scale[:, None] * h[np.ix_(curved, curved)] * scale)
+    slopes = axes.T @ (scale * gradient[curved])
+    flat = curvatures < _FLAT
+    if np.any(np.abs(np.concatenate([gradient[~curved], slopes[flat]])) > _LEVEL):
+        return np.inf
+    return float(0.5 * np.sum(slopes[~flat] ** 2 / curvatures[~flat]))
+
+
+def _gain_along(gradient: np.ndarray, model: Any, q: np.ndarray, jacobian: bool) -> float:
+    """The gain along the gradient alone, of many parameters, by a difference of gradients."""
     length = float(np.linalg.norm(gradient))
     if length == 0.0:
         return 0.0
