@@ -32,8 +32,8 @@ def expm(a: Any) -> Any:
 
     Notes
     -----
-    By scaling and squaring. The Fréchet derivative is read off the exponential of a block matrix, that of large matrices with small
-    elements comes from the squaring itself [1]_; the adjoint is the derivative at the transposed matrix. Also called
+    Value and reverse rule by scaling and squaring [1]_; the adjoint is the Fréchet derivative at the transposed matrix. Forward
+    mode, and the reverse rule of matrices with large elements, read it off the exponential of a block matrix. Also called
     ``varmat.matrix_exp``.
 
     References
@@ -54,9 +54,9 @@ def expm(a: Any) -> Any:
     return np.array(exponential(a))
 
 
-# Rows from which SciPy's own Fréchet derivative is faster, by a half, and the 1-norm up to which it is exact: of matrices that are
-# far from normal it squares more often than it need, and loses digits: half of them at 10^8.
-_LARGE, _SMALL_NORM = 32, 100.0
+# The 1-norm up to which SciPy's Fréchet derivative has all digits. Of matrices that are far from normal it squares more often than
+# it need: at 10^8 half of them are lost. The exponential of a block matrix keeps them, and is a little less exact otherwise.
+_SMALL_NORM = 100.0
 
 
 @expm.reverse
@@ -66,7 +66,7 @@ def expm_reverse(g: Any, r: Any, a: Any) -> Any:
     c = np.full(a.shape, np.nan)
     usable = np.isfinite(a).all((-2, -1)) & np.isfinite(g).all((-2, -1))  # others SciPy refuses
     x, t = a[usable].mT, g[usable]
-    if a.shape[-1] < _LARGE or np.max(np.abs(x).sum(-2), initial=0.0) > _SMALL_NORM:
+    if not x.size or np.max(np.abs(x).sum(-2)) > _SMALL_NORM:
         c[usable] = expm_tangent(r, x)(t)
     else:
         c[usable] = [expm_frechet(*pair, compute_expm=False, check_finite=False) for pair in zip(x, t, strict=True)]
