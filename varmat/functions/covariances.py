@@ -143,6 +143,7 @@ def gp_stationary_cov(x1: Any, x2: Any, sigma: Any, length_scale: Any, *, kernel
     dimensions = _dimensions(x1, x2, length_scale, kernel.unit)
     make = np.empty if shape[0] * shape[1] <= LARGE else workspace  # as a workspace would, and sooner
     r, z, scratch = make(shape), make(shape), make((min(_step(shape[1]), shape[0]), shape[1]))
+    far = any(abs(factor) > SHORT for *_, factor in dimensions)
     for rows, out, sum_ in _blocks(r, z):
         if not dimensions:
             sum_.fill(0.0)
@@ -151,7 +152,7 @@ def gp_stationary_cov(x1: Any, x2: Any, sigma: Any, length_scale: Any, *, kernel
                 np.add(sum_, _squared_differences(u[rows], v, factor, out, out), sum_)
             else:
                 _squared_differences(u[rows], v, factor, sum_, out)
-        if any(abs(factor) > SHORT for *_, factor in dimensions):
+        if far:
             np.clip(sum_, -FAR, FAR, sum_)
         np.multiply(kernel.correlation(sum_, out), sigma * sigma, out)
     return Saved(r, z=z, scratch=scratch)
@@ -170,7 +171,8 @@ def gp_stationary_cov_reverse(
 
     def of_points(i: int) -> Any:
         if not found:
-            factor = np.clip(2.0 * kernel.unit / length_scale / length_scale, -SHORT, SHORT)
+            unit = 2.0 * kernel.unit
+            factor = np.array([_factor(s, unit) for s in length_scale]) if _ndim(length_scale) else _factor(length_scale, unit)
             found.extend(_of_points(weights(), x1, x2, factor))
         return found[i]
 
