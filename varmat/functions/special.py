@@ -84,7 +84,7 @@ def _kl_div(s: Any, x: Any, y: Any) -> Any:
     """`scipy.special.kl_div`, and a series where its terms cancel."""
     v = np.divide(x - y, x + y)
     near = (x - y) * v + 2.0 * x * v * np.polyval([1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3, 0.0], v * v)
-    return np.where(np.abs(v) < 0.1, near, s.kl_div(x, y))
+    return np.where((np.abs(v) < 0.1) & (y > 0), near, s.kl_div(x, y))
 
 
 def _inv_boxcox1p(x: Any, y: Any) -> Any:

@@ -254,10 +254,11 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
             break
         q, gradient, factor = moved, slope, better
     else:
-        raise DomainError(
-            f"laplace: {_NEWTON_STEPS} steps of Newton's method from the point that was found have led on and on, so there is no "
-            "normal approximation: the density has no mode"
-        )
+        if mode.success:  # there would be nothing left to be gained
+            raise DomainError(
+                f"laplace: {_NEWTON_STEPS} steps of Newton's method from the point that was found have led on and on, so there is "
+                "no normal approximation: the density has no mode"
+            )
     if factor is None:
         raise DomainError(
             "laplace: the Hessian of the log density is not negative definite at the point that was found, so there is no normal "

@@ -119,6 +119,8 @@ class Model:
                 raise TypeError(f"Model: {name} is declared twice, in the second argument and by itself")
         self._layout = Layout(declared, given)
         self._shape = (self._layout.size,)
+        # With and without transformed parameters and generated quantities, the shapes of what `param_constrain` returns.
+        self._known: dict[tuple[bool, bool], dict[str, tuple[int, ...]]] = {}
         self._density = Named("the log density", log_density, given)
         self._transformed = transformed_parameters and Named("transformed_parameters", transformed_parameters, given)
         self._generated = generated_quantities and Named("generated_quantities", generated_quantities, given)
@@ -280,10 +282,12 @@ class Model:
         -------
         ndarray, shape (param_num(include_tp, include_gq),)
         """
-        values = self.constrain(q, include_tp, include_gq, rng)
-        known = self.shapes(include_tp, include_gq)
-        check_shapes("param_constrain", values, known)
-        return np.concatenate([np.empty(0), *(np.ravel(values[name]) for name in known)])
+        values, which = self.constrain(q, include_tp, include_gq, rng), (include_tp, include_gq)
+        # Functions may return their quantities in another order, and data may have another size than before.
+        if {name: np.shape(value) for name, value in values.items()} != self._known.get(which):
+            self._known[which] = self.shapes(*which)
+            check_shapes("param_constrain", values, self._known[which])
+        return np.concatenate([np.empty(0), *(np.ravel(values[name]) for name in self._known[which])])
 
     def param_unconstrain(self, values: Any) -> np.ndarray:
         """The unconstrained point at which the parameters have given values.

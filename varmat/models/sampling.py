@@ -84,9 +84,10 @@ class Callbacks:
             # A sampler tries points at which things overflow; that is no news to the user.
             with np.errstate(all="ignore"):
                 value, gradient = self.model.log_density_gradient(q)
-                # Where the density is flat in one of them: nutpie gives up at derivatives of zero. Any field of gradients is
-                # right, for points are accepted by the density.
-                return value, np.where(gradient == 0.0, _FLAT, gradient)
+                if not gradient.all():
+                    # nutpie gives up where the density is flat. Any field of gradients is right: the density accepts points.
+                    gradient = np.where(gradient == 0.0, _FLAT, gradient)
+                return value, gradient
         except BaseException as error:  # also what ends a program, or a test
             if recoverable(error):
                 raise
