@@ -49,9 +49,10 @@ class MatVar(np.ndarray[Any, Any]):
     _plain = val
 
     def __setitem__(self, index: Any, source: Any) -> None:
-        if type(source) is Var and isinstance(self[index], np.ndarray):  # NumPy would ask it for an array
+        # For several elements NumPy would ask it for an array; an element of a vector need not be read to see that it is one.
+        if type(source) is Var and (type(index) is not int or self.ndim > 1) and isinstance(self[index], np.ndarray):
             source = object_array([source], ())
-        super().__setitem__(index, source)
+        np.ndarray.__setitem__(self, index, source)
 
 
 for _name in [

@@ -455,7 +455,7 @@ yv = row("yv", (None, "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))"), "Bessel fu
 _ANY_ORDER = "The derivative in the order is an integral without cancellation: worst relative error 1e-13 for orders up to 400"
 # With confluent functions, as of the orders 0 and 1, there would be no derivative in the order.
 _SCALED = (_ANY_ORDER + ". That in y is a difference of neighbours: where y is large its relative error is about 1e-15 y, and that "
-    "of the second derivative 1e-15 y**2; `i0e`, `i1e`, `k0e` and `k1e` have all digits")
+    "of the second derivative 1e-15 y**2, and beyond y = 1e9 the value is nan; `i0e`, `i1e`, `k0e` and `k1e` have all digits")
 _REAL = "y > 0; for whole numbers x all y, and no derivative in x for y < 0"
 _IN_ORDER = "where(r == 0, 0.0, g * r * log_{}v_derivative(10.0, x, y))".format
 iv = row("iv", (_IN_ORDER("i"), "0.5 * g * (iv(x - 1.0, y) + iv(x + 1.0, y))"),
@@ -474,7 +474,7 @@ bessel_first_kind, bessel_second_kind, modified_bessel_first_kind, modified_bess
 log_modified_bessel_first_kind = row("log_modified_bessel_first_kind",
     ("g * log_iv_derivative(10.0, x, y)", "g * log_iv_derivative(1.0, x, y)"),
     "Logarithm of `iv`, without overflow or underflow", None, "log(besseli(x, y))",
-    ((2.0, 0.9), (0.5, 3.0), (1.5, 1000.0), (300.5, 0.7)), -1.74328, domain="x >= 0, y > 0", note=_ANY_ORDER,
+    ((2.0, 0.9), (0.5, 3.0), (1.5, 1000.0), (300.5, 0.7)), -1.74328, domain="x >= 0, 0 < y < 1e9", note=_ANY_ORDER,
     ufunc=_lazy(order_derivatives.log_iv))
 _LOG_BESSEL_POINTS = ((10, 2.1, 0.9), (1, 0.3, 1.5))
 
