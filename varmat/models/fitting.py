@@ -21,7 +21,7 @@ _STUCK = dict.fromkeys(("l-bfgs-b", "bfgs", "cg", "newton-cg", "trust-ncg", "tru
 _STUCK |= {"tnc": 4, "slsqp": 8}
 # A gain in log density that is none, and one that is too little for a search that calls itself a success to have failed.
 _NO_GAIN, _LITTLE_GAIN = 1e-8, 1e-3
-# Up to so many parameters the whole Hessian is asked; curvatures and slopes that are none.
+# Up to so many parameters the whole Hessian may be asked; curvatures and slopes that are none.
 _FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
 # How often a search begins anew that has ended at a point which the model refuses, or with something left to be gained.
 _RESTARTS = 10
@@ -44,7 +44,8 @@ class Optimum:
     gradient : ndarray
         By the elements of `q`.
     success : bool
-        Whether it is one: nothing is left to be gained, as the Hessian tells, or along the gradient of more than 100 parameters.
+        Whether it is one: nothing is left to be gained by a parabola, which the Hessian of up to 100 parameters tells where the
+        optimiser does not.
     message : str
         Of the optimiser.
     iterations : int
@@ -126,7 +127,7 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
     for _ in range(_RESTARTS):
         found = optimize.minimize(objective, start, jac=True, method=method, options=options, **second)
         iterations += int(found.get("nit", found.nfev))
-        gain, start = _gain(model, found.x, jacobian), found.x
+        gain, start = _gain(model, found.x, jacobian, found.get("hess_inv")), found.x
         if objective.best is not None and not np.isfinite(density_at(model, found.x, jacobian)[0]):
             start = objective.best[2]
         elif not found.success or gain <= _LITTLE_GAIN:
@@ -140,17 +141,25 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
 
 # What a parabola with the gradient g and the curvature h would gain is g**2 / (2 h). It means the same whatever the scale of the
 # parameters and however large a constant is, beside which every gradient would be small in units of the log density.
-def _gain(model: Any, q: np.ndarray, jacobian: bool) -> float:
-    """How much the log density would grow if it were quadratic; infinite where it has no maximum as such."""
+def _gain(model: Any, q: np.ndarray, jacobian: bool, inverse: Any = None) -> float:
+    """How much the log density would grow if it were quadratic; infinite where it has no maximum as such.
+
+    The Hessian is asked only where something seems to be left, by the inverse that the optimiser guessed or along the gradient.
+    """
     value, gradient = density_at(model, q, jacobian)
     if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
         return np.inf
+    guess = _gain_along(gradient, model, q, jacobian)
+    if inverse is not None:
+        guess = max(guess, 0.5 * float(gradient @ (inverse @ gradient)))
+    if guess <= _NO_GAIN or q.size > _FEW:
+        return guess
     try:
-        h = -model.log_density_hessian(q, jacobian=jacobian)[2] if q.size <= _FEW else np.array(np.nan)
+        h = -model.log_density_hessian(q, jacobian=jacobian)[2]
     except TypeError:  # an operation has no tangent rule
-        h = np.array(np.nan)
+        return guess
     if not np.all(np.isfinite(h)):
-        return _gain_along(gradient, model, q, jacobian)
+        return guess
     # In units in which all curvatures are 1. Where there is none, nothing may be left: a parameter has no influence.
     curved = np.diag(h) > 0.0
     scale = 1.0 / np.sqrt(np.diag(h)[curved])
@@ -163,7 +172,7 @@ def _gain(model: Any, q: np.ndarray, jacobian: bool) -> float:
 
 
 def _gain_along(gradient: np.ndarray, model: Any, q: np.ndarray, jacobian: bool) -> float:
-    """The gain along the gradient alone, of many parameters, by a difference of gradients."""
+    """The gain along the gradient alone, by a difference of gradients."""
     length = float(np.linalg.norm(gradient))
     if length == 0.0:
         return 0.0
