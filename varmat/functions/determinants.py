@@ -168,7 +168,8 @@ def _signed_svd(a: Any) -> Any:
     u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
     sign = np.where(finite[..., 0], np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], np.nan)
     # Large ones and small ones in turn: products of some of them leave the range of floats only if the product of all does.
-    order = np.argsort(np.minimum(2 * np.arange(s.shape[-1]), 2 * np.arange(s.shape[-1])[::-1] + 1))
+    ranks = 2 * np.arange(s.shape[-1])
+    order = np.argsort(np.minimum(ranks, ranks[::-1] + 1))
     return sign, u[..., order], s[..., order], vt[..., order, :]
 
 

@@ -127,13 +127,14 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
     for _ in range(_RESTARTS):
         found = optimize.minimize(objective, start, jac=True, method=method, options=options, **second)
         iterations += int(found.get("nit", found.nfev))
-        gain, start = _gain(model, found.x, jacobian, found.get("hess_inv")), found.x
-        if objective.best is not None and not np.isfinite(density_at(model, found.x, jacobian)[0]):
+        value, gradient = density_at(model, found.x, jacobian)
+        gain, start = _gain(model, found.x, value, gradient, jacobian, found.get("hess_inv")), found.x
+        if objective.best is not None and not np.isfinite(value):
             start = objective.best[2]
         elif not found.success or gain <= _LITTLE_GAIN:
             break
     stuck, message = found.status == _STUCK.get(kind), str(found.message)
-    success = gain <= (_NO_GAIN if stuck else _LITTLE_GAIN if found.success else -1.0)
+    success = bool(found.success and gain <= _LITTLE_GAIN) or (stuck and gain <= _NO_GAIN)
     if found.success and not success:
         message = "the optimiser ended where the log density still grows along its gradient"
     return _optimum(model, found.x, jacobian, success, message, iterations)
@@ -141,12 +142,11 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
 
 # What a parabola with the gradient g and the curvature h would gain is g**2 / (2 h). It means the same whatever the scale of the
 # parameters and however large a constant is, beside which every gradient would be small in units of the log density.
-def _gain(model: Any, q: np.ndarray, jacobian: bool, inverse: Any = None) -> float:
+def _gain(model: Any, q: np.ndarray, value: float, gradient: np.ndarray, jacobian: bool, inverse: Any = None) -> float:
     """How much the log density would grow if it were quadratic; infinite where it has no maximum as such.
 
     The Hessian is asked only where something seems to be left, by the inverse that the optimiser guessed or along the gradient.
     """
-    value, gradient = density_at(model, q, jacobian)
     if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
         return np.inf
     guess = _gain_along(gradient, model, q, jacobian)

@@ -23,7 +23,7 @@ from varmat.models.functions import Named, of_values
 from varmat.models.layout import Layout, indexed
 from varmat.models.results import check_names, check_shapes
 from varmat.models.sampling import run_nutpie
-from varmat.models.starts import random_start
+from varmat.models.starts import names_at, random_start
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 
@@ -379,8 +379,8 @@ class Model:
         if isinstance(init, Mapping):
             q = self.param_unconstrain(init)
             if not np.all(np.isfinite(q)):
-                names = [name for name, x in zip(self.param_unc_names(), q, strict=True) if not np.isfinite(x)]
-                raise DomainError(f"initial_point: init puts {', '.join(names[:5])} on the border, but must be inside of it!")
+                names = names_at(self, ~np.isfinite(q))
+                raise DomainError(f"initial_point: init puts {names} on the border, but must be inside of it!")
             return q
         if isinstance(init, Optimum):
             init = init.q

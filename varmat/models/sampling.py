@@ -18,7 +18,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.models.functions import of_values, recoverable
 from varmat.models.results import check_shapes, coordinates, optional
-from varmat.models.starts import random_start
+from varmat.models.starts import names_at, random_start
 
 # What nutpie is told of a derivative that is zero.
 _FLAT = 1e-10
@@ -58,12 +58,13 @@ class Callbacks:
         """For one chain: where it starts. nutpie's own choice knows no centre, and does not say what is wrong if there is none."""
 
         def accepts(q: np.ndarray) -> bool:
-            value, gradient = self.log_density(q)
+            value, gradient = self._density_at(q)
             if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
                 return False
-            if np.any(gradient == _FLAT):  # nutpie scales its first steps by the gradient
-                names = [name for name, g in zip(self.model.param_unc_names(), gradient, strict=True) if g == _FLAT]
-                raise DomainError(f"the log density is flat in {', '.join(names[:5])}: a prior or a bound may be missing")
+            if not gradient.all():  # nutpie scales its first steps by the gradient
+                raise DomainError(
+                    f"the log density is flat in {names_at(self.model, gradient == 0.0)}: a prior or a bound may be missing"
+                )
             return True
 
         try:
@@ -78,16 +79,18 @@ class Callbacks:
 
     def log_density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
         """The log density and its gradient; whatever it raises is recoverable."""
+        value, gradient = self._density_at(q)
+        # nutpie gives up where the density is flat. Any field of gradients is right: the density accepts points.
+        return value, gradient if gradient.all() else np.where(gradient == 0.0, _FLAT, gradient)
+
+    def _density_at(self, q: np.ndarray) -> tuple[float, np.ndarray]:
         if self.failures:
             raise DomainError("the model has failed")
         try:
             # A sampler tries points at which things overflow; that is no news to the user.
             with np.errstate(all="ignore"):
-                value, gradient = self.model.log_density_gradient(q)
-                if not gradient.all():
-                    # nutpie gives up where the density is flat. Any field of gradients is right: the density accepts points.
-                    gradient = np.where(gradient == 0.0, _FLAT, gradient)
-                return value, gradient
+                result: tuple[float, np.ndarray] = self.model.log_density_gradient(q)
+                return result
         except BaseException as error:  # also what ends a program, or a test
             if recoverable(error):
                 raise

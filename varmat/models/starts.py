@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress, islice
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,11 @@ from varmat.core.errors import DomainError
 from varmat.models.functions import recoverable
 
 _TRIES = 100
+
+
+def names_at(model: Any, places: np.ndarray) -> str:
+    """The first of the unconstrained parameters that are marked, for a message about a start."""
+    return ", ".join(islice(compress(model.param_unc_names(), places), 5))
 
 
 def random_start(

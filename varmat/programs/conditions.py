@@ -40,10 +40,9 @@ def _row(name: str, function: Any, partials: tuple[str, ...], scalar: str) -> El
 
 # The name of a row -> the operator.
 SYMBOLS = {ufunc.__name__: text for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)}
-_OPERATORS = {
-    np.less: operator.lt, np.less_equal: operator.le, np.equal: operator.eq, np.not_equal: operator.ne,
-    np.greater_equal: operator.ge, np.greater: operator.gt,
-}  # fmt: skip
+_OPERATORS = dict(
+    zip(dispatch.COMPARISONS, (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt), strict=True)
+)
 _COMPARISONS = {
     ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)") for ufunc in dispatch.COMPARISONS
 }
