@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -154,3 +156,78 @@ def test_results_of_one_element_can_be_assigned_to(f):
         return np.sum(e)
 
     expect_ad(doubled, np.array([[2.0]]))
+
+
+FORWARD = {
+    "jvp": lambda f, x: vm.jvp(f, (x,), (np.ones(np.shape(x)) if np.ndim(x) else 1.0,))[1],
+    "gradient_dot_vector": lambda f, x: vm.gradient_dot_vector(f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0),
+    "hessian": lambda f, x: vm.hessian(f, x),
+    "hessian_times_vector": lambda f, x: vm.hessian_times_vector(f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0),
+}
+every_forward_functional = pytest.mark.parametrize("functional", FORWARD.values(), ids=FORWARD)
+
+
+def assigned(p, d):
+    d = vm.Dual(np.array([3.0, 1.0]), np.ones(2))
+    d[0] = np.sum(p)
+    return np.sum(d)
+
+
+@every_forward_functional
+@pytest.mark.parametrize("mixed", [
+    lambda p, d: (np.sum(p) ** 2 * d**2).tan,
+    lambda p, d: np.sum(p) * d,
+    lambda p, d: np.sum(np.stack([d, np.sum(p)])),
+    lambda p, d: np.sum(np.where(p > 0.0, d, p)),
+    lambda p, d: np.sum(np.zeros_like(p) + d),
+    assigned,
+])
+def test_duals_made_by_hand_do_not_meet_those_of_a_functional(functional, mixed):
+    """Added up, tangents in two directions are the derivative of nothing."""
+    refusal = r"^\w+: a Dual that was made by hand meets a dual of varmat\.\w+, whose derivative is in another direction"
+    with pytest.raises(vm.TapeError, match=refusal):
+        functional(lambda p: mixed(p, vm.Dual(3.0, 1.0)), 2.0)
+
+
+def test_duals_made_by_hand_do_not_meet_those_of_a_jacobian():
+    def f(p):
+        k = p.directions if isinstance(p, vm.Dual) else None  # that they differ is refused in any case
+        return np.outer(p, p) * (p[0] * vm.Dual(3.0, 1.0 if k is None else np.ones(k))).tan
+
+    with pytest.raises(vm.TapeError, match=r"^multiply: a Dual that was made by hand meets a dual of varmat\.jacobian"):
+        vm.jacobian(f, np.ones(30))
+
+
+@every_forward_functional
+def test_duals_made_by_hand_as_a_result(functional):
+    with pytest.raises(vm.TapeError, match=r"^\w+: the result is a Dual that was made by hand"):
+        functional(lambda p: vm.Dual(3.0, 1.0), 2.0)
+
+
+def test_duals_made_by_hand_beside_those_of_a_functional():
+    """What is made and used up by itself is a constant, and a dual of duals is a derivative of its own."""
+    def slope():
+        x = vm.Dual(3.0, 1.0)
+        return (x * np.exp(x) / np.exp(x) * x).tan
+
+    for functional, expected in ((vm.hessian, 12.0), (lambda f, x: vm.jvp(f, (x,), (1.0,))[1], 24.0)):
+        assert functional(lambda p: p**2 * slope(), 2.0) == pytest.approx(expected, rel=1e-14)
+    assert vm.hessian(lambda p: (vm.Dual(p, 1.0) ** 4).tan, 2.0) == pytest.approx(48.0)
+    assert vm.jvp(lambda p: (vm.Dual(3.0, p) ** 2).tan, (2.0,), (1.0,))[1] == 6.0
+    ones = np.ones(2)
+    assert vm.jvp(lambda p: np.sum(copy.deepcopy(p) * p + np.zeros_like(p)), (ones,), (ones,)) == (2.0, 4.0)
+
+
+def test_functionals_inside_each_other_call_the_function_once():
+    """Whether duals of the outer one enter is seen where they meet the inner ones, or in the result."""
+    calls = []
+
+    def f(z):
+        calls.append(z)
+        return z**3
+
+    assert vm.jvp(lambda x: x * vm.jvp(f, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (36.0, 12.0)
+    assert len(calls) == 1
+    for inner, refusal in ((lambda z, x: z * x, "inside the other, meet"), (lambda z, x: x * 2.0, "a Dual .* from outside")):
+        with pytest.raises(vm.TapeError, match=refusal):
+            vm.jvp(lambda x, inner=inner: vm.jvp(lambda z: inner(z, x), (2.0,), (1.0,))[1], (3.0,), (1.0,))

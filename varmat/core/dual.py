@@ -8,11 +8,23 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
-from varmat.core.errors import ShapeError
+from varmat.core.errors import ShapeError, TapeError
 from varmat.core.variables import VARIABLES, data, like, make_leaf
 from varmat.kernels import apart, is_basic
 
 __all__ = ["Dual"]
+
+
+class Level:
+    """One run of a functional in forward mode. Its duals carry a derivative in its direction, and must not meet others."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+
+    def __deepcopy__(self, _: Any) -> Level:
+        return self  # levels are told apart by identity, and a copy of a dual is of the same one
 
 
 class Dual(Container, ArrayMethods):
@@ -29,6 +41,8 @@ class Dual(Container, ArrayMethods):
     ------
     ShapeError
         If the shapes do not fit.
+    TapeError
+        Later, where it meets a dual of a functional (`jvp`, `hessian`, ...), whose derivative is in another direction.
 
     Examples
     --------
@@ -38,9 +52,10 @@ class Dual(Container, ArrayMethods):
     2.0
     """
 
-    __slots__ = ("tan", "val")
+    __slots__ = ("level", "tan", "val")
 
     def __init__(self, val: Any, tan: Any) -> None:
+        self.level: Level | None = None  # made by hand, until a functional says otherwise
         self.val: Any = _operand(val, "Dual: val")
         self.tan: Any = _operand(tan, "Dual: tan")
         if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
@@ -66,7 +81,7 @@ class Dual(Container, ArrayMethods):
 
     def map(self, function: Any) -> Dual:
         """Apply a linear function (a view, a gather) to the value and to each tangent."""
-        return paired(function(self.val), _each(function, self.tan, self.directions))
+        return paired(function(self.val), _each(function, self.tan, self.directions), self.level)
 
     def __getitem__(self, index: Any) -> Any:
         if not is_basic(index):
@@ -75,12 +90,13 @@ class Dual(Container, ArrayMethods):
             return self.map(lambda x: x[index])
         # As a view, so that an assignment to the part is one to the whole.
         val, tan = self.val[index], self.tan[(slice(None), *(index if type(index) is tuple else (index,)))]
-        return paired(val, tan if np.ndim(val) else np.copy(tan))
+        return paired(val, tan if np.ndim(val) else np.copy(tan), self.level)
 
     def __setitem__(self, index: Any, source: Any) -> None:
         k = self.directions
         val, tan = source, None
         if isinstance(source, Dual):
+            check_level("setitem", (self, source))
             if source.directions != k:
                 raise ShapeError(f"setitem: a dual with {source.directions} directions cannot be assigned into one with {k}")
             val, tan = apart(source.val, self.val), apart(source.tan, self.tan)
@@ -107,17 +123,43 @@ def in_order(x: Any) -> Any:
     return x if as_it_is else np.copy(x, order="C")
 
 
-def result_dual(val: Any, tan: Any) -> Dual:
+def result_dual(val: Any, tan: Any, level: Level | None) -> Dual:
     """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a view of both or of neither."""
-    return paired(in_order(val), in_order(tan))
+    return paired(in_order(val), in_order(tan), level)
 
 
-def paired(val: Any, tan: Any) -> Dual:
+def paired(val: Any, tan: Any, level: Level | None) -> Dual:
     """A dual of parts that fit, which are not copied."""
     dual: Dual = object.__new__(Dual)
     dual.val = _scalar(val)
     dual.tan = _scalar(tan)
+    dual.level = level
     return dual
+
+
+def check_level(name: str, duals: Any) -> Level | None:
+    """The level of the duals that meet in an operation; refuses those of different ones."""
+    level: Level | None = duals[0].level
+    for x in duals:
+        if x.level is not level:
+            raise _mixed(name, [each.level for each in duals])
+    return level
+
+
+def _mixed(name: str, levels: list[Level | None]) -> TapeError:
+    """The error for derivatives in different directions that would be added to each other."""
+    of = " and of ".join(sorted({f"varmat.{level.function}" for level in levels if level is not None}))
+    if None in levels:
+        return TapeError(
+            f"{name}: a Dual that was made by hand meets a dual of {of}, whose derivative is in another direction, so that both "
+            "would be lost: go on with the plain parts of your own, varmat.value(x) and x.tan, or make what it stands for an "
+            "argument of the function"
+        )
+    return TapeError(
+        f"{name}: duals of two runs of {of}, one inside the other, meet, and the derivative of the outer one would be lost: make "
+        "what comes from outside an argument of the inner function, or use varmat.value(x) if it is a constant there. (For second "
+        "derivatives there are varmat.hessian and varmat.hessian_times_vector.)"
+    )
 
 
 def _scalar(x: Any) -> Any:
@@ -137,8 +179,8 @@ def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> 
 def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     """Call an operation of which some operands are duals."""
     duals = [x for x in args if isinstance(x, Dual)]
-    k = duals[0].directions
-    if len(duals) > 1 and any(x.directions != k for x in duals):
+    k, level = duals[0].directions, duals[0].level
+    if len(duals) > 1 and check_level(op.name, duals) is level and any(x.directions != k for x in duals):
         raise ShapeError(f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet")
     values = [x.val if isinstance(x, Dual) else x for x in args]
     saved: dict[str, Any] = {}
@@ -155,19 +197,19 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
                 else:
                     total = total + part
     if isinstance(result, tuple):
-        return like(result, [_fitted(r, t, k, duals) for r, t in zip(result, total, strict=True)])
-    return _fitted(result, total, k, duals)
+        return like(result, [_fitted(r, t, k, level, duals) for r, t in zip(result, total, strict=True)])
+    return _fitted(result, total, k, level, duals)
 
 
-def _fitted(result: Any, tangent: Any, k: int | None, operands: list[Dual]) -> Dual:
+def _fitted(result: Any, tangent: Any, k: int | None, level: Level | None, operands: list[Dual]) -> Dual:
     """A dual with a tangent of the right shape that is not an operand's: results may be assigned to."""
     shape = getattr(result, "shape", ())
     shape = shape if k is None else (k, *shape)
     if getattr(tangent, "shape", ()) != shape:
         tangent = np.copy(np.broadcast_to(tangent, shape))
     if not shape:
-        return paired(result, tangent)
+        return paired(result, tangent, level)
     plain = dispatch.plain(tangent)
     if type(plain) is np.ndarray and any(np.may_share_memory(plain, dispatch.plain(x.tan)) for x in operands):
         tangent = np.copy(tangent)
-    return result_dual(result, tangent)
+    return result_dual(result, tangent, level)

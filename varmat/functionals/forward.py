@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
-from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.callbacks import CALLBACKS
-from varmat.core.dual import Dual
-from varmat.core.errors import ShapeError
+from varmat.core.dual import Dual, Level
+from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar
 from varmat.core.tape import current_tape
 from varmat.functionals.recording import lost, output, plain_copy, recording
@@ -20,35 +18,23 @@ from varmat.functionals.structure import leaves_of, matching_leaves, plain_tree,
 __all__ = ["gradient_dot_vector", "jvp", "partial_derivative"]
 
 
-class _Depth(threading.local):
-    """How many functionals with dual numbers are under way in this thread."""
-
-    value = 0
-
-
-_depth = _Depth()
-
-
 def call_with_tangents(
     function: str, f: Any, points: Any, tangents: list[Any], args: Any = (), kwargs: Any = None, make: Any = Dual
 ) -> Any:
     """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points` and the tangents."""
 
-    def call(directions: list[Any], make: Any) -> Any:
-        duals = rebuilt(points, map(make, leaves_of(points), directions))
-        return f(*duals, *args, **(kwargs or {}))
-
-    if _depth.value:
-        # Duals of a functional around this one carry a derivative in another direction, which must not mix with ours. If they
-        # enter, the result varies although our own tangents are zero.
-        for y in leaves_of(call([np.zeros(np.shape(t)) for t in tangents], Dual)):
-            if isinstance(y, Dual) and np.any(dispatch.plain(y.tan)):
-                raise lost(function, y)
-    _depth.value += 1
-    try:
-        y = call(tangents, make)
-    finally:
-        _depth.value -= 1
+    duals = list(map(make, leaves_of(points), tangents))
+    # What else is a dual, of a functional around this one or made by hand, carries a derivative in another direction.
+    level = Level(function)
+    for dual in duals:
+        dual.level = level
+    y = f(*rebuilt(points, duals), *args, **(kwargs or {}))
+    for item in leaves_of(y):
+        if isinstance(item, Dual) and item.level is not level:
+            if item.level is not None:
+                raise lost(function, item)
+            asked = "whose derivative is not the one asked for: return x.val or x.tan"
+            raise TapeError(f"{function}: the result is a Dual that was made by hand, {asked}")
     for rule, _, _, _ in current_tape():
         if rule in CALLBACKS:
             raise TypeError(
@@ -97,6 +83,8 @@ def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
         If `primals` is not a tuple or a list.
     ShapeError
         If the tangents do not fit the primals.
+    TapeError
+        If something differentiable besides the arguments enters: a dual made by hand, or of a functional around this one.
 
     Examples
     --------

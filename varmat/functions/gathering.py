@@ -393,7 +393,9 @@ def _to_be_filled(make: Any) -> Any:
         values = make(np.shape(a) if shape is None else shape)
         if isinstance(a, Dual):
             tangent = values.shape if a.directions is None else (a.directions, *values.shape)
-            return Dual(like(a.val, shape=values.shape), np.zeros_like(a.tan, shape=tangent))
+            result = Dual(like(a.val, shape=values.shape), np.zeros_like(a.tan, shape=tangent))
+            result.level = a.level
+            return result
         if type(a) in VARIABLES:
             return make_leaf(data(values), a._tape.top)
         return matvar(values) if isinstance(a, MatVar) else values

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.dual import Dual, result_dual
+from varmat.core.dual import Dual, check_level, result_dual
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
@@ -110,14 +110,16 @@ def _join(op: Any, arrays: Any, axis: int, new: int = 0) -> Any:
 
 
 def _join_duals(op: Any, arrays: Any, axis: int, new: int) -> Dual:
-    found = {x.directions for x in arrays if type(x) is Dual}
+    duals = [x for x in arrays if type(x) is Dual]
+    level = check_level(op.name, duals)
+    found = {x.directions for x in duals}
     if len(found) > 1:
         raise ShapeError(f"{op.name}: duals with {' and '.join(map(str, found))} directions meet")
     k = found.pop()
     front = () if k is None else (k,)
     values = [x.val if type(x) is Dual else x for x in arrays]
     tangents = [x.tan if type(x) is Dual else np.zeros((*front, *np.shape(x))) for x in arrays]
-    return result_dual(_join(op, values, axis, new), _join(op, tangents, axis + len(front), new))
+    return result_dual(_join(op, values, axis, new), _join(op, tangents, axis + len(front), new), level)
 
 
 @dispatch.implements(np.concatenate)

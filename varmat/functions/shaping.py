@@ -78,7 +78,7 @@ def view(x: Any, how: Function) -> Any:
         shape = np.shape(how(np.float64(x._val)))
         return reshaped(x, shape=shape) if shape else x
     if kind is Dual:
-        return paired(view(x.val, how), view(x.tan, how if x.directions is None else _each_direction(how)))
+        return paired(view(x.val, how), view(x.tan, how if x.directions is None else _each_direction(how)), x.level)
     if isinstance(x, MatVar):
         result = how(x.view(np.ndarray))
         return result.view(MatVar) if result.ndim else result.item()
