@@ -308,6 +308,33 @@ def test_variables_of_two_threads_do_not_meet():
         assert state() == before
 
 
+def test_only_its_own_thread_differentiates_a_variable():
+    x = vm.var([1.0, 2.0])
+    y = np.sum(x * x)
+    y.grad()
+    barrier = threading.Barrier(8)
+
+    def work(i):
+        barrier.wait()
+        with vm.nested():
+            own = vm.var(float(i))
+            for each in (y, np.sum(x * float(i))):  # also what was computed here
+                with pytest.raises(vm.TapeError, match=r"^grad: the variable belongs to another thread"):
+                    each.grad()
+            with pytest.raises(vm.TapeError, match=r"^grad: the variable belongs to another thread"):
+                vm.grad(y)
+            return (own * own).grad(own)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [2.0 * i for i in range(8)]
+    np.testing.assert_array_equal(x.adj, [2.0, 4.0])  # nobody has added to it
+    with vm.nested():
+        np.sum(3.0 * x).grad()  # of a scope around this one, and from inside
+        np.testing.assert_array_equal(x.adj, [3.0, 3.0])
+        y.grad()
+        np.testing.assert_array_equal(x.adj, [2.0, 4.0])
+
+
 def test_variables_of_one_new_thread_meet():
     def product():
         x, y = vm.var(2.0), vm.var(3.0)

@@ -83,7 +83,7 @@ class Variable(ArrayMethods):
         ShapeError
             If this is an array.
         TapeError
-            If the variable is stale, or in a callback of a pass over the same tape.
+            If the variable is stale or of another thread, or in a callback of a pass over the same tape.
         """
         if self.shape:
             raise ShapeError(
@@ -102,6 +102,11 @@ def backward(result: Any, adjoint: Any) -> None:
     """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
     _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
+    if tape.top is not current_tape():
+        # Two passes at the same time would add to the same adjoints, and one would forget those of the other.
+        raise TapeError(
+            "grad: the variable belongs to another thread, which alone can differentiate it; hand over plain arrays instead"
+        )
     if tape.sweeping:
         raise TapeError("grad: a reverse pass over this tape is under way; in a callback, open varmat.nested() for another")
     forget_outside(tape)
