@@ -223,8 +223,10 @@ def _package(frame: FrameType) -> str:
 
 def _line() -> str:
     """File and line of the innermost code that belongs neither to varmat nor to NumPy or SciPy."""
-    frame = sys._getframe()
-    while frame.f_back and (_package(frame) in ("varmat", "numpy", "scipy") or frame.f_code.co_filename.startswith("<rule")):
+    frame, made_from_text = sys._getframe(), ("<rule", "<varmat ")
+    while frame.f_back and (
+        _package(frame) in ("varmat", "numpy", "scipy") or frame.f_code.co_filename.startswith(made_from_text)
+    ):
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
+import linecache
 import operator
+import traceback
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ from kinds import BASE, VARIABLES, VECTOR, expected_type, summed
 
 import varmat as vm
 from varmat.core.arena import LARGE
-from varmat.core.elementwise import ROWS
+from varmat.core.elementwise import ROWS, _check_expressions
 from varmat.testing import expect_ad, expect_value
 
 DATA = {
@@ -253,6 +257,73 @@ def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
         assert vm.gradient(mine, 1.0) == 3.0
     finally:
         del ROWS["my_own"]
+
+
+@pytest.mark.parametrize(("partials", "settings", "message"), [
+    (("g / (1 + x",), {}, r"contribution of faulty to x is 'g / \(1 \+ x', but must be an expression \('\(' was never closed\)!"),
+    (("g * y",), {}, r"the contribution of faulty to x is 'g \* y', but y is none of the names it may use: g, r, x, where, rows"),
+    (("g * y", "h * x"), {}, r"contribution of faulty to y is 'h \* x', but h is none of the names it may use: g, r, x, y, where"),
+    (("g * squar(x)",), {}, r"the contribution of faulty to x is 'g \* squar\(x\)', but squar is none of the names"),
+    (("g * nan_to_num(x)",), {}, "but nan_to_num is none of the names"),  # which is a function of arrays only
+    (("2.0 * x",), {}, r"the contribution of faulty to x is '2.0 \* x', but must be linear in g"),
+    (("g",) * 5, {}, "faulty has 5 contributions, but must have one to 4!"),
+    ((), {}, "faulty has 0 contributions"),
+    (("g",), {"scalar": "x +"}, r"the function of faulty for scalars is 'x \+', but must be an expression \(invalid syntax\)!"),
+    (("g",), {"scalar": "sine(x)"}, r"scalars is 'sine\(x\)', but sine is none of the names it may use: x and what math has!"),
+    (("g", "g"), {"with_itself": "squar"}, "faulty is to be replaced by squar, but must be by a row of the table!"),
+    (("g", "g"), {"shortcuts": {2.0: "squar"}}, "faulty is to be replaced by squar, but must be by a row of the table!"),
+])
+def test_a_row_with_an_error_fails_where_it_is_written(partials, settings, message):
+    function = np.frompyfunc(lambda *xs: sum(xs), max(1, len(partials)), 1)
+    with pytest.raises(ValueError, match=f"^elementwise: .*{message}"):
+        vm.elementwise("faulty", function, *partials, **settings)
+    assert "faulty" not in ROWS
+
+
+def test_a_contribution_is_a_text():
+    with pytest.raises(TypeError, match=r"^elementwise: the contribution of faulty to x is a function, but must be an expression"):
+        vm.elementwise("faulty", np.sin, lambda g, x: g)
+
+
+def test_rows_of_the_library_have_no_errors():
+    """They are made without a look at them, so that importing the library takes no longer."""
+    for row in list(ROWS.values()):
+        if not row.name.startswith("hyp2f1_d"):  # whose rows of higher order are made when they are needed
+            _check_expressions(row.name, row.partials, row.scalar_text)
+            assert {*row.shortcuts.values(), row.with_itself} - {None} <= ROWS.keys()
+
+
+def lines_of_rules():
+    """The titles under which rules are found by debuggers."""
+    return [name for name in linecache.cache if name.startswith("<varmat ") and "failing" in name]
+
+
+def failing(x):
+    if isinstance(x, float):
+        raise RuntimeError("no value")
+    return x
+
+
+def test_tracebacks_show_the_lines_of_rules():
+    vm.elementwise("failing", np.copy, "g", scalar=failing)
+    vm.elementwise("failing_user", np.copy, "g * failing(x) + g", scalar="0.5 * x")
+    with pytest.raises(RuntimeError) as caught, vm.nested():
+        ROWS["failing_user"](vm.var(1.0)).grad()
+    linecache.checkcache()  # as debuggers do
+    text = "".join(traceback.format_exception(caught.value))
+    assert 'File "<varmat rule of failing_user>", line ' in text
+    assert "    cx = g * failing(x) + g" in text
+    assert "return 0.5 * x" in inspect.getsource(ROWS["failing_user"].scalar)
+    del caught, text
+    for _ in range(20):  # a row made again and again, as in a notebook, does not leave its texts behind
+        again = vm.elementwise("failing_user", np.copy, "2.0 * g", scalar="0.5 * x")
+        assert vm.gradient(again, 1.0) == 2.0
+        np.testing.assert_array_equal(vm.jvp(again, (np.ones(2),), (np.ones(2),))[1], [2.0, 2.0])
+    gc.collect()
+    assert 0 < len(lines_of_rules()) < 10
+    del ROWS["failing"], ROWS["failing_user"], again
+    gc.collect()
+    assert lines_of_rules() == []
 
 
 def test_a_row_of_a_python_function_makes_floats():

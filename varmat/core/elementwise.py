@@ -8,6 +8,8 @@ from the row.
 
 from __future__ import annotations
 
+import ast
+import builtins
 import inspect
 import math
 from collections.abc import Callable
@@ -58,7 +60,7 @@ class Elementwise:
         self.call: Any = _unary_call(self) if self.arity == 1 else _binary_call(self) if self.arity == 2 else self.general
 
     def _scalar_function(self, text: str) -> Any:
-        return function_of(", ".join(OPERANDS[: self.arity]), [f"return {text}"], vars(math))
+        return function_of(", ".join(OPERANDS[: self.arity]), [f"return {text}"], vars(math), f"scalar function of {self.name}")
 
     @cached_property
     def operators(self) -> tuple[dict[type, Any], dict[type, Any]]:
@@ -121,7 +123,8 @@ class Elementwise:
     def pushes(self) -> list[Any]:
         """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
         parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
-        return [function_of(parameters, [f"return {p}"], self.namespace(plain=False)) for p in self.partials]
+        title = f"derivative of {self.name}"
+        return [function_of(parameters, [f"return {p}"], self.namespace(plain=False), title) for p in self.partials]
 
     def push(self, r: Any, values: Any, settings: Any) -> list[Any]:
         """The linear maps of the tangent rule, one per operand."""
@@ -326,9 +329,8 @@ def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
         constants = "" if reflected else shortcut
         body = text.format(self=x, other=y, order=order, shortcut=constants, itself=itself, scalar=scalar).strip()
         rules = {"both": row.rule((True, True), compile_rule), "one": row.rule((not reflected, reflected), compile_rule)}
-        return function_of(
-            "self, other", body.split("\n"), {**vars(math), **namespace, **rules, "scalar": row.scalar, "mirrored": mirrored}
-        )
+        names = {**vars(math), **namespace, **rules, "scalar": row.scalar, "mirrored": mirrored}
+        return function_of("self, other", body.split("\n"), names, f"operator of {row.name}")
 
     forward: dict[type, Any] = dict.fromkeys((Large, Borrowed, LargeView, Dual), lambda self, other: general(self, other))
     backward: dict[type, Any] = dict.fromkeys(forward, lambda self, other: general(other, self))
@@ -424,7 +426,10 @@ def elementwise(
     Raises
     ------
     ValueError
-        If the name is that of a row with which derivatives of others are written.
+        If the name is that of a row with which derivatives of others are written; if an expression has an error of syntax or names
+        something unknown (rows that it names come first); if a contribution does not depend on `g`.
+    TypeError
+        If an expression is not a string.
 
     Examples
     --------
@@ -436,6 +441,19 @@ def elementwise(
     >>> vm.gradient(lambda x: np.sum(softsign(x)), np.array([1.0, 3.0]))
     array([0.25  , 0.0625])
     """
+    _check_expressions(name, partials, scalar)
+    for other in (*(shortcuts or {}).values(), with_itself or name):
+        if other != name and other not in ROWS:
+            raise ValueError(f"elementwise: {name} is to be replaced by {other}, but must be by a row of the table!")
+    return new_row(name, ufunc, *partials, scalar=scalar, operator=operator, shortcuts=shortcuts, with_itself=with_itself,
+                   points=points, reference=reference, doc=doc)  # fmt: skip
+
+
+def new_row(
+    name: str, ufunc: Any, *partials: str, scalar: str | Callable[..., float] | None, operator: str | None,
+    shortcuts: dict[float, str] | None, with_itself: str | None, points: Any, reference: str | None, doc: str | None,
+) -> Elementwise:  # fmt: skip
+    """Make a row whose expressions are not looked at: parsing those of the library would take a tenth of its import."""
     if name in ROWS:
         readers = [each.name for each in ROWS.values() if name in {*each.mentions, *each.shortcuts.values(), each.with_itself}]
         if readers not in ([], [name]):
@@ -450,3 +468,35 @@ def elementwise(
     if operator is not None:
         _install_operator(row, operator)
     return row
+
+
+def _check_expressions(name: str, partials: Any, scalar: Any) -> None:
+    """Refuse expressions that would fail when they are first used, far from where they are written."""
+    operands = OPERANDS[: len(partials)]
+    if not 0 < len(partials) <= len(OPERANDS):
+        raise ValueError(f"elementwise: {name} has {len(partials)} contributions, but must have one to {len(OPERANDS)}!")
+    for x, partial in zip(operands, partials, strict=True):
+        what = f"the contribution of {name} to {x}"
+        used = _names(what, partial)
+        for unknown in sorted(used - {"g", "r", "where", name, *operands} - ROWS.keys()):
+            # Of a number the functions are those of math.
+            if unknown in OPERANDS or unknown not in vars(np) or unknown not in vars(math):
+                words = f"g, r, {', '.join(operands)}, where, rows of the table, and what both NumPy and math have"
+                raise ValueError(f"elementwise: {what} is {partial!r}, but {unknown} is none of the names it may use: {words}!")
+        if "g" not in used:
+            raise ValueError(f"elementwise: {what} is {partial!r}, but must be linear in g, the adjoint of the result!")
+    if isinstance(scalar, str):
+        what = f"the function of {name} for scalars"
+        for unknown in sorted(_names(what, scalar) - {*operands} - vars(math).keys() - vars(builtins).keys()):
+            words = f"{', '.join(operands)} and what math has"
+            raise ValueError(f"elementwise: {what} is {scalar!r}, but {unknown} is none of the names it may use: {words}!")
+
+
+def _names(what: str, expression: Any) -> set[str]:
+    """The names in an expression, which must be one."""
+    if not isinstance(expression, str):
+        raise TypeError(f"elementwise: {what} is a {type(expression).__name__}, but must be an expression in a string!")
+    try:
+        return names_in(ast.parse(expression.strip(), mode="eval"))
+    except SyntaxError as error:
+        raise ValueError(f"elementwise: {what} is {expression!r}, but must be an expression ({error.msg})!") from None

@@ -10,6 +10,9 @@ Rules are compiled when a reverse pass first needs them: most rows are never use
 from __future__ import annotations
 
 import ast
+import linecache
+import weakref
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,12 +34,29 @@ def names_in(*sources: str | ast.AST) -> set[str]:
     return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def function_of(parameters: str, body: list[str], namespace: dict[str, Any]) -> Any:
-    """Compile the text of a function."""
+def function_of(parameters: str, body: list[str], namespace: dict[str, Any], title: str | None = None) -> Any:
+    """Compile the text of a function; tracebacks, profilers and debuggers show the lines of one that has a title."""
     namespace = dict(namespace)
     source = f"def rule({parameters}):\n    " + "\n    ".join(body)
-    exec(compile(source, f"<rule: {body[-1]}>", "exec"), namespace)
-    return namespace.pop("rule")  # a function among its own globals would keep them until the collector comes
+    file = f"<rule: {body[-1]}>" if title is None else _file_of(source, title)
+    exec(compile(source, file, "exec"), namespace)
+    function = namespace.pop("rule")  # a function among its own globals would keep them until the collector comes
+    if title is not None:
+        # As long as the function: rows are made anew, in notebooks again and again.
+        weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
+    return function
+
+
+def _file_of(source: str, title: str) -> str:
+    """Put a text where Python looks for the lines of source files, under a name that no other text has."""
+    lines = source.splitlines(keepends=True)
+    for i in count(1):
+        file = f"<varmat {title}>" if i == 1 else f"<varmat {title}, {i}>"
+        # Without a time of modification: such entries are not taken for those of files that have been deleted.
+        entry = (len(source), None, lines, file)
+        if linecache.cache.setdefault(file, entry) is entry:
+            return file
+    raise AssertionError
 
 
 def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
@@ -89,7 +109,7 @@ def _rule_function(row: Any, variable: tuple[bool, ...], body: list[str], namesp
         load.insert(0, ", ".join(f"{x}_" for x in OPERANDS[: row.arity]) + " = operands")
     if "r" in used:
         load.append("r = out._val")
-    return function_of(parameters, ["g = out._adj", *load, *body], namespace)
+    return function_of(parameters, ["g = out._adj", *load, *body], namespace, f"rule of {row.name}")
 
 
 def array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
@@ -129,7 +149,8 @@ def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())}}
 
     def writing(numbers: frozenset[str]) -> list[Any]:
-        write = [function_of(parameters, in_place(p, numbers), namespace) for p in row.partials]
+        title = f"rule of {row.name} by blocks"
+        write = [function_of(parameters, in_place(p, numbers), namespace, title) for p in row.partials]
         return [(w, p, e == "g") if v else None for w, p, e, v in zip(write, row.pushes, row.partials, variable, strict=True)]
 
     # By whether the adjoint is the same number everywhere, as below a sum.

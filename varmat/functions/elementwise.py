@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import SPECIAL, SUPPORTED, implements
-from varmat.core.elementwise import ROWS, Elementwise, elementwise
+from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.operation import is_differentiable
 from varmat.core.rules import OPERANDS, ZERO, function_of, in_place
 from varmat.kernels import is_between, with_out
@@ -86,7 +86,7 @@ def row(
     module = "vm" if isinstance(ufunc, str) or not hasattr(np, name) else "np"
     points = tuple(p if isinstance(p, tuple) else (p,) for p in points)
     # What is never asked for is nan, should anybody ask.
-    made = elementwise(
+    made = new_row(
         name, ufunc, *(p or "nan * g" for p in partials), scalar=scalar, operator=operator, shortcuts=shortcuts,
         with_itself=with_itself, points=points, reference=reference,
         doc=_docstring(name, partials, about, domain, note, points[0], slope, module, call),
@@ -220,7 +220,8 @@ _BLOCK = 1 << 15
 
 def _by_blocks(text: str) -> Callable[..., Any]:
     """An expression in `x` with the calling convention of a ufunc, every step in place."""
-    compiled = cache(lambda: function_of("x, out", in_place(text, frozenset()), {"multiply": np.multiply, "divide": np.divide}))
+    names = {"multiply": np.multiply, "divide": np.divide}
+    compiled = cache(lambda: function_of("x, out", in_place(text, frozenset()), names, f"value of {text}"))
 
     def ufunc(x: Any, out: Any = None) -> Any:
         write = compiled()
