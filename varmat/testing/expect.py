@@ -22,6 +22,8 @@ Mixture = dict[int, str]
 DIRECTIONS = 3
 # Smaller derivatives than this may have lost their digits to underflow.
 TINY = 1e-200
+# In place of an argument that is not finite.
+SUBSTITUTE = 0.75
 DIFFERENCE = "finite difference of the value"
 HESSIAN = "Hessian times vector"
 RECORDED = "a recording made elsewhere"
@@ -33,10 +35,11 @@ def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Repor
 
     For every mixture of constant and variable arguments: the value is that of plain NumPy; the gradient of a weighted sum of
     the results agrees with finite differences and with forward mode; several directions at once agree with each alone; the
-    Hessian is symmetric and agrees with finite differences of the gradient; two uses of the arguments give twice the gradient;
-    a second reverse pass gives the same. Further: the same variable as two arguments, other memory layouts, no argument
-    changed. Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where something is not
-    finite, finite differences are passed over.
+    Hessian is symmetric and agrees with finite differences of the gradient; two uses of the arguments give the sum of their
+    gradients; a second reverse pass gives the same. Further: the same variable as two arguments, other memory layouts, nothing
+    changed that somebody else holds (arguments, tangents, operands, results and their adjoints), nothing returned twice. Where
+    plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where something is not finite, finite
+    differences are taken of what is, and the derivatives beside it must not suffer.
 
     Parameters
     ----------
@@ -96,8 +99,10 @@ class _Check:
         self.weights = routes.random_weights(expected)
         self.full: routes.Gradients = {}
         self.estimates: tuple[routes.Gradients, routes.Gradients] | None = None
-        finite = all(np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active)))
-        self.differences = tolerances.finite_difference < inf and finite
+        self.finite = all(np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active)))
+        # Of the results that are finite.
+        self.selected = [np.where(np.isfinite(x), w, 0.0) for x, w in zip(expected, self.weights, strict=True)]
+        self.differences = tolerances.finite_difference < inf
         # Derivatives are compared on a scale not far below that of the values: where they cancel there is rounding.
         largest = max(_largest(case.args[i]) for i in case.active)
         self.floor = 1e-3 * max(map(_largest, expected), default=0.0) / max(1.0, largest)
@@ -105,12 +110,15 @@ class _Check:
     def run(self) -> None:
         mixtures = variable_mixtures(self.case)
         if self.differences:
-            self.estimates = routes.difference_gradient(self.case, self.weights)
+            self.estimates = routes.difference_gradient(self.case, self.selected, self.finite)
         for mixture in mixtures:
             call = self.case.describe(mixture)
             gradient = self.reverse(mixture, call)
             self.full = self.full or gradient
-            self.against_differences(mixture, call, gradient)
+            if self.finite:
+                self.against_differences(mixture, call, gradient)
+            else:
+                self.beside_what_is_not_finite(mixture, call)
             self.same("reverse mode with all arguments variable", call, gradient, {i: self.full[i] for i in mixture})
             self.fan_out(mixture, call, gradient)
             if self.tolerances.forward < inf:
@@ -143,7 +151,7 @@ class _Check:
             self.comparison.close((REVERSE, route), what, gradient[i], g, self.tolerances.rounding, self.floor)
 
     def reverse(self, mixture: Mixture, call: str) -> routes.Gradients:
-        _, values, (gradient, second) = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights)
+        _, values, (gradient, second) = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, watched=True)
         self.values(REVERSE, call, values)
         self.same("a second reverse pass", call, second, gradient)
         return gradient  # type: ignore[no-any-return]
@@ -154,8 +162,49 @@ class _Check:
         for i in mixture:
             estimate, error = (part[i] for part in self.estimates)
             what = f"{call}: the gradient with respect to argument {i}"
+            if not self.finite:  # which may come of zero times infinity, of a result that does not count
+                estimate = np.where(np.isfinite(gradient[i]), estimate, np.nan)
             tolerance, hint = self.tolerances.finite_difference, partial(self.third_opinion, i)
             self.against((REVERSE, DIFFERENCE), what, gradient[i], estimate, error, tolerance, self.floor, hint)
+
+    def beside_what_is_not_finite(self, mixture: Mixture, call: str) -> None:
+        """The gradient of the results that are finite."""
+        call = f"of the finite results of {call}"
+        gradient = self.attempt(REVERSE, call, routes.reverse, mixture, self.selected)[2][0]
+        self.against_differences(mixture, call, gradient)
+        # With something finite in place of what is not, results that were finite are the same, and so must be the derivatives
+        # with respect to elements that have no part in the others.
+        args = {i: np.asarray(self.case.args[i]) for i in self.case.active}
+        case = self.case.at({i: np.where(np.isfinite(x), x, SUBSTITUTE) for i, x in args.items()})
+        try:
+            values = routes.numbers(case.plain())
+        except (ArithmeticError, ValueError):
+            return
+        for x, y in zip(values, self.expected, strict=True):
+            if x.shape != y.shape or not np.all(np.isfinite(x)) or np.any((x != y) & np.isfinite(y)):
+                return
+        expected = attempt(self.comparison, REVERSE, call, routes.reverse, case, mixture, self.selected)[2][0]
+        for i in mixture:
+            apart = np.isfinite(args[i]) & ~self.reaches_what_is_not_finite(case, i, values)
+            what = f"{call}: the gradient with respect to argument {i}"
+            pair = (REVERSE, f"reverse mode with {SUBSTITUTE} for what is not finite")
+            self.comparison.close(pair, what, np.where(apart, gradient[i], 0.0), np.where(apart, expected[i], 0.0),
+                                  self.tolerances.rounding, self.floor)  # fmt: skip
+
+    def reaches_what_is_not_finite(self, case: routes.Case, i: int, values: routes.Arrays) -> np.ndarray:
+        """Which elements of an argument have a part in results that are not finite, although they are in `case`: a nan shows it."""
+        x = np.asarray(case.args[i])
+        reaches = np.ones(x.shape, bool)
+        for index in list(np.ndindex(x.shape))[: routes.MOST_ELEMENTS]:
+            marked = x.copy()
+            marked[index] = np.nan
+            try:
+                found = routes.numbers(case.at({i: marked}).plain())
+            except (ArithmeticError, ValueError):
+                continue
+            parts = zip(found, values, self.expected, strict=True)
+            reaches[index] = any(a.shape != b.shape or np.any((a != b) & ~np.isfinite(y)) for a, b, y in parts)
+        return reaches
 
     def against(self, pair: tuple[str, str], what: str, exact: Any, estimate: Any, error: Any, tolerance: float, floor: float,
                 hint: Any) -> None:  # fmt: skip
@@ -189,7 +238,7 @@ class _Check:
         self.values(FORWARD, call, values)
         for k in range(DIRECTIONS):
             one = {i: v[k] for i, v in directions.items()}
-            _, alone = self.attempt(FORWARD, call, routes.forward, one)
+            _, alone = self.attempt(FORWARD, call, routes.forward, one, twice=not k)
             with np.errstate(all="ignore"):
                 left = [w * t for w, t in zip(self.weights, alone, strict=True)]
                 right = [gradient[i] * one[i] for i in mixture]
@@ -219,9 +268,10 @@ class _Check:
         return max(found)[1]
 
     def fan_out(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
-        call = f"two uses, f + f, of {call}"
+        # Of different weights: a rule that returns the same array again writes the contribution of one over that of the other.
+        call = f"two uses, f + 2 f, of {call}"
         both = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, uses=2)[2][0]
-        self.same("twice that of one use", call, both, {i: 2.0 * g for i, g in gradient.items()})
+        self.same("three times that of one use", call, both, {i: 3.0 * g for i, g in gradient.items()})
 
     def recorded(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
         """A recording made at another point, unless it is refused."""
@@ -246,7 +296,7 @@ class _Check:
             left, right = routes.flat(u) * hv, routes.flat(v) * hu
             self.inner_products(("<u, Hv>", "<v, Hu>"), what, [left], [right], self.tolerances.hessian, floor)
         tolerance = self.tolerances.hessian_finite_difference
-        if not self.differences or tolerance == inf:
+        if not self.differences or not self.finite or tolerance == inf:
             return
         try:
             estimate, error = routes.difference_hessian(self.case, mixture, self.weights, v)

@@ -7,14 +7,16 @@ return a scalar, an array or a tuple of them; here it always returns a list of a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from varmat.core.dual import Dual
+from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import MatVar, matvar
-from varmat.core.tape import nested, start_sweep, sweep
-from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, make_view, value, var
+from varmat.core.tape import Rule, Tape, nested, start_sweep, sweep
+from varmat.core.variables import ARRAYS, VARIABLES, Outputs, Var, VarMat, View, make_view, value, var
 from varmat.functionals.recorded import record
 from varmat.programs.program import ElsewhereError, RecordingError
 from varmat.testing.compare import at
@@ -27,6 +29,8 @@ Gradients = dict[int, np.ndarray]
 
 # The most elements of one argument that finite differences are taken for.
 MOST_ELEMENTS = 100
+# The most elements of values on a tape of which copies are kept, to see whether a rule writes into them.
+MOST_WATCHED = 1_000_000
 
 
 def reversed_axes(a: Any) -> Any:
@@ -85,8 +89,8 @@ class Case:
             return self.f(*map(_copied, self.args))
 
     def weighted(self, weights: Arrays) -> float:
-        """The weighted sum of what f returns."""
-        return float(sum(np.sum(w * x) for w, x in zip(weights, numbers(self.plain()), strict=True)))
+        """The weighted sum of what f returns; what has the weight zero may be anything."""
+        return float(sum(np.sum(w * x, where=w != 0.0) for w, x in zip(weights, numbers(self.plain()), strict=True)))
 
 
 def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
@@ -166,13 +170,52 @@ class Call:
                     raise ContractError(f"the result shares memory with argument {i}, but is not a view of it")
 
 
+def check_apart(tape: Tape) -> None:
+    """No two results of operations are in the same memory: who computes one must not change another."""
+    results = [each for _, result, _, _ in tape for each in (result if isinstance(result, Outputs) else (result,))]
+    owned = [x._val for x in results if isinstance(x, VarMat) and not isinstance(x, View) and x._val.size]
+    places = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
+    for (start, length), (following, _) in pairwise(places):
+        if following < start + length:
+            raise ContractError("two results are in the same memory: a value function returns what it keeps, or its operand")
+
+
+def watch(tape: Tape) -> None:
+    """Let a rule fail that writes into the result, into its adjoint, or into an operand. Assignments do, and put it right again."""
+    room = MOST_WATCHED
+    for k, (rule, result, x, y) in enumerate(tape):
+        parts = [part for each in (x, y) for part in (each if isinstance(each, (list, tuple)) else (each,))]
+        held = {f"operand {i}": part._val if type(part) in VARIABLES else part for i, part in enumerate(parts)}
+        room -= sum(a.size for a in held.values() if isinstance(a, np.ndarray))
+        if rule is not ASSIGN and room >= 0:
+            tape[k] = (Rule(rule.name, _watched(rule, held), rule.op), result, x, y)
+
+
+def _watched(rule: Any, held: dict[str, Any]) -> Any:
+    def chain(result: Any, x: Any, y: Any) -> None:
+        arrays = {**held, **_parts("the result", result._val), **_parts("the adjoint of the result", result._adj)}
+        arrays = {name: a for name, a in arrays.items() if isinstance(a, np.ndarray)}
+        before = {name: a.copy() for name, a in arrays.items()}
+        rule.chain(result, x, y)
+        for name, a in arrays.items():
+            if not np.array_equal(a, before[name], equal_nan=a.dtype.kind == "f"):
+                raise ContractError(f"the reverse rule of {rule.name} changes {name} in place")
+
+    return chain
+
+
+def _parts(name: str, x: Any) -> dict[str, Any]:
+    return {f"{name} {i}": part for i, part in enumerate(x)} if isinstance(x, tuple) else {name: x}
+
+
 def reverse(
-    case: Case, mixture: Mixture, weights: Arrays, uses: int = 1, layout: str | None = None, same: tuple[int, int] | None = None
-) -> tuple[list[Any], Arrays, list[Gradients]]:
+    case: Case, mixture: Mixture, weights: Arrays, uses: int = 1, layout: str | None = None, same: tuple[int, int] | None = None,
+    watched: bool = False,
+) -> tuple[list[Any], Arrays, list[Gradients]]:  # fmt: skip
     """Reverse mode, twice over the same tape.
 
-    Returns the types of the results, their values, and the gradients of the weighted sum of `uses` calls by a first and a second
-    reverse pass.
+    Returns the types of the results, their values, and the gradients by a first and a second reverse pass: of the weighted sum of
+    `uses` calls, of which each counts once more than the one before. With `watched` no rule may write where it must not.
     """
     with nested() as tape, np.errstate(all="ignore"):
         call = Call(case, mixture, layout, same)
@@ -180,12 +223,15 @@ def reverse(
         if len(results[0]) != len(weights):
             raise ContractError(f"there are {len(weights)} results by plain NumPy, but {len(results[0])} with variables")
         kinds, values = [type(x) for x in results[0]], numbers(results[0])
+        check_apart(tape)
+        if watched:
+            watch(tape)
         gradients = []
         for _ in range(2):
             start_sweep(tape)
-            for items in results:
+            for factor, items in enumerate(results, 1):
                 for item, w in zip(items, weights, strict=True):
-                    _seed(item, w)
+                    _seed(item, factor * w)
             sweep(tape)
             gradients.append({i: np.array(call.args[i].adj) for i in mixture})
         call.check_unchanged()
@@ -230,16 +276,38 @@ def _seed(result: Any, w: np.ndarray) -> None:
         result._take(float(w) if type(result) is Var else np.array(w))
 
 
-def forward(case: Case, tangents: Mapping[int, Any], k: int | None = None) -> tuple[Arrays, Arrays]:
-    """Forward mode: values, and tangents of the results, with a leading axis if there are `k` directions."""
-    with np.errstate(all="ignore"):
+def forward(case: Case, tangents: Mapping[int, Any], k: int | None = None, twice: bool = False) -> tuple[Arrays, Arrays]:
+    """Forward mode: values, and tangents of the results, with a leading axis if there are `k` directions.
+
+    With `twice` a second call must not return what the first one did.
+    """
+
+    def called() -> list[Any]:
         args = [Dual(x, tangents[i]) if i in tangents else _copied(x) for i, x in enumerate(case.args)]
         results = outputs(case.f(*args))
+        for i, tangent in tangents.items():
+            if not (_unchanged(args[i].val, case.args[i]) and _unchanged(args[i].tan, tangent)):
+                raise ContractError(f"argument {i}, or its tangent, was changed by the call")
+        return results
+
+    with np.errstate(all="ignore"):
+        results = called()
+        if twice:
+            for a, b in zip(results, called(), strict=True):
+                if type(a) is type(b) is Dual and a is not b:
+                    for part, other in ((a.val, b.val), (a.tan, b.tan)):
+                        if isinstance(part, np.ndarray) and np.may_share_memory(part, other):
+                            what = "two calls return values or tangents in the same memory"
+                            raise ContractError(f"{what}: a value function or a tangent rule returns what it keeps")
         rates = []
         for x in results:
             shape = np.shape(x) if k is None else (k, *np.shape(x))
             rates.append(np.asarray(x.tan if isinstance(x, Dual) else np.zeros(shape), np.float64))
     return [numbers(x)[0] for x in results], rates
+
+
+def _unchanged(now: Any, before: Any) -> bool:
+    return np.array_equal(now, before, equal_nan=True)
 
 
 def hessian_times_vector(case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]) -> Gradients:
@@ -256,8 +324,11 @@ def hessian_times_vector(case: Case, mixture: Mixture, weights: Arrays, directio
         return {i: np.array(call.args[i].adj) for i in mixture}
 
 
-def difference_gradient(case: Case, weights: Arrays) -> tuple[Gradients, Gradients]:
-    """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where none was taken."""
+def difference_gradient(case: Case, weights: Arrays, finite: bool = True) -> tuple[Gradients, Gradients]:
+    """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where none was taken.
+
+    Unless the point is `finite`, elements that cannot be moved are passed over.
+    """
     estimates, errors = {}, {}
     for i in case.active:
         x = np.asarray(case.args[i])
@@ -265,6 +336,8 @@ def difference_gradient(case: Case, weights: Arrays) -> tuple[Gradients, Gradien
         step = max(1, -(-x.size // MOST_ELEMENTS))
         for place in range(0, x.size, step):
             index = np.unravel_index(place, x.shape)
+            if not np.isfinite(x[index]):
+                continue
 
             def moved(h: float, i: int = i, x: Any = x, index: Any = index) -> float:
                 y = x.copy()
@@ -274,6 +347,8 @@ def difference_gradient(case: Case, weights: Arrays) -> tuple[Gradients, Gradien
             try:
                 estimate[index], error[index] = slope(moved, sizes_at(float(x[index])))
             except OutsideDomainError as refusal:
+                if not finite:
+                    continue
                 raise AssertionError(
                     f"expect_ad({case.name}): finite differences move argument {i}{at(index)} out of the domain "
                     f"({refusal}); let f map every point to the domain, or pass Tolerances(finite_difference=inf)"
