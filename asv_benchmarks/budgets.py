@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import environment  # noqa: F401 - one thread, before NumPy is imported
 from timing import Timing, duration, mean_ratio
@@ -35,13 +35,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class Row:
-    """A workload at a size: the elements of its variables, the seconds of each implementation, and what JAX took to compile it."""
+    """A workload at a size: the elements of its variables, the seconds of each implementation, and what first calls took."""
 
     workload: Workload
     size: int
     unknowns: int
     times: dict[str, Timing]
-    compile_seconds: float | None = None
+    first_seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def title(self) -> str:

@@ -7,7 +7,8 @@
 What is measured stands in ``workloads/``, a module or more for each family. A call goes from plain arrays to a value and fresh
 gradient arrays. Figures in one row come from one process and one thread: the competitors take turns, and each figure is the
 median over the turns. Each is checked before it is timed, against the derivatives by hand or, where there are none, against
-varmat. "plain" is the value alone, in NumPy; "matvar" takes arrays of scalar variables; "jit" is what JAX takes to compile.
+varmat. "plain" is the value alone, in NumPy; "matvar" takes arrays of scalar variables; "jit" is what JAX takes to compile, and
+"record" the first call of "recorded".
 The script exits with 1 if two of them disagree. Budgets are bounds that the project set itself; a missed one is no error.
 """
 
@@ -36,6 +37,8 @@ from workloads.workload import FAMILIES, Workload, check
 import varmat as vm
 
 OWN = ("plain", "varmat", "recorded", "matvar")
+# What makes itself ready in its first call, and the column of how long that takes.
+FIRST = {"jax": "jit", "recorded": "record"}
 
 
 def load() -> list[Any]:
@@ -69,11 +72,11 @@ def competitors(workload: Workload, size: int, libraries: tuple[str, ...], args:
 
 def checked(
     workload: Workload, size: int, found: dict[str, Any], args: tuple[Any, ...]
-) -> tuple[dict[str, Any], list[str], float | None]:
-    """Those that give the right value and gradients, what is wrong with the others, and what JAX took to compile."""
+) -> tuple[dict[str, Any], list[str], dict[str, float]]:
+    """Those that give the right value and gradients, what is wrong with the others, and what first calls took."""
     base = "by hand" if "by hand" in found else "varmat"
     expected = found[base](*args)
-    right, wrong, compile_seconds = {}, [], None
+    right, wrong, first_seconds = {}, [], {}
     for name, function in found.items():
         title = f"{workload.name} [{size}], {name}"
         results: list[Any] = []
@@ -92,22 +95,23 @@ def checked(
             wrong.append(f"{title}: {type(error).__name__}: {text[:200]}")
             continue
         right[name] = function
-        compile_seconds = seconds if name == "jax" else compile_seconds
-    return right, wrong, compile_seconds
+        if name in FIRST:
+            first_seconds[name] = seconds
+    return right, wrong, first_seconds
 
 
 def measure(workload: Workload, size: int, libraries: tuple[str, ...], seconds: float, turns: int) -> tuple[Row | None, list[str]]:
     """A row, and what is wrong."""
     args = workload.point(size)
     try:
-        right, wrong, compile_seconds = checked(workload, size, competitors(workload, size, libraries, args), args)
+        right, wrong, first_seconds = checked(workload, size, competitors(workload, size, libraries, args), args)
     except Exception as error:
         return None, [f"{workload.name} [{size}]: {type(error).__name__}: {error}"]
     if not right:
         return None, wrong
     times = timings({name: lambda f=f: f(*args) for name, f in right.items()}, seconds, turns)
     unknowns = sum(map(np.size, args[: workload.variables]))
-    return Row(workload, size, unknowns, times, compile_seconds), wrong
+    return Row(workload, size, unknowns, times, first_seconds), wrong
 
 
 # --- tables ---
@@ -117,10 +121,14 @@ def columns(libraries: tuple[str, ...]) -> list[str]:
     return [name for name in (*OWN, *libraries) if name != "recorded" or hasattr(vm, "recorded")]
 
 
+def firsts(libraries: tuple[str, ...]) -> list[str]:
+    return [name for name in FIRST if name in columns(libraries)]
+
+
 def heading(family: str, libraries: tuple[str, ...]) -> str:
     names = "".join(f"{name:>20}" if name == "varmat" else f"{name:>10}" for name in columns(libraries))
-    compilation = f"{'jit':>10}" if "jax" in libraries else ""
-    return f"\n{family}: ratios to the derivatives by hand (*: to varmat)\n{'':30}{'size':>9}{'by hand':>11}{names}{compilation}"
+    names += "".join(f"{FIRST[name]:>10}" for name in firsts(libraries))
+    return f"\n{family}: ratios to the derivatives by hand (*: to varmat)\n{'':30}{'size':>9}{'by hand':>11}{names}"
 
 
 def line(row: Row, libraries: tuple[str, ...]) -> str:
@@ -134,8 +142,8 @@ def line(row: Row, libraries: tuple[str, ...]) -> str:
             text += f"{shown:>20}"
         else:
             text += f"{'-' if ratio is None else format(ratio, '.3g'):>10}"
-    if "jax" in libraries:
-        text += f"{'-' if row.compile_seconds is None else duration(row.compile_seconds):>10}"
+    for name in firsts(libraries):
+        text += f"{duration(row.first_seconds[name]) if name in row.first_seconds else '-':>10}"
     return text
 
 
@@ -200,7 +208,8 @@ def save(path: Path, described: dict[str, Any], rows: list[Row], judged: list[Bu
                 "base": row.base,
                 "seconds": {name: figures(timing) for name, timing in row.times.items()},
                 "ratio": {name: figures(row.ratio(name, row.base)) for name in row.times if name != row.base},
-                "jax_compile_seconds": row.compile_seconds,
+                "jax_compile_seconds": row.first_seconds.get("jax"),
+                "record_seconds": row.first_seconds.get("recorded"),
             }
             for row in rows
         ],
