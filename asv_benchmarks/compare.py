@@ -8,7 +8,8 @@ What is measured stands in ``workloads/``, a module or more for each family. A c
 gradient arrays. Figures in one row come from one process and one thread: the competitors take turns, and each figure is the
 median over the turns. Each is checked before it is timed, against the derivatives by hand or, where there are none, against
 varmat. "plain" is the value alone, in NumPy; "matvar" takes arrays of scalar variables; "jit" is what JAX takes to compile, and
-"record" the first call of "recorded".
+"record" the first call of "recorded". "stan" takes part where httpstan and g++ are there: a process beside this one, which takes
+its times itself; each program is built when it is first needed, up to a minute, and kept.
 The script exits with 1 if two of them disagree. Budgets are bounds that the project set itself; a missed one is no error.
 """
 
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.metadata
 import json
 import pkgutil
 import platform
@@ -31,7 +31,7 @@ import numpy as np
 import peers
 import workloads
 from budgets import Budget, Row
-from timing import Timing, duration, mean_ratio, seconds_of, timings
+from timing import Timing, at, duration, mean_ratio, seconds_of, timings
 from workloads.workload import FAMILIES, Workload, check
 
 import varmat as vm
@@ -109,7 +109,7 @@ def measure(workload: Workload, size: int, libraries: tuple[str, ...], seconds: 
         return None, [f"{workload.name} [{size}]: {type(error).__name__}: {error}"]
     if not right:
         return None, wrong
-    times = timings({name: lambda f=f: f(*args) for name, f in right.items()}, seconds, turns)
+    times = timings({name: at(f, *args) for name, f in right.items()}, seconds, turns)
     unknowns = sum(map(np.size, args[: workload.variables]))
     return Row(workload, size, unknowns, times, first_seconds), wrong
 
@@ -183,7 +183,7 @@ def machine(libraries: tuple[str, ...]) -> dict[str, Any]:
     if described.exists():
         model = next((text.split(":")[1].strip() for text in described.read_text().splitlines() if "model name" in text), model)
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index, call-overload]
-    versions = {name: importlib.metadata.version(name) for name in ("varmat", "numpy", "scipy", *libraries)}
+    versions = {name: peers.version(name) for name in ("varmat", "numpy", "scipy", *libraries)}
     return {
         "processor": model,
         "system": platform.platform(),
@@ -258,19 +258,24 @@ def draw(axis: Any, rows: list[Row], implementation: str, colour: str) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two sizes of each workload and few repeats: figures are rough")
-    parser.add_argument("--peers", help="of jax,torch,autograd, separated by commas; all that are installed, or none if --quick")
+    parser.add_argument(
+        "--peers", help="of jax,torch,autograd,stan, separated by commas; all that are installed, or none if --quick"
+    )
     parser.add_argument(
         "--only", nargs="+", metavar="TEXT", help="families, workloads or 'budgets' whose names contain one of these"
     )
     parser.add_argument("--output", type=Path, default=Path("compare_results"), help="folder for the figures and the plot")
     given = parser.parse_args()
-    if given.peers is None:
-        given.peers = () if given.quick else peers.installed()
-    else:
-        given.peers = tuple(name for name in given.peers.split(",") if name)
-    unknown = set(given.peers) - set(peers.installed())
+    default = "" if given.quick else ",".join(peers.PEERS)
+    wanted = [name for name in (default if given.peers is None else given.peers).split(",") if name]
+    unknown = set(wanted) - set(peers.PEERS)
     if unknown:
-        parser.error(f"not installed or unknown: {', '.join(sorted(unknown))}")
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    reasons = {name: peers.missing(name) for name in wanted}
+    for name, reason in reasons.items():
+        if reason is not None:
+            print(f"{name} is left out: {reason}")
+    given.peers = tuple(name for name, reason in reasons.items() if reason is None)
     return given
 
 

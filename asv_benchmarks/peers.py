@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Callable
 from functools import cache
@@ -11,12 +12,13 @@ from typing import Any
 
 import environment  # noqa: F401 - one thread, before NumPy is imported
 import numpy as np
+import stan
 from formulas import Formulas
 from workloads.workload import Workload
 
 import varmat as vm
 
-PEERS = ("jax", "torch", "autograd")
+PEERS = ("jax", "torch", "autograd", "stan")
 Gradient = Callable[..., tuple[float, tuple[Any, ...]]]
 
 
@@ -196,8 +198,19 @@ def namespace(library: str) -> Any:
 
 
 def installed() -> tuple[str, ...]:
-    """The peers that can be imported."""
-    return tuple(library for library in PEERS if importlib.util.find_spec(library))
+    """The peers that can take part here."""
+    return tuple(library for library in PEERS if missing(library) is None)
+
+
+def missing(library: str) -> str | None:
+    """Why a peer cannot take part here; None if it can."""
+    if library == "stan":
+        return stan.missing()
+    return None if importlib.util.find_spec(library) else f"{library} is not installed"
+
+
+def version(library: str) -> str:
+    return stan.version() if library == "stan" else importlib.metadata.version(library)
 
 
 class _Data:
@@ -297,9 +310,9 @@ IMPLEMENTATIONS: dict[str, tuple[str, Callable[[Any, int], Gradient]]] = {
 def gradient_function(library: str, workload: Workload, size: int) -> Gradient:
     """From the arguments of a workload, plain arrays and floats, to its value, a float, and its gradients, a tuple of plain arrays.
 
-    `library` is "by hand" or one of `IMPLEMENTATIONS`. The first call may compile; variables are converted in every call, data
-    arguments when they are seen for the first time. A workload that has a method ``implementation(library, size)`` is asked first;
-    None sends back to the expression. Raises `MissingError` where there is none.
+    `library` is "by hand", "stan" or one of `IMPLEMENTATIONS`. The first call may compile; variables are converted in every call,
+    data arguments when they are seen for the first time. A workload that has a method ``implementation(library, size)`` is asked
+    first; None sends back to the expression. Raises `MissingError` where there is none.
     """
     if library in workload.without:
         raise MissingError(f"{library} cannot do {workload.name}")
@@ -311,5 +324,9 @@ def gradient_function(library: str, workload: Workload, size: int) -> Gradient:
         if workload.by_hand is None:
             raise MissingError(f"{workload.name} is not derived by hand")
         return workload.by_hand
+    if library == "stan":
+        if workload.stan is None:
+            raise MissingError(f"{workload.name} is no Stan program")
+        return stan.Gradient(workload.stan(size), workload.variables)
     xp, differentiate = IMPLEMENTATIONS[library]
     return differentiate(workload.expression(namespace(xp), size), workload.variables)

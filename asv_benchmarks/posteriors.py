@@ -1,11 +1,13 @@
 """Real posteriors against Stan's own log densities and gradients, with what a gradient costs.
 
-    python asv_benchmarks/posteriors.py [--data FOLDER] [--quick] [--peers jax,torch,autograd]
+    python asv_benchmarks/posteriors.py [--data FOLDER] [--quick] [--peers jax,torch,autograd] [--stan]
 
 The models and their data are those of ``workloads/posteriors.py``; ``--data`` names another folder. The bounds on errors are
 1e-10 (1 + |log density|) and 1e-9 (1 + largest |gradient|), in every library. With ``--peers``, a second table has the times of
 other libraries, which take turns with varmat, and how many times as long varmat takes; those of Stan were recorded with its values,
-on another machine.
+on another machine. With ``--stan``, a table has varmat in turns with Stan itself, where httpstan and g++ are there: a gradient of
+the programs in ``stan_programs/``, with constants dropped, which varmat keeps. Of the posterior that varmat has no solver for,
+Stan's time alone is printed.
 
 Statements are those of the Stan program, in transformed parameters and model, each line of a loop counted once. Operations are
 what one gradient records on the tape: those of the model as it is written here, and in all, with what `vm.Model` adds: taking the
@@ -18,19 +20,23 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import sys
 import textwrap
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import environment  # noqa: F401 - before NumPy
+import numpy as np
 import peers
-from timing import Timing, mean_ratio, timings
+import stan
+from timing import Timing, at, mean_ratio, timings
 from workloads.posteriors import Posterior, default_folder, find, operations_of
 
 VALUE_BOUND, GRADIENT_BOUND = 1e-10, 1e-9
+# Posteriors for which varmat has no functions, and their Stan programs.
+STAN_ALONE = {"hudson_lynx_hare-lotka_volterra": "lotka_volterra"}
 
 
 class Figures(NamedTuple):
@@ -102,7 +108,7 @@ def gradients_of(each: Posterior, libraries: list[str]) -> tuple[dict[str, Calla
         except peers.MissingError:
             continue
         broken += over_bounds(f"{each.name} in {library}", each.errors(gradient))
-        functions[library] = partial(gradient, *each.point(each.sizes[0]))
+        functions[library] = at(gradient, *each.point(each.sizes[0]))
     return functions, broken
 
 
@@ -128,11 +134,43 @@ def print_peers(found: list[Posterior], libraries: list[str], seconds: float, tu
     return broken
 
 
+def print_stan(found: list[Posterior], folder: Path, seconds: float, turns: int) -> list[str]:
+    """The table of Stan; returns what is broken."""
+    ways = ("varmat", "recorded")
+    ratios: dict[str, list[Timing]] = {way: [] for way in ways}
+    print(f"\n{'microseconds of a gradient':41}{'Stan':>9}" + "".join(f"{way:>11}{'ratio':>8}{'10-90 %':>14}" for way in ways))
+    broken = []
+    for each in found:
+        functions, wrong = gradients_of(each, ["recorded", "stan"])
+        broken += wrong
+        times = timings(functions, seconds, turns)
+        text = f"{each.name:41}{1e6 * times['stan']:9.3g}"
+        for way in ways:
+            if way in times:
+                ratio = times[way].over(times["stan"])
+                ratios[way].append(ratio)
+                text += f"{1e6 * times[way]:11.4g}{ratio:8.3g}{f'{ratio.low:.3g}-{ratio.high:.3g}':>14}"
+            else:
+                text += f"{'-':>11}{'':22}"
+        print(text, flush=True)
+    for name, program in STAN_ALONE.items():
+        path = folder / f"{name}.json"
+        if path.exists():
+            content = json.loads(path.read_text())
+            server = stan.Server(program, content["data"])
+            q = np.array(content["golden"][0]["theta"])
+            times = timings({"stan": stan.TimedInServer(server, q)}, seconds, turns)
+            print(f"{name:41}{1e6 * times['stan']:9.3g}" + f"{'-':>11}{'':22}" * len(ways), flush=True)
+    print(f"{'geometric mean':50}" + "".join(f"{'':11}{mean_ratio(ratios[way]):8.3g}{'':14}" for way in ways))
+    return broken
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=default_folder(), help="folder of the posteriors' files")
     parser.add_argument("--quick", action="store_true", help="fewer repeats: times are rough")
-    parser.add_argument("--peers", default="", help="of recorded,jax,torch,autograd, separated by commas")
+    parser.add_argument("--peers", default="", help="of recorded,jax,torch,autograd,stan, separated by commas")
+    parser.add_argument("--stan", action="store_true", help="a table of Stan, measured now")
     options = parser.parse_args()
     found = find(options.data)
     if not found:
@@ -143,6 +181,12 @@ def main() -> int:
     libraries = [library for library in options.peers.split(",") if library]
     if libraries:
         broken += print_peers(found, libraries, seconds, turns)
+    if options.stan:
+        reason = stan.missing()
+        if reason is None:
+            broken += print_stan(found, options.data, seconds, turns)
+        else:
+            print(f"stan is left out: {reason}")
     bounds = f"{VALUE_BOUND:g} (1 + |log density|) and {GRADIENT_BOUND:g} (1 + largest |gradient|)"
     print("\n".join(broken) or f"errors: all within {bounds}")
     return 1 if broken else 0

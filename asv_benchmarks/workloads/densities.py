@@ -210,12 +210,20 @@ def glm_point(kind: str) -> Callable[[int], tuple[Any, ...]]:
     return point
 
 
+def glm_in_stan(kind: str, program: str) -> Callable[[int], tuple[str, dict[str, Any]]]:
+    def with_data(n: int) -> tuple[str, dict[str, Any]]:
+        *_, y, x = glm_point(kind)(n)
+        return program, {"N": n, "K": COLUMNS, "x": x, "y": y if kind == "normal" else y.astype(int)}
+
+    return with_data
+
+
 # --- the rows ---
 
 
 def row(
     name: str, point: Any, density: Any, by_hand: Any, variables: int,
-    limit: float | None = None, sizes: Any = SIZES, matvar: tuple[int, ...] = (),
+    limit: float | None = None, sizes: Any = SIZES, matvar: tuple[int, ...] = (), stan: Any = None,
 ) -> Workload:
     """A workload; `density` takes the namespace and then the arguments. Only where arrays vary is there something for a matvar."""
     limits = {} if limit is None else {10_000: limit}
@@ -223,7 +231,7 @@ def row(
     def expression(xp: Any, n: int) -> Any:
         return lambda *args: density(xp, *args)
 
-    return Workload("densities", name, sizes, point, expression, by_hand, variables, matvar=matvar, limits=limits)
+    return Workload("densities", name, sizes, point, expression, by_hand, variables, matvar=matvar, limits=limits, stan=stan)
 
 
 def observations(n: int) -> np.ndarray:
@@ -293,15 +301,15 @@ row(
 GLM_SIZES = (1000, 100_000)
 row(
     "normal_id_glm", glm_point("normal"), lambda xp, alpha, beta, sigma, y, x: xp.normal_id_glm_lpdf(y, x, alpha, beta, sigma),
-    two_passes(weigh_normal), 3, sizes=GLM_SIZES,
+    two_passes(weigh_normal), 3, sizes=GLM_SIZES, stan=glm_in_stan("normal", "normal_id_glm"),
 )
 row(
     "bernoulli_logit_glm", glm_point("bernoulli"), lambda xp, alpha, beta, y, x: xp.bernoulli_logit_glm_lpmf(y, x, alpha, beta),
-    two_passes(weigh_bernoulli), 2, sizes=GLM_SIZES,
+    two_passes(weigh_bernoulli), 2, sizes=GLM_SIZES, stan=glm_in_stan("bernoulli", "bernoulli_logit_glm"),
 )
 row(
     "poisson_log_glm", glm_point("poisson"), lambda xp, alpha, beta, y, x: xp.poisson_log_glm_lpmf(y, x, alpha, beta),
-    two_passes(weigh_poisson), 2, sizes=GLM_SIZES,
+    two_passes(weigh_poisson), 2, sizes=GLM_SIZES, stan=glm_in_stan("poisson", "poisson_log_glm"),
 )  # fmt: skip
 
 

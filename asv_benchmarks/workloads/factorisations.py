@@ -451,4 +451,7 @@ matrix_workload(
     "gp_exp_quad_cov", SIZES, gp_point, weighted(lambda xp, x, sigma, scale: xp.gp_exp_quad_cov(x, sigma, scale)),
     covariance_by_hand, 3, limits=LIMIT,
 )  # fmt: skip
-matrix_workload("GP regression", SIZES, gp_regression_point, gp_regression, gp_regression_by_hand, 3, limits=LIMIT)
+matrix_workload(
+    "GP regression", SIZES, gp_regression_point, gp_regression, gp_regression_by_hand, 3, limits=LIMIT,
+    stan=lambda k: ("gaussian_process", dict(zip("Nxy", (k, *gp_regression_point(k)[-2:]), strict=True))),
+)  # fmt: skip

@@ -58,6 +58,13 @@ def regression_data(kind: str, rows: int, columns: int) -> tuple[np.ndarray, np.
     return x, (rng.random(rows) < expit(eta)).astype(float), point
 
 
+def regression_in_stan(kind: str, rows: int, columns: int) -> tuple[str, dict[str, Any]]:
+    """One program for both ways to write it: stanc makes one of the other."""
+    x, y, _ = regression_data(kind, rows, columns)
+    name, y = ("linear_regression", y) if kind == "normal" else ("logistic_regression", y.astype(int))
+    return name, {"N": rows, "K": columns, "x": x, "y": y}
+
+
 def linear_regression(fused: bool) -> Callable[[Any, int], Callable[..., Any]]:
     """Unknowns: intercept, coefficients, logarithm of the noise."""
 
@@ -144,6 +151,7 @@ for suffix in ("", "_fused"):
         point=lambda columns: (regression_data("normal", ROWS, columns)[2],),
         expression=linear_regression(bool(suffix)),
         by_hand=linear_regression_by_hand,
+        stan=lambda columns: regression_in_stan("normal", ROWS, columns),
     )
 for title, rows, columns in (("logistic_regression", ROWS, (10, 50, 150)), ("logistic_regression_tall", TALL, (50,))):
     for suffix in ("", "_fused"):
@@ -154,6 +162,7 @@ for title, rows, columns in (("logistic_regression", ROWS, (10, 50, 150)), ("log
             point=lambda columns, rows=rows: (regression_data("bernoulli", rows, columns)[2],),
             expression=logistic_regression(rows, bool(suffix)),
             by_hand=logistic_regression_by_hand(rows),
+            stan=lambda columns, rows=rows: regression_in_stan("bernoulli", rows, columns),
         )
 
 
@@ -271,6 +280,7 @@ Workload(
     expression=eight_schools,
     by_hand=eight_schools_by_hand,
     dispatch=True,
+    stan=lambda size: ("eight_schools", {"J": size, "y": EFFECTS, "sigma": ERRORS}),
 )
 Workload(
     FAMILY,
@@ -280,6 +290,10 @@ Workload(
     expression=growth_curves,
     by_hand=growth_curves_by_hand,
     dispatch=True,
+    stan=lambda rats: (
+        "growth_curves",
+        {"N": RAT.size, "J": rats, "rat": RAT + 1, "age": growth_data()[0], "weight": growth_data()[1]},
+    ),
 )
 
 
@@ -485,6 +499,7 @@ Workload(
     point=volatility_point,
     expression=stochastic_volatility,
     by_hand=stochastic_volatility_by_hand,
+    stan=lambda times: ("stochastic_volatility", {"T": times, "y": returns(times)}),
 )
 Workload(
     FAMILY,
@@ -493,6 +508,7 @@ Workload(
     point=lambda times: (np.array([2.5, 2.0, 0.1, 2.8]), chain_data(times)),
     expression=hidden_markov,
     by_hand=hidden_markov_by_hand,
+    stan=lambda times: ("hidden_markov", {"T": times, "y": chain_data(times)}),
 )
 
 
@@ -603,6 +619,10 @@ for dimensions, components in ((2, (5,)), (10, (5, 25))):
         expression=gaussian_mixture(dimensions),
         by_hand=gaussian_mixture_by_hand,
         variables=3,
+        stan=lambda components, d=dimensions: (
+            "gaussian_mixture",
+            {"N": MIXED, "D": d, "K": components, "x": mixture_data(d).T, "constant": mixture_constant(d, components)},
+        ),
     )
 
 

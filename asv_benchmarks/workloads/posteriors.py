@@ -38,8 +38,10 @@ class Definition:
     ----------
     name : str
         Of its file.
+    program : str
+        The Stan program, in ``stan_programs/``.
     statements : int
-        Of the Stan program.
+        Of the Stan program with which the values were recorded.
     dispatch : bool
         Whether the data are so few that the time goes into calls.
     build : callable
@@ -49,6 +51,7 @@ class Definition:
     """
 
     name: str
+    program: str
     statements: int
     dispatch: bool
     build: Callable[[Data], tuple[dict[str, Any], Callable[..., Any]]]
@@ -68,11 +71,11 @@ class Definition:
 DEFINITIONS: dict[str, Definition] = {}
 
 
-def posterior(name: str, statements: int, dispatch: bool = False) -> Callable[[Any], Definition]:
+def posterior(name: str, program: str, statements: int, dispatch: bool = False) -> Callable[[Any], Definition]:
     """Decorator: a posterior by the function that builds its model."""
 
     def register(build: Any) -> Definition:
-        return DEFINITIONS.setdefault(name, Definition(name, statements, dispatch, build))
+        return DEFINITIONS.setdefault(name, Definition(name, program, statements, dispatch, build))
 
     return register
 
@@ -171,6 +174,7 @@ def _workload(definition: Definition, path: Path) -> Posterior:
     found = Posterior(
         family=FAMILY, name=definition.title, sizes=(len(q),), point=lambda size: (q.copy(),),
         expression=expression, definition=definition, content=content, dispatch=definition.dispatch,
+        stan=lambda size: (definition.program, content["data"]),
     )  # fmt: skip
     return found
 
@@ -197,7 +201,7 @@ def unit_interval(xp: Any, u: Any) -> tuple[Any, Any, Any]:
 # --- the posteriors ---
 
 
-@posterior("eight_schools-eight_schools_noncentered", statements=5, dispatch=True)
+@posterior("eight_schools-eight_schools_noncentered", "eight_schools", statements=5, dispatch=True)
 def eight_schools(data: Data) -> Any:
     y, errors = data["y"], data["sigma"]
 
@@ -231,7 +235,7 @@ def eight_schools_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("wells_data-wells_dist100ars_model", statements=1)
+@posterior("wells_data-wells_dist100ars_model", "wells", statements=1)
 def wells(data: Data) -> Any:
     x = np.column_stack([data["dist"] / 100, data["arsenic"]])
 
@@ -247,7 +251,7 @@ def wells_elsewhere(xp: Any, data: Data) -> Any:
     return lambda q: xp.bernoulli_logit_glm_lpmf(switched, x, q[0], q[1:])
 
 
-@posterior("kidiq-kidscore_interaction", statements=2, dispatch=True)
+@posterior("kidiq-kidscore_interaction", "kidiq", statements=2, dispatch=True)
 def kidiq(data: Data) -> Any:
     hs, iq = data["mom_hs"], data["mom_iq"]
     x = np.column_stack([np.ones_like(iq), hs, iq, hs * iq])
@@ -270,7 +274,7 @@ def kidiq_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("gp_pois_regr-gp_regr", statements=6, dispatch=True)
+@posterior("gp_pois_regr-gp_regr", "gp_regression", statements=6, dispatch=True)
 def gaussian_process(data: Data) -> Any:
     x, y = data["x"], data["y"]
 
@@ -307,7 +311,7 @@ def gaussian_process_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("hmm_example-hmm_example", statements=8, dispatch=True)
+@posterior("hmm_example-hmm_example", "hmm_example", statements=8, dispatch=True)
 def hidden_markov(data: Data) -> Any:
     y = data["y"]
 
@@ -367,7 +371,7 @@ def halved_chain(xp: Any, emissions: Any, log_transitions: Any) -> Any:
     return total + xp.log(xp.sum(weights[0] @ steps[0]))
 
 
-@posterior("arK-arK", statements=6, dispatch=True)
+@posterior("arK-arK", "autoregression", statements=6, dispatch=True)
 def autoregression(data: Data) -> Any:
     y, order = data["y"], int(data["K"])
     lags = np.lib.stride_tricks.sliding_window_view(y[:-1], order)[:, ::-1].copy()
@@ -401,7 +405,7 @@ def autoregression_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("radon_mn-radon_hierarchical_intercept_noncentered", statements=8)
+@posterior("radon_mn-radon_hierarchical_intercept_noncentered", "radon", statements=8)
 def radon(data: Data) -> Any:
     x = np.column_stack([data["log_uppm"], data["floor_measure"]])
     county = data["county_idx"].astype(int) - 1
@@ -442,7 +446,7 @@ def radon_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("low_dim_gauss_mix-low_dim_gauss_mix", statements=4)
+@posterior("low_dim_gauss_mix-low_dim_gauss_mix", "two_normals", statements=4)
 def mixture(data: Data) -> Any:
     y = data["y"]
 
@@ -481,7 +485,7 @@ def mixture_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("sblrc-blr", statements=3, dispatch=True)
+@posterior("sblrc-blr", "bayesian_regression", statements=3, dispatch=True)
 def linear_regression(data: Data) -> Any:
     def log_density(beta: Any, sigma: Any) -> Any:
         return (
@@ -504,7 +508,7 @@ def linear_regression_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("irt_2pl-irt_2pl", statements=8)
+@posterior("irt_2pl-irt_2pl", "irt_2pl", statements=8)
 def item_response(data: Data) -> Any:
     y, items, persons = data["y"], int(data["I"]), int(data["J"])
 
@@ -552,7 +556,7 @@ def item_response_elsewhere(xp: Any, data: Data) -> Any:
     return log_density
 
 
-@posterior("nes_logit_data-nes_logit_model", statements=1)
+@posterior("nes_logit_data-nes_logit_model", "nes", statements=1)
 def nes(data: Data) -> Any:
     x = data["income"][:, None]
 

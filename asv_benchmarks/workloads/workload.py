@@ -41,6 +41,8 @@ class Workload:
         Size from which -> most times the derivatives by hand.
     dispatch : bool
         Whether the time goes into calls, not into arithmetic, at all its sizes.
+    stan : callable, optional
+        Size to the name of a program in ``stan_programs/`` and its data. Its unconstrained unknowns are the variables, in order.
     """
 
     family: str
@@ -54,6 +56,7 @@ class Workload:
     without: tuple[str, ...] = ()
     limits: dict[int, float] = field(default_factory=dict)
     dispatch: bool = False
+    stan: Callable[[int], tuple[str, dict[str, Any]]] | None = None
 
     def __post_init__(self) -> None:
         FAMILIES.setdefault(self.family, []).append(self)
