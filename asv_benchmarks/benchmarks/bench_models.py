@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from peers import gradient_function
 from timing import peak_bytes
-from workloads import models  # noqa: F401 - makes the family
+from workloads import loops, models  # noqa: F401 - make the families
 
-from .common import _Counts, _Rows, _Times, rows_of
+from .common import _Counts, _Rows, _Times, ready, rows_of
 
 ROWS = rows_of("models")
 ADDITIONS = tuple(row for row in ROWS if row.startswith("hundred_additions") and row.endswith("1000"))
@@ -46,3 +46,28 @@ class Additions:
         return peak_bytes(lambda: self.gradient(*self.args)) / self.args[0].nbytes
 
     track_peak.unit = track_peak_by_hand.unit = "matrices"  # type: ignore[attr-defined]
+
+
+LOOPS = rows_of("loops")
+
+
+class Loops:
+    """Models written as loops over observations: a gradient anew, from a recording, and the recording."""
+
+    params = tuple(LOOPS)
+    param_names = ("model",)
+    timeout = 120
+
+    def setup(self, row: str) -> None:
+        self.workload, self.size = LOOPS[row]
+        self.args = self.workload.point(self.size)
+        self.gradient, self.recorded = (ready(way, self.workload, self.size, self.args) for way in ("varmat", "recorded"))
+
+    def time_varmat(self, row: str) -> None:
+        self.gradient(*self.args)
+
+    def time_recorded(self, row: str) -> None:
+        self.recorded(*self.args)
+
+    def time_record(self, row: str) -> None:
+        gradient_function("recorded", self.workload, self.size)(*self.args)
