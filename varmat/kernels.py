@@ -82,6 +82,7 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
         out[...] = result
         return out
 
+    ufunc.formula = function  # type: ignore[attr-defined]
     return ufunc
 
 

@@ -14,7 +14,7 @@ from references import exact
 import varmat as vm
 from varmat.densities import univariate
 from varmat.densities.univariate import Univariate
-from varmat.programs import loops
+from varmat.programs import emit
 from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, expect_value
 
 ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate)]
@@ -150,7 +150,7 @@ def test_shapes(row):
 @every_row
 def test_long_arrays_agree_with_short_ones(row, monkeypatch):
     """In place and block by block, for every mixture of scalars and arrays, data and variables, propto or not."""
-    monkeypatch.setattr(loops, "CACHE", 90)  # several blocks, the last one shorter
+    monkeypatch.setattr(emit, "CACHE", 90)  # several blocks, the last one shorter
     monkeypatch.setattr(row, "_uses", {})
     monkeypatch.setattr(row, "_long", {})
     vectors, scalars = columns(row), given(row, row.points[0])

@@ -289,7 +289,6 @@ VJPS = {
     ),
     "matvar": (lambda x: vm.to_matvar(x) ** 2, (np.array([1.0, 2.0]),), np.array([1.0, 10.0]), (np.array([2.0, 40.0]),)),
     "constant": (lambda x: 4, (1.0,), 1.0, (0.0,)),
-    "nothing": (lambda: 4.0, (), 1.0, ()),
 }
 
 

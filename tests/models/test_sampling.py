@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from small_models import broken
 
 import varmat as vm
 from varmat.models.sampling import Callbacks
+
+# Of the models here that look at their parameters: see the test of the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:Model.sample. the log density cannot be recorded:UserWarning")
 
 
 def quantities(x, rng):
@@ -131,7 +135,7 @@ def test_quantities_of_other_shapes_are_refused(quantities, message):
 
 @pytest.fixture
 def nutpie(monkeypatch):
-    """A sampler that asks for a start, and calls what it is given at two points; it fails if one is refused."""
+    """A sampler that asks for a start, and calls Python at two points, as without numba; it fails if one is refused."""
 
     def sample(compiled, **settings):
         ndim, make_log_density, make_expand, dtypes, shapes, names, labels = compiled
@@ -145,6 +149,7 @@ def nutpie(monkeypatch):
             raise RuntimeError("All initialization points failed") from error
         return make_expand(0, 0, 0)(np.full(ndim, 0.5)), dtypes, shapes, names, labels, settings
 
+    monkeypatch.setattr("varmat.models.native_sampling.has_native", lambda: False)
     module, compiled_pyfunc = types.ModuleType("nutpie"), types.ModuleType("nutpie.compiled_pyfunc")
     module.sample = sample
     compiled_pyfunc.from_pyfunc = lambda *args, **labels: (*args, labels)
@@ -306,6 +311,18 @@ def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evalua
 
 
 @pytest.mark.usefixtures("nutpie")
+def test_what_cannot_be_recorded_is_said_once_with_the_reason():
+    with pytest.warns(UserWarning, match="cannot be recorded, so that every point .*: the function looks at the value") as said:
+        vm.Model(small, x=vm.real()).sample()
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vm.Model(lambda x: -0.5 * x * x, x=vm.real()).sample()
+        vm.Model(small, x=vm.real(), recorded=False).sample()
+
+
+@pytest.mark.usefixtures("nutpie")
 def test_sampling_what_only_a_recording_refuses():
     side = np.array([1.0, 2.0])
 
@@ -324,7 +341,7 @@ def test_sampling_what_was_to_be_recorded_and_cannot_be():
 
 def test_a_derivative_of_zero_is_handed_on_as_almost_zero():
     """nutpie panics at exact zeros, which a density that is flat somewhere has."""
-    calls = make(lambda x: -np.maximum(x - 1.0, 0.0) ** 2)
+    calls = make(lambda x: -(np.maximum(x - 1.0, 0.0) ** 2))
     value, gradient = calls.log_density(np.array([0.5]))
     assert value == 0.0
     assert 0.0 < gradient[0] < 1e-9

@@ -79,6 +79,11 @@ class Dual(Container, ArrayMethods):
     def _plain(self) -> Any:
         return dispatch.plain(self.val)
 
+    @property
+    def _tape(self) -> Any:
+        # Only over variables: recordings have their own outcome for comparisons.
+        return self.val._tape
+
     def map(self, function: Any) -> Dual:
         """Apply a linear function (a view, a gather) to the value and to each tangent."""
         return paired(function(self.val), _each(function, self.tan, self.directions), self.level)
@@ -116,9 +121,15 @@ def _operand(x: Any, name: str) -> Any:
     return np.array(x, order="C") if isinstance(x, np.ndarray) else x
 
 
+def _memory(x: Any) -> Any:
+    """The plain value of an array of any kind, of which only the place and the layout are looked at, not the numbers."""
+    x = x.val if isinstance(x, Dual) else x
+    return x._val if type(x) in VARIABLES else dispatch.plain(x)
+
+
 def in_order(x: Any) -> Any:
     """An array of any kind in row-major order, to be written to, copied if need be; a number as it is."""
-    plain = dispatch.plain(x)
+    plain = _memory(x)
     as_it_is = type(plain) is not np.ndarray or (plain.flags.c_contiguous and plain.flags.writeable)
     return x if as_it_is else np.copy(x, order="C")
 
@@ -209,7 +220,7 @@ def _fitted(result: Any, tangent: Any, k: int | None, level: Level | None, opera
         tangent = np.copy(np.broadcast_to(tangent, shape))
     if not shape:
         return paired(result, tangent, level)
-    plain = dispatch.plain(tangent)
-    if type(plain) is np.ndarray and any(np.may_share_memory(plain, dispatch.plain(x.tan)) for x in operands):
+    memory = _memory(tangent)
+    if type(memory) is np.ndarray and any(np.may_share_memory(memory, _memory(x.tan)) for x in operands):
         tangent = np.copy(tangent)
     return result_dual(result, tangent, level)

@@ -126,8 +126,12 @@ class Operation:
         self.arity = len(self.operands)
         self.domains = domains or {}
         self.variadic, self.stacked, self.native = variadic, stacked, native
+        # The library's own are functions of their operands alone, so a recording may run them once on symbols. Of a user's
+        # function nobody knows that, and it is called at every run.
+        self.is_traceable = (function.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
         self.reverse_rule: Any = self._no_rule
         self._tangent: Any = None
+        self.straight_rule: Any = None
         # What the tangent rule takes of what was saved.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
@@ -144,6 +148,15 @@ class Operation:
         """Decorator: the tangent rule."""
         self._tangent = rule
         self.wanted = frozenset(inspect.signature(rule).parameters) - self.signature.parameters.keys()
+        return rule
+
+    def straight(self, rule: Any) -> Any:
+        """Decorator: how the operation is written into a program, where its own functions look at numbers.
+
+        A function of the operands and settings, written with NumPy's functions of arrays alone, that returns the value and a
+        function from the result's adjoint to the contributions, or to functions of nothing that make them.
+        """
+        self.straight_rule = rule
         return rule
 
     def __repr__(self) -> str:

@@ -36,6 +36,8 @@ from varmat.functions.checks import check_values
 
 # In Stan's words; on floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
+# Of logarithms of densities that are not zero.
+possible = Domain("above -inf", lambda x: x != -math.inf)
 probability = Domain("in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1)
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)

@@ -22,9 +22,13 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
+from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
-from varmat.functions.checks import one
+from varmat.functions.checks import TOLERANCE, is_held, one
 from varmat.functions.exponentials import logsumexp
+from varmat.programs.kernels import Kernel
+from varmat.programs.program import FLOAT, Value
+from varmat.programs.symbols import called, refuse, require
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 
@@ -160,9 +164,50 @@ def hmm_marginal_reverse(g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, 
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
+class Chain(Kernel):
+    """Of a chain of emissions, a row for each time: the log marginal, posterior probabilities, and slopes in `Gamma` and `rho`."""
+
+    name = "hmm_chain"
+
+    def results(self, *operands: Value) -> list[tuple[Any, Any]]:
+        emissions, gamma, rho = (v.shape for v in operands)
+        # The last two are where it works.
+        shapes = ((), emissions, gamma, rho, emissions[:1], (2, *rho))
+        return [(shape, FLOAT) for shape in shapes]
+
+    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+        emissions, gamma, rho = map(np.array, operands)
+        with np.errstate(all="ignore"):
+            log_omegas = np.log(emissions.T)
+        value, filtered = _marginal(log_omegas, gamma, rho)
+        posterior, in_gamma, in_rho = _posterior(value, log_omegas, gamma, rho, filtered)
+        return value, posterior.T, in_gamma, in_rho, np.zeros(len(emissions)), np.zeros((2, len(rho)))
+
+    def rows(self, table: Any, operands: Any, results: Any) -> None:
+        times, states = operands[0].shape
+        table.call(table.own("chain"), [*operands, *results], (times, states), ())
+
+
+CHAIN = Chain()
+
+
+# Emissions are scaled to a largest one of 1 at each time; where a probability underflows all the same the run ends.
+@hmm_marginal.straight
+def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
+    if not np.size(log_omegas):
+        refuse()
+    for rows in (Gamma, rho):
+        require((rows >= 0.0) & (np.abs(np.sum(rows, axis=-1, keepdims=True) - 1.0) <= TOLERANCE))
+    peaks = np.max(log_omegas, axis=0)
+    emissions = np.exp(log_omegas - peaks).T
+    value, posterior, in_gamma, in_rho, *_ = called(CHAIN, emissions, Gamma, rho)
+    require(np.isfinite(value))
+    return value + np.sum(peaks), lambda g: (lambda: g * posterior.T, lambda: g * in_gamma, lambda: g * in_rho)
+
+
 @hmm_marginal.tangent
 def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
-    if plain(r) == -math.inf:
+    if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     parts = _posterior_of_anything(log_omegas, gamma, rho)
     return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.multi_normal import folded
-from varmat.functions.checks import TOLERANCE, one
+from varmat.functions.checks import TOLERANCE, is_held, one
 from varmat.functions.determinants import log_determinant_spd_of
 from varmat.functions.lapack import (
     above,
@@ -142,7 +141,7 @@ def _eta_slope(factor: Any, eta: Any) -> Any:
 
 @lkj_corr_cholesky_lpdf.tangent
 def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Any) -> Any:
-    if plain(r) == -math.inf:
+    if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     slopes = _powers(len(factor), eta) / np.diagonal(factor)
     return lambda t: np.sum(slopes * np.diagonal(t)), lambda t: t * _eta_slope(factor, eta)
@@ -209,7 +208,7 @@ def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: An
 
 @lkj_corr_lpdf.tangent
 def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
-    if plain(r) == -math.inf:
+    if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     x = inverse_spd_of(sigma, factor)
     return (
@@ -278,7 +277,7 @@ def _nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
 
 
 def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, sign: float) -> Any:
-    if plain(r) == -math.inf:
+    if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = len(s)
     m, p = (w, s) if sign > 0 else (s, w)

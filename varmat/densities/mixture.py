@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import not_nan, probability
 from varmat.functions.exponentials import logsumexp
+from varmat.programs.symbols import require
 
 __all__ = ["log_mix"]
 
@@ -84,7 +84,7 @@ def _check(theta: Any, **log_densities: Any) -> None:
 
 def _exponent(x: Any, total: Any) -> Any:
     """``x - total``, -inf where both are."""
-    impossible = plain(total) == -np.inf
+    impossible = total == -np.inf
     return np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total))
 
 
@@ -129,6 +129,24 @@ def log_mix_of_two_reverse(g: Any, r: Any, theta: Any, lp1: Any, lp2: Any, d: An
     smaller, is_first = e * larger, d >= 0.0
     first, second = np.where(is_first, larger, smaller), np.where(is_first, smaller, larger)
     return lambda: g * (first / theta - second / (1.0 - theta)), lambda: g * first, lambda: g * second
+
+
+@log_mix_of_two.straight
+def log_mix_of_two_straight(theta: Any, lp1: Any, lp2: Any) -> Any:
+    require((theta > 0.0) & (theta < 1.0))
+    first, second = np.log(theta) + lp1, np.log1p(-theta) + lp2
+    d = first - second
+    e = np.exp(-np.abs(d))
+    r = np.maximum(first, second) + np.log1p(e)
+    require(np.isfinite(r))
+
+    def contributions(g: Any) -> Any:
+        larger = 1.0 / (1.0 + e)
+        smaller = e * larger
+        first, second = np.where(d >= 0.0, larger, smaller), np.where(d >= 0.0, smaller, larger)
+        return lambda: g * (first / theta - second / (1.0 - theta)), lambda: g * first, lambda: g * second
+
+    return r, contributions
 
 
 @log_mix_of_two.tangent

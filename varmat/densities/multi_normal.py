@@ -18,8 +18,9 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor, symmetric_matrix
+from varmat.functions.checks import TOLERANCE, is_held
 from varmat.functions.lapack import (
     blas,
     check_symmetric,
@@ -37,6 +38,7 @@ from varmat.functions.lapack import (
 from varmat.functions.reductions import add_reduce
 from varmat.functions.solves import inner, inverse_spd_of, solve_triangular, symmetric
 from varmat.functions.special import log_rising_factorial, zeta_difference
+from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
 __all__ = [
     "multi_normal_cholesky_lpdf",
@@ -214,9 +216,12 @@ def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int
     return lambda: of(y, -g), lambda: of(mu, g)
 
 
+below_infinity = Domain("below infinity", lambda x: x != math.inf)
+
+
 def is_empty(r: Any, d: Any) -> bool:
     """Whether there is nothing to differentiate: no observation, or an infinite one."""
-    return not np.size(d) or (plain(r) == -math.inf and not np.isfinite(plain(d)).all())
+    return not np.size(d) or (not is_held(possible, r) and not np.isfinite(plain(d)).all())
 
 
 class Form(NamedTuple):
@@ -277,6 +282,42 @@ def _normal_reverse(g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, sca
     return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(z, g, 1 if z.ndim == 1 else len(z))
 
 
+def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str) -> Any:
+    """One observation with its covariance, or the Cholesky factor of that, as steps of a program."""
+    if kind not in (Cholesky, Covariance) or not _is_one(y, mu, matrix) or len(y) > UNROLLED or keep == frozenset():
+        refuse()
+    k, mask = len(y), np.tri(len(y))
+    if kind is Covariance:
+        require(np.abs(matrix - matrix.T) <= TOLERANCE)
+        factor = np.linalg.cholesky(matrix)
+    else:
+        factor = matrix
+        require(matrix * (1.0 - mask) == 0.0)
+    diagonal = np.diagonal(factor)
+    require(diagonal > 0.0)
+    z = solve_lower(factor, y - mu)
+    value = -0.5 * np.vdot(z, z)
+    keep = keep if keep is not None else {name, "constants"}
+    if name in keep:
+        value = value - np.sum(np.log(diagonal))
+    if "constants" in keep:
+        value = value - k * HALF_LOG_TWO_PI
+
+    def contributions(g: Any) -> Any:
+        w = solve_lower(factor, z, transposed=True)
+        in_mu = g * w if np.ndim(mu) else g * np.sum(w)
+
+        def in_matrix() -> Any:
+            if kind is Cholesky:
+                return g * (w[:, None] * z * mask - np.eye(k) / diagonal)
+            inverse = solve_lower(factor, solve_lower(factor, np.eye(k)), transposed=True)
+            return g * ((w[:, None] * w - inverse) * (mask - 0.5 * np.eye(k)))
+
+        return -g * w, in_mu, in_matrix
+
+    return value, contributions
+
+
 def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any) -> Any:
     d = y - mu
     if is_empty(r, d):
@@ -323,7 +364,7 @@ def _student_reverse(g: Any, r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep
 
 def _nu_slope(nu: Any, q: Any, k: int) -> Any:
     """The derivative with respect to nu, from the squares q of the whitened residuals; differentiable."""
-    if plain(nu) == math.inf:
+    if not is_held(below_infinity, nu):
         return 0.0 * np.sum(q)
     each = (q - k) / (nu + q) - np.log1p(q / nu)
     return 0.5 * (np.sum(each) + len(q) * zeta_difference(1.0, 0.5 * nu, 0.5 * k))
@@ -337,7 +378,7 @@ def _student_tangent(r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, s
     rows = np.reshape(d, (-1, k))
     a, half_square, half_log_determinant = kind.tangent(matrix, rows, scale.factor)
     q = np.sum(a * rows, axis=-1)
-    w = np.ones(len(rows)) if plain(nu) == math.inf else (nu + k) / (nu + q)
+    w = (nu + k) / (nu + q) if is_held(below_infinity, nu) else np.ones(len(rows))
     slopes = np.reshape(w[:, None] * a, np.shape(d))
     return (
         lambda t: -np.sum(slopes * t),
@@ -442,6 +483,8 @@ def multivariate(full: str, family: Family, kind: Any, name: str, given: str, sc
     made.operation.domains = {}  # the value function looks itself, where it must
     made.reverse(family.reverse)
     made.tangent(partial(family.tangent, kind=kind))
+    if family is NORMAL:
+        made.operation.straight(partial(_normal_straight, kind=kind, name=name))
     return made
 
 

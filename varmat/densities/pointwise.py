@@ -9,7 +9,8 @@ import numpy as np
 
 from varmat.core.operation import Saved
 from varmat.densities.density import Density, ieee
-from varmat.programs.expressions import arguments_in
+from varmat.densities.traced import names_in
+from varmat.programs.symbols import require, scope_of
 
 
 class Pointwise(Density):
@@ -34,6 +35,7 @@ class Pointwise(Density):
         self.operation = self.made_of(function, keep=None)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
+        self.operation.straight(self._straight)
 
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
@@ -43,7 +45,7 @@ class Pointwise(Density):
         row = self.summed
         let = row.lets(row.quick if short else None)
         text = " + ".join(f"({term})" for term in row.kept(keep)) or "0.0"
-        names = tuple(sorted(arguments_in(text, let) & let.keys()))
+        names = tuple(sorted(names_in([text], let) & let.keys()))
         return row.elementwise([text, *names], let=let), names
 
     def _partials_of(self, given: tuple[str, ...], short: bool) -> dict[str, Any]:
@@ -86,6 +88,19 @@ class Pointwise(Density):
         elif np.shape(value) != shape or any(value is x for x in (*values, *abbreviations)):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
+
+    def _straight(self, *values: Any, keep: frozenset[str] | None) -> Any:
+        """How it is written into a program: an element that is not finite ends the run."""
+        row = self.summed
+        scope = scope_of(values, self.arguments, row.lets(row.quick if self._short else None))
+        for i, _, domain in self._early:
+            require(domain.holds(values[i]))
+        if row.support is not None and not (keep is None and row.support_is_shown):
+            require(scope.symbol(row.support))
+        value: Any = sum((scope.symbol(term) for term in row.kept(keep)), start=0.0)
+        value = np.broadcast_to(value, np.broadcast_shapes(*map(np.shape, values)))
+        require(np.isfinite(value))
+        return value, lambda g: tuple((lambda name=name: g * scope.symbol(row.partials[name])) for name in self.arguments)
 
     def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any, short: bool) -> Any:
         exact = [*ieee(values), *abbreviations]

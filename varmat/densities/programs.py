@@ -1,51 +1,148 @@
-"""How densities of one variable are written into programs: as the call of the function that computes value and partials."""
+"""How densities of one variable are written into programs: their terms and partials, traced."""
 
 from __future__ import annotations
 
-import ast
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
+from varmat.densities.bernoulli import bernoulli_logit_lpmf
+from varmat.densities.counts import poisson_log_lpmf
+from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
+from varmat.densities.normal import normal_lpdf
 from varmat.densities.univariate import IS_VARIABLE, Univariate
-from varmat.programs.program import ElsewhereError, Program, binary, name_of, writes
+from varmat.programs.entries import structured
+from varmat.programs.kernels import ufunc_kernel
+from varmat.programs.program import Shape, Value
+from varmat.programs.symbols import Scope, Symbol, lift
+from varmat.programs.tape_programs import TapeProgram, writes
+
+
+class Traced:
+    """A density of one variable in a program.
+
+    Parameters
+    ----------
+    program : TapeProgram
+    density : Univariate
+    values : dict of str to Value
+        Its arguments.
+    variables : container of str
+        Those that are variables.
+    shape : tuple of int
+        To which they broadcast.
+    keep : frozenset of str, optional
+        What is kept of the constants; None keeps all.
+    """
+
+    def __init__(
+        self, program: TapeProgram, density: Univariate, values: Mapping[str, Value], variables: Any, shape: Shape, keep: Any
+    ) -> None:  # fmt: skip
+        self.builder, self.density, self.shape = program.builder, density, shape
+        builder = program.builder
+        self._symbols = {name: Symbol(builder, value) for name, value in values.items()}
+        quick = density.quick
+        if quick is not None and quick.number is not None and values[quick.number].shape:
+            quick = None
+        self._scope = Scope(builder, self._symbols, density.lets(quick))
+        if quick is not None and quick.number is not None:
+            builder.guard_between(values[quick.number], *quick.between)
+        if density.support is not None and not density.support_is_shown:
+            for part in density.support.split(" & "):
+                builder.guard(self._scope.evaluate(part))
+        # What would not show in the value is checked at every run.
+        late = density.late if keep is None else frozenset()
+        for name, (_, domain) in zip(density.operands, density.checks, strict=True):
+            if name in variables and name not in late:
+                builder.guard(lift(builder, domain.holds(self._symbols[name])))
+        self.value = builder.add_all([self._summed(term) for term in density.kept(keep)])
+
+    def _summed(self, expression: str) -> Value:
+        return self.builder.sum(self.builder.broadcast(self._scope.evaluate(expression), self.shape))
+
+    def partial(self, name: str) -> Value:
+        """The derivative with respect to an argument, of its shape, or one for all elements."""
+        expression = self.density.partials[name]
+        return self._scope.evaluate(expression) if self._symbols[name].shape else self._summed(expression)
+
+    def guard_value(self, g: Value) -> None:
+        """End the run where the value is not finite, unless that shows in the result: below a sum it does."""
+        if not g.is_constant:
+            self.builder.guard(self.builder.call(ufunc_kernel(np.isfinite), self.value))
 
 
 @writes(Univariate)
-def _density(program: Program, rule: Any, result: Any, active: Any, saved: Any) -> None:
+def _density(program: TapeProgram, rule: Any, result: Any, active: Any, saved: Any) -> None:
     density: Univariate = rule.op
-    _, values, shape, use = saved
-    _, _, early, elementwise = density.compiled(use)
-    kinds = density.kinds_of(use)
-    variables = iter(active)
-    operands = [program.operand(next(variables) if kind & IS_VARIABLE else v) for kind, v in zip(kinds, values, strict=True)]
-    texts = [program.code(tree)[0] for tree, _ in operands]
-    node = program.node(result)
-    # Where it is recorded, outside the support, say, the partials may be other than they will be.
-    array_shape = shape if shape is None or 0 not in shape else None
-    names = [program.new_name("a", array_shape if is_array else None) for is_array in elementwise]
-    if early is not None and (shape is None or (len(shape) == 1 and shape[0])):
-        for i in early:
-            title, domain = density.checks[i]
-            if kinds[i] & IS_VARIABLE:
-                program.write(f"{program.bind(partial(domain.check, density.name, title), 'check_')}({texts[i]})")
-        size = shape[0] if shape else 1
-        call = f"{program.bind(density.made_for(use, size), density.name + '_')}({', '.join(texts)}, {size})"
-    else:
-        call = f"{program.bind(partial(_evaluated, density, shape, use), density.name + '_')}({', '.join(texts)})"
-    program.write(f"{node.name}, [{', '.join(names)}] = {call}")
-    program.write(f"if not -inf < {node.name} < inf: {program.bind(_elsewhere)}()")
+    _, plain, shape, use = saved
+    builder, variables = program.builder, iter(active)
+    operands = {
+        name: program.operand(next(variables) if kind & IS_VARIABLE else v)
+        for name, kind, v in zip(density.operands, density.kinds_of(use), plain, strict=True)
+    }
+    values = {name: value for name, (value, _) in operands.items()}
+    nodes = {name: node for name, (_, node) in operands.items() if node is not None}
+    if shape is not None and 0 in shape:
+        for name, (_, domain) in zip(density.operands, density.checks, strict=True):
+            if name in nodes:
+                builder.guard(lift(builder, domain.holds(program.symbol(values[name]))))
+        program.node(result, builder.constant(0.0))
+        return
+    traced = Traced(program, density, values, nodes, shape or (), use[1] if isinstance(use, tuple) else None)
+    node = program.node(result, traced.value)
 
     def back() -> None:
-        g = program.adjoint(node)
-        for operand, name in zip((node for _, node in operands if node), names, strict=True):
-            operand.contributions.append(binary(name_of(name), ast.Mult(), g))
+        g: Any = program.adjoint(node)
+        traced.guard_value(g)
+        for name, operand in nodes.items():
+            program.contribute(operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape)
 
-    program.steps.append(((node,), back))
-
-
-def _evaluated(density: Univariate, shape: Any, use: Any, *values: Any) -> Any:
-    return density.evaluate(list(values), shape, use)
+    program.back((node,), back)
 
 
-def _elsewhere() -> None:
-    raise ElsewhereError
+# Elements of the matrix from which one pass over it, block by block, is worth a call of Python.
+LARGE = 1 << 17
+
+
+def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
+    """How a generalised linear model is written: its density of the linear predictor, and two products with the matrix."""
+
+    def write(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
+        operands = [program.operand(x) for x in args]
+        (y, _), (x, x_node), (alpha, _), (beta, _), *others = operands
+        if len(x.shape) != 2 or x.size > LARGE or not x.size or x_node is not None or any(
+            v.shape not in ((), x.shape[:1]) for v in (y, alpha, *(value for value, _ in others))):  # fmt: skip
+            structured(program, rule, result, args, settings)
+            return
+        builder = program.builder
+        eta = builder.ufunc(np.add, alpha, builder.matmul(x, beta))
+        first = density.operands[0]
+        names = [first, predictor, *(name for name in density.operands if name not in (first, predictor))]
+        values = dict(zip(names, (y, eta, *(value for value, _ in others)), strict=True))
+        nodes = dict(zip(names, (operands[0][1], None, *(node for _, node in others)), strict=True))
+        active = [name for name, node in nodes.items() if node is not None]
+        traced = Traced(program, density, values, [*active, predictor], x.shape[:1], settings.get("keep"))
+        node = program.node(result, traced.value)
+
+        def back() -> None:
+            g: Any = program.adjoint(node)
+            traced.guard_value(g)
+            slope = builder.ufunc(np.multiply, g, traced.partial(predictor))
+            for place, c in ((2, slope), (3, None)):
+                operand = operands[place][1]
+                if operand is not None:
+                    c = builder.matmul(builder.transposed(x), builder.broadcast(slope, x.shape[:1])) if c is None else c
+                    program.contribute(operand, c, operand.shape if place == 3 else x.shape[:1])
+            for name in active:
+                operand = nodes[name]
+                program.contribute(operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape)  # type: ignore[union-attr]
+
+        program.back((node,), back)
+
+    return write
+
+
+writes(normal_id_glm_lpdf.operation.rule)(_glm(normal_lpdf, "mu"))
+writes(bernoulli_logit_glm_lpmf.operation.rule)(_glm(bernoulli_logit_lpmf, "alpha"))
+writes(poisson_log_glm_lpmf.operation.rule)(_glm(poisson_log_lpmf, "alpha"))

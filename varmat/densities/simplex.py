@@ -12,6 +12,7 @@ from varmat.core.errors import ShapeError, positive
 from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, simplex
+from varmat.functions.checks import check_values
 from varmat.functions.reductions import add_reduce
 from varmat.functions.special import digamma, gammaln
 
@@ -45,7 +46,7 @@ def log_products(n: Any, theta: Any) -> Any:
 
 def ratios(n: Any, theta: Any) -> Any:
     """``n / theta`` where n is not zero, otherwise zero; differentiable."""
-    some = plain(n) != 0
+    some = n != 0
     return np.where(some, n / np.where(some, theta, 1.0), 0.0)
 
 
@@ -123,7 +124,7 @@ def _alpha_slopes(alpha: Any) -> Any:
 
 @dirichlet_lpdf.tangent
 def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
-    if not simplex.holds(plain(theta)):
+    if not check_values(simplex.holds, theta):
         return (lambda t: 0.0,) * 2
     return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum((np.log(theta) + _alpha_slopes(alpha)) * t)
 

@@ -30,15 +30,17 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import plain
+from varmat.core.elementwise import for_arrays
 from varmat.core.errors import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
+from varmat.core.rules import function_of
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
-from varmat.densities.density import Arguments, Density, ieee, not_nan, positional
+from varmat.densities.density import Arguments, Density, ieee, not_nan, positional, possible
 from varmat.densities.pointwise import Pointwise
-from varmat.functions.checks import check_values
-from varmat.programs.expressions import Code, Writer, arguments_in, compiled, tree_of
-from varmat.programs.loops import blocked
+from varmat.densities.traced import abbreviations, names_in, traced
+from varmat.functions.checks import check_values, is_held
+from varmat.programs.emit import function_of_program
 from varmat.programs.program import ElsewhereError
 
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes as long as without, at 10^4
@@ -50,8 +52,8 @@ KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(ARRAY
 
 Keep = frozenset[str] | None
 # The function for one use, the same in IEEE arithmetic, the arguments to be checked before it is called (None for all), and
-# for each partial whether it is an array.
-Compiled = tuple[Any, Any, list[int] | None, list[bool]]
+# the number of partials.
+Compiled = tuple[Any, Any, list[int] | None, int]
 
 
 def as_number(x: Any) -> tuple[Any, int] | None:
@@ -71,13 +73,9 @@ class Quick(NamedTuple):
     number: str | None = None
 
     @property
-    def where(self) -> str:
-        """The condition on that number: its square, and squares of what is of its size, neither overflow nor underflow."""
-        return "True" if self.number is None else f"1e-100 < {self.number} < 1e100"
-
-
-class OutsideError(ElsewhereError):
-    """An observation is outside the support."""
+    def between(self) -> tuple[float, float]:
+        """Where its square, and squares of what is of its size, neither overflow nor underflow."""
+        return 1e-100, 1e100
 
 
 class Univariate(Density, Operation):
@@ -106,7 +104,7 @@ class Univariate(Density, Operation):
         self.let, self.terms, self.partials, self.support, self.demand = let, terms, partials, support, demand
         # What would make the value infinite or nan is looked for only if the value is that.
         self.shown = frozenset(shown)
-        supported = arguments_in(support, let) & {*arguments} if support else set()
+        supported = names_in([support], let) & {*arguments} if support else set()
         self.support_is_shown = supported <= self.shown
         # What is nan is not in the support either, and is refused when that is looked at.
         self.late = self.shown | {name for name in supported if arguments[name][1] is not_nan}
@@ -166,7 +164,7 @@ class Univariate(Density, Operation):
 
     def evaluate(self, values: list[Any], shape: Any, use: Any) -> tuple[float, list[Any]]:
         """The value, and for each variable its partial: a float, or an array of `shape`."""
-        function, exact, early, elementwise = self.compiled(use)
+        function, exact, early, count = self.compiled(use)
         if shape is not None and math.prod(shape) >= LONG:
             function, exact = self._long[use]()
         if early is None:
@@ -177,16 +175,16 @@ class Univariate(Density, Operation):
                 domain.check(self.name, title, values[i])
         if shape is not None and 0 in shape:
             self._check_domains(values)
-            return 0.0, [0.0] * len(elementwise)
+            return 0.0, [0.0] * count
         try:
             value, partials = self._compute(function, exact, values, shape)
-        except OutsideError:
+        except ElsewhereError:  # an observation is outside the support
             self._check_domains(values)
-            return -math.inf, [0.0] * len(elementwise)
+            return -math.inf, [0.0] * count
         if -math.inf < value < math.inf:
             return value, partials
         self._check_domains(values)
-        return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * len(elementwise))
+        return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * count)
 
     def _compute(self, function: Any, exact: Any, values: list[Any], shape: Any) -> tuple[float, list[Any]]:
         try:
@@ -227,14 +225,16 @@ class Univariate(Density, Operation):
 
     def elementwise(self, expressions: list[str], given: tuple[str, ...] = (), let: dict[str, str] | None = None) -> Any:
         """A function of the arguments, of any kinds, and of given abbreviations, to a tuple of elementwise values."""
-        let = self.let if let is None else let
-        writer = Writer({*self.operands, *given}, {name: text for name, text in let.items() if name not in given})
-        results = [writer.code(tree_of(e))[0] for e in expressions]
-        return compiled([*self.operands, *given], [*writer.statements, f"return {', '.join(results)},"], writer.functions)[0]
+        let = {name: text for name, text in (self.let if let is None else let).items() if name not in given}
+        lines = [f"{name} = {text}" for name, text in abbreviations(expressions, let).items()]
+        parameters = [*self.operands, *given]
+        functions = {name: for_arrays(name) for name in names_in(expressions, let) - {*parameters, *let}}
+        results = f"return {', '.join(expressions)},"
+        return function_of(", ".join(parameters), [*lines, results], functions, f"{self.name}: {', '.join(expressions)}")
 
     def kept(self, keep: Keep) -> Sequence[str]:
         """The terms that depend on an argument in `keep`; None keeps all."""
-        return self.terms if keep is None else [t for t in self.dropping if keep & arguments_in(t, self.let)]
+        return self.terms if keep is None else [t for t in self.dropping if keep & names_in([t], self.let)]
 
     @cached_property
     def pointwise(self) -> Pointwise:
@@ -246,9 +246,10 @@ class Univariate(Density, Operation):
         packed = use[0] if isinstance(use, tuple) else use
         return [packed >> 2 * i & 3 for i in reversed(range(self.arity))]
 
-    def made_for(self, use: Any, size: int) -> Any:
-        """The function for one use and so many elements."""
-        return self.compiled(use)[0] if size < LONG else self._long[use]()[0]
+    def quick_for(self, arrays: set[str]) -> Quick | None:
+        """The quick form, if there is one where these arguments are arrays."""
+        quick = self.quick
+        return quick if quick is not None and arrays and quick.number not in arrays else None
 
     def compiled(self, use: Any) -> Compiled:
         """The function for one use, compiled when it is first wanted."""
@@ -261,48 +262,25 @@ class Univariate(Density, Operation):
         active = [name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_VARIABLE]
         for name in self.discrete.intersection(active):
             self.refuse_variable(name)
-        quick = self.quick if self.quick is not None and arrays and self.quick.number not in arrays else None
-        function, self._long[use], elementwise = self._functions(arrays, active, keep, quick)
+        function, self._long[use] = self._functions(arrays, active, keep, self.quick_for(arrays))
         # What is dropped does not show anything.
         early = [i for i, name in enumerate(self.operands) if name not in self.late] if keep is None else None
-        self._uses[use] = *function, early, elementwise
+        self._uses[use] = *function, early, len(active)
         return self._uses[use]
 
-    def _functions(self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None) -> tuple[Any, Any, list[bool]]:
-        """The functions for one use, what makes those for long arrays, and for each partial whether it is an array."""
-        others: dict[str, Any] = {"Outside": OutsideError}
-        if quick is None:
-            writer = Writer(arrays, self.let)
-        else:
-            writer = Writer(arrays, self.lets(quick), quick.where)
-            made: Any = cache(lambda: self._functions(arrays, active, keep, None)[0])
+    def _functions(self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None) -> tuple[Any, Any]:
+        """The functions for one use, and what makes those for long arrays."""
+        made: Any = cache(lambda: self._functions(arrays, active, keep, None)[0])
 
-            def careful(*values: Any) -> tuple[float, list[Any]]:
-                function, exact = made()
-                return self._compute(function, exact, [*values[:-1]], values[-1:])
+        def careful(*values: Any) -> tuple[float, list[Any]]:
+            function, exact = made()
+            return self._compute(function, exact, [*values[:-1]], values[-1:])
 
-            others["careful"] = careful
-        if self.support is not None and not self.support_is_shown:
-            writer.statements.append(f"if not {writer.all(tree_of(self.support))}: raise Outside")
-        # Elementwise partials first: then the sums know which abbreviations are there anyway.
-        results: dict[str, Code] = {}
-        for name in active:
-            if name in arrays:
-                taken = {*self.operands, *(text for text, _ in results.values())}
-                results[name] = self._partial(writer, self.partials[name], taken)
-        results |= {name: (f"float({writer.sum(tree_of(self.partials[name]))})", False) for name in active if name not in arrays}
-        value = " + ".join(f"float({writer.sum(tree_of(t))})" for t in self.kept(keep)) or "0.0"
-        partials = [results[name] for name in active]
-        function = writer.function(self.operands, writer.statements, value, [text for text, _ in partials], **others)
-        long = cache(lambda: blocked([*self.operands], writer, value, partials, **others))
-        return function, long, [is_array for _, is_array in partials]
-
-    def _partial(self, writer: Writer, expression: str, taken: set[str]) -> Code:
-        """The text of a partial with respect to an array: a float, or a new array, which may become its adjoint."""
-        text, is_array = writer.code(tree_of(expression))
-        if not is_array:
-            return f"float({text})", False
-        return (f"{text} * 1.0" if text in taken else text), True
+        program = traced(self, arrays, active, self.kept(keep), quick, None if quick is None else careful)
+        kinds = [f"{name}{' array' * (name in arrays)}{' variable' * (name in active)}" for name in self.operands]
+        kinds += ["up to constants"] * (keep is not None) + ["careful"] * (quick is not self.quick_for(arrays))
+        given = program, [*self.operands, "size"], f"{self.name}: {', '.join(kinds)}"
+        return function_of_program(*given), cache(lambda: function_of_program(*given, by_blocks=True))
 
     def chain(self, result: Any, active: Any, saved: Any) -> None:
         """What the reverse pass does with an entry: the partials times the adjoint of the result."""
@@ -335,7 +313,7 @@ class Univariate(Density, Operation):
         if self._pushes is None:
             self._pushes = {name: self.elementwise([expression]) for name, expression in self.partials.items()}
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
-        inside = plain(r) != -math.inf or self._in_support([plain(v) for v in values])
+        inside = is_held(possible, r) or self._in_support([plain(v) for v in values])
 
         def directional(name: str) -> Any:
             # Once for all directions.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar
 from varmat.core.tape import current_tape
 from varmat.functionals.recording import lost, output, plain_copy, recording
+from varmat.functionals.reverse import ABSENT, Derived, named
 from varmat.functionals.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 
 __all__ = ["gradient_dot_vector", "jvp", "partial_derivative"]
@@ -61,7 +63,11 @@ def plain_parts(function: str, y: Any, k: int | None = None) -> tuple[Any, Any]:
     return plain_copy(value), plain_copy(np.zeros(shape) if tangent is None else tangent)
 
 
-def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+@overload
+def jvp(f: Any) -> Derived[tuple[Any, Any]]: ...
+@overload
+def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]: ...
+def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
     """The value of a function and its derivative in a direction: the Jacobian times a vector.
 
     Parameters
@@ -76,6 +82,7 @@ def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     Returns
     -------
     value, tangent : float, ndarray or structure of them
+        Without a point and a direction: a function of them, which `varmat.recorded` takes too.
 
     Raises
     ------
@@ -91,7 +98,17 @@ def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     >>> import numpy as np, varmat as vm
     >>> vm.jvp(np.multiply, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 1.0))
     (array([3., 6.]), array([4., 2.]))
+    >>> vm.jvp(np.sin)((0.0,), (2.0,))
+    (0.0, 2.0)
     """
+    if primals is ABSENT and tangents is ABSENT:
+        return named(Derived(_jvp, f), f, "jvp", like=partial(_jvp, f))
+    if primals is ABSENT or tangents is ABSENT:
+        raise TypeError("jvp: there is a point without a direction, or a direction without a point")
+    return _jvp(f, primals, tangents)
+
+
+def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     if not isinstance(primals, (tuple, list)):
         raise TypeError(f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the arguments!")
     points = plain_tree("jvp", "primals", primals)

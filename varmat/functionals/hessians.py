@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from inspect import signature
 from typing import Any, overload
 
 import numpy as np
@@ -14,19 +13,21 @@ from varmat.core.tape import Tape, sweep
 from varmat.core.variables import borrow_leaf
 from varmat.functionals.forward import call_with_tangents, dual_parts
 from varmat.functionals.recording import adjoint_of, recording, scalar_result
-from varmat.functionals.reverse import Derived, named
+from varmat.functionals.reverse import ABSENT, Derived, check_alone, named
 from varmat.functionals.structure import derivative_block, leaves_of, matching_leaves, plain_tree, rebuilt, unit_directions
 
 __all__ = ["hessian", "hessian_times_vector", "hessp"]
 
 
 @overload
+def hessian_times_vector(f: Callable[..., Any], /) -> Derived[Any]: ...
+@overload
 def hessian_times_vector(f: Callable[..., Any], x: float, v: Any, /, *args: Any, **kwargs: Any) -> float: ...
 @overload
 def hessian_times_vector(f: Callable[..., Any], x: np.ndarray, v: Any, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
 @overload
 def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
+def hessian_times_vector(f: Callable[..., Any], x: Any = ABSENT, v: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
     """The Hessian of a scalar function times a vector, exact and without the Hessian.
 
     Parameters
@@ -43,6 +44,7 @@ def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, *
     Returns
     -------
     float, ndarray or structure like `x`
+        Without a point and a vector: a function of them and the further arguments, which `varmat.recorded` takes too.
 
     Raises
     ------
@@ -61,11 +63,23 @@ def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, *
     >>> import numpy as np, varmat as vm
     >>> vm.hessian_times_vector(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), np.array([1.0, 1.0]))
     array([16.,  6.])
+    >>> product = vm.hessian_times_vector(lambda x: x[0] ** 2 * x[1])
+    >>> product(np.array([3.0, 5.0]), np.array([0.0, 1.0]))
+    array([6., 0.])
     """
+    if x is ABSENT:
+        check_alone("hessian_times_vector", kwargs)
+        return named(Derived(_times_vector, f), f, "hessian_times_vector", like=partial(_times_vector, f))
+    if v is ABSENT:
+        raise TypeError("hessian_times_vector: there is a point, but no vector")
+    return _times_vector(f, x, v, *args, **kwargs)
+
+
+def _times_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _product("hessian_times_vector", f, x, v, args, kwargs)
 
 
-def hessp(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
+def hessp(f: Callable[..., Any]) -> Derived[np.ndarray]:
     """The Hessian product of a scalar function in the form that `scipy.optimize.minimize` takes as its argument ``hessp``.
 
     Parameters
@@ -96,9 +110,7 @@ def hessp(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
     >>> np.round(r.x, 8)
     array([1., 1.])
     """
-    function: Callable[..., np.ndarray] = named(Derived(_hessp, f), f, "hessp")
-    # Not that of `f`: it takes the vector as well.
-    function.__signature__ = signature(partial(_hessp, f))  # type: ignore[attr-defined]
+    function: Derived[np.ndarray] = named(Derived(_hessp, f), f, "hessp", like=partial(_hessp, f))
     return function
 
 
@@ -107,12 +119,14 @@ def _hessp(f: Any, x: Any, p: Any, /, *args: Any) -> Any:
 
 
 @overload
+def hessian(f: Callable[..., Any], /) -> Derived[Any]: ...
+@overload
 def hessian(f: Callable[..., Any], x: float, /, *args: Any, **kwargs: Any) -> float: ...
 @overload
 def hessian(f: Callable[..., Any], x: np.ndarray, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
 @overload
 def hessian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def hessian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
+def hessian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
     """The exact Hessian of a scalar function.
 
     Parameters
@@ -128,7 +142,8 @@ def hessian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
     -------
     float, ndarray or structure of them
         Of shape ``(N, N)`` for a vector, the shape of `x` twice for an array. For a structure: that of `x`, with the
-        structure of `x` in place of each item.
+        structure of `x` in place of each item. Without a point: a function of the point and the further arguments, which
+        `varmat.recorded` takes too.
 
     Raises
     ------
@@ -147,7 +162,18 @@ def hessian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
     >>> vm.hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
     array([[10.,  6.],
            [ 6.,  0.]])
+    >>> h = vm.hessian(lambda x: x[0] ** 2 * x[1])
+    >>> h(np.array([1.0, 1.0]))
+    array([[2., 2.],
+           [2., 0.]])
     """
+    if x is ABSENT:
+        check_alone("hessian", kwargs)
+        return named(Derived(_hessian, f), f, "hessian")
+    return _hessian(f, x, *args, **kwargs)
+
+
+def _hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     points = plain_tree("hessian", "x", x)
     leaves = leaves_of(points)
     rows = [_leaf_products("hessian", f, points, direction, args, kwargs) for direction in unit_directions(leaves)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from varmat.core.tape import Tape, start_sweep, sweep
 from varmat.core.variables import VARIABLES
 from varmat.functionals.forward import call_with_tangents, plain_parts
 from varmat.functionals.recording import adjoint_of, leaf_tree, outputs, recording
+from varmat.functionals.reverse import ABSENT, Derived, check_alone, named
 from varmat.functionals.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
 
 __all__ = ["jacobian"]
@@ -20,7 +21,11 @@ __all__ = ["jacobian"]
 _JOINS = ("concatenate", "stack")
 
 
-def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
+@overload
+def jacobian(f: Callable[..., Any], /) -> Derived[Any]: ...
+@overload
+def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+def jacobian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
     """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
 
     Parameters
@@ -36,7 +41,8 @@ def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
     -------
     float, ndarray or structure of them
         For arrays the shape is that of the output followed by that of `x`: ``(M, N)`` for vectors; for a scalar function it is
-        the gradient. With structures: that of the output, with the structure of `x` in place of each output.
+        the gradient. With structures: that of the output, with the structure of `x` in place of each output. Without a point: a
+        function of the point and the further arguments, which `varmat.recorded` takes too.
 
     Raises
     ------
@@ -55,7 +61,17 @@ def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
     >>> vm.jacobian(lambda x: x[1:] * x[0], np.array([3.0, 4.0, 5.0]))
     array([[4., 3., 0.],
            [5., 0., 3.]])
+    >>> j = vm.jacobian(lambda x: x[1:] * x[0])
+    >>> j(np.array([1.0, 2.0]))
+    array([[2., 1.]])
     """
+    if x is ABSENT:
+        check_alone("jacobian", kwargs)
+        return named(Derived(_jacobian, f), f, "jacobian")
+    return _jacobian(f, x, *args, **kwargs)
+
+
+def _jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     points = plain_tree("jacobian", "x", x)
     with recording() as tape:
         result = _by_sweeps(f, points, args, kwargs, tape)
@@ -76,7 +92,7 @@ def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     y = f(given, *args, **kwargs)
     results = outputs("jacobian", leaves_of(y), tape)
     inputs = sum(x.size for x in variables)
-    if inputs and _forward_is_faster(tape, inputs, sum(map(size_of, results))) and not any(map(_only_reverse, tape)):
+    if inputs and _forward_is_faster(tape, inputs, sum(map(size_of, results))) and not any(map(has_no_tangent, tape)):
         return None
     blocks = []
     for result in results:
@@ -127,7 +143,7 @@ def _takes_one_direction(entry: Any) -> bool:
     return entry[0].name not in _JOINS and not getattr(entry[0].op, "stacked", True)
 
 
-def _only_reverse(entry: Any) -> bool:
+def has_no_tangent(entry: Any) -> bool:
     """Whether an entry of the tape has no forward rule."""
     rule = entry[0]
     return rule in CALLBACKS or (rule.name not in _JOINS and getattr(rule.op, "_tangent", rule) is None)

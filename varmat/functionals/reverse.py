@@ -6,8 +6,9 @@ import gc
 import threading
 from collections.abc import Callable
 from functools import partial, update_wrapper
+from inspect import signature
 from types import MethodType
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -63,23 +64,60 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
     (15.0, (array([ 6., 12.]), 5.0))
     """
-    function: Callable[..., tuple[float, Any]] = named(Derived(_differentiated, "value_and_grad", f, argnums), f, "value_and_grad")
-    return function
+    function = Derived(_differentiated, "value_and_grad", f, argnums)
+    return named(function, f, "value_and_grad", argnums)  # type: ignore[no-any-return]
 
 
-class Derived(partial[Any]):
-    """A partial that becomes a method in a class, as functions do (and all partials from Python 3.14 on)."""
+T = TypeVar("T")
+
+
+class Derived(partial[T]):
+    """What a functional makes of a function: a partial that becomes a method in a class, as functions do (and all partials from
+    Python 3.14 on).
+
+    Attributes
+    ----------
+    functional : str
+        The name of the functional.
+    argnums : int or tuple of int
+        The arguments with respect to which it differentiates.
+    """
+
+    functional: str
+    argnums: int | tuple[int, ...]
+    __name__: str
+    __wrapped__: Callable[..., Any]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
 
-def named(function: Any, f: Any, prefix: str) -> Any:
+class Absent:
+    """Stands for the point where a functional is given a function alone."""
+
+    def __repr__(self) -> str:
+        return "<none>"
+
+
+ABSENT: Any = Absent()
+
+
+def named(function: Any, f: Any, functional: str, argnums: int | tuple[int, ...] = 0, like: Any = None) -> Any:
+    """A `Derived` that says what it is; its signature is that of `f`, or of the partial `like` it."""
     if not callable(f):
-        raise TypeError(f"{prefix}: the argument is a {type(f).__name__}, but must be a function!")
+        raise TypeError(f"{functional}: the argument is a {type(f).__name__}, but must be a function!")
     update_wrapper(function, f)
-    function.__name__ = f"{prefix}({getattr(f, '__name__', 'function')})"
+    function.__name__ = f"{functional}({getattr(f, '__name__', 'function')})"
+    function.functional, function.argnums = functional, argnums
+    if like is not None:
+        function.__signature__ = signature(like)
     return function
+
+
+def check_alone(functional: str, *others: Any) -> None:
+    """Refuse arguments beside a function that is given without a point."""
+    if any(others):
+        raise TypeError(f"{functional}: there are arguments, but no point: the first one after the function must be the point!")
 
 
 def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> tuple[float, Any]:
@@ -233,7 +271,7 @@ def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
 @overload
 def grad(f: Variable) -> None: ...
 @overload
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]: ...
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Derived[Any]: ...
 def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     """For a function its gradient function; for a scalar variable the reverse pass.
 
@@ -270,14 +308,18 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
         return f.grad()
     if not callable(f):
         raise TypeError(f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar variable!")
-    return named(Derived(_gradients, f, argnums), f, "grad")
+    return named(Derived(_gradients, f, argnums), f, "grad", argnums)
 
 
 def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _differentiated("grad", f, argnums, *args, **kwargs)[1]
 
 
-def vjp(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+@overload
+def vjp(f: Callable[..., Any], /) -> Derived[tuple[Any, Callable[[Any], tuple[Any, ...]]]]: ...
+@overload
+def vjp(f: Callable[..., Any], x: Any, /, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
     """The value of a function, and the function that multiplies a vector with its Jacobian.
 
     Parameters
@@ -285,7 +327,7 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Callable[[Any], t
     f : callable
         Takes `primals` and returns a scalar, an array, or a structure of them.
     *primals : scalar, array_like or nested structure of them
-        The point.
+        The point. Without it a function of the point is returned, which `varmat.recorded` takes too.
 
     Returns
     -------
@@ -312,7 +354,14 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Callable[[Any], t
     array([1., 3., 7.])
     >>> pullback(np.array([1.0, 1.0, 1.0]))
     (array([3., 2., 1.]),)
+    >>> value, pullback = vm.vjp(np.cumsum)(np.array([1.0, 2.0, 4.0]))
+    >>> pullback(np.array([0.0, 0.0, 1.0]))
+    (array([1., 1., 1.]),)
     """
+    return _pulled_back(f, *primals) if primals else named(Derived(_pulled_back, f), f, "vjp")
+
+
+def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
     points = plain_tree("vjp", "primals", primals)
     own = Tape(Arena())
     with recording() as tape:

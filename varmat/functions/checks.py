@@ -12,11 +12,16 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain, refuse_dtype, refuse_plain_out
+from varmat.core.dual import Dual
 from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of
-from varmat.programs.program import ElsewhereError, Program, writes
+from varmat.programs.entries import plain as plain_operands
+from varmat.programs.kernels import PythonCall
+from varmat.programs.program import ElsewhereError
+from varmat.programs.symbols import lift
+from varmat.programs.tape_programs import TapeProgram, writes
 
 __all__: list[str] = []
 
@@ -30,6 +35,7 @@ def check_values(check: Callable[..., Any], *operands: Any) -> Any:
 
     What it returns may be branched on: where it returns something else later, the recording ends.
     """
+    operands = tuple([x.val if isinstance(x, Dual) else x for x in operands])
     found = check(*(x._val if type(x) in VARIABLES else plain(x) for x in operands))
     tape = tape_of(operands)
     if tape is not None and tape.watch is not None:
@@ -37,18 +43,38 @@ def check_values(check: Callable[..., Any], *operands: Any) -> Any:
     return found
 
 
+def is_held(domain: Domain, x: Any) -> bool:
+    """Whether all of the plain value of `x` is in a domain; a recording holds only where it is."""
+    tape = tape_of((x,))
+    if tape is None or tape.watch is None:
+        return bool(np.all(domain.holds(plain(x))))
+    if not np.all(domain.holds(x._val)):
+        raise ElsewhereError
+    check_values(partial(domain.check, "recorded", "the value"), x)
+    return True
+
+
 _CHECK = Rule("check", lambda result, operands, check: None)
 
 
 @writes(_CHECK)
-def _write_check(program: Program, rule: Any, result: Any, operands: Any, check: Any) -> None:
-    values = ", ".join(program.code(program.operand(x)[0])[0] for x in operands)
-    program.write(f"{program.bind(partial(_check_again, *check), 'check_')}({values})")
+def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, check: Any) -> None:
+    values = [program.operand(x)[0] for x in operands]
+    if all(v.is_constant for v in values):
+        return
+    function, found = check
+    domain = getattr(getattr(function, "func", None), "__self__", None)
+    if isinstance(domain, Domain) and len(values) == 1:
+        program.builder.guard(lift(program.builder, domain.holds(program.symbol(values[0]))))
+        return
+    again = partial(_check_again, function, found, [v.shape for v in values])
+    program.builder.apply(PythonCall("check", again, [], False), *values)
 
 
-def _check_again(check: Callable[..., Any], found: Any, *values: Any) -> None:
-    if not np.array_equal(check(*values), found):
+def _check_again(check: Callable[..., Any], found: Any, shapes: Any, *values: Any) -> tuple[Any, ...]:
+    if not np.array_equal(check(*plain_operands(values, shapes)), found):
         raise ElsewhereError
+    return ()
 
 
 # What becomes float64 beside variables does so by each of these.

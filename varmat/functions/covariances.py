@@ -22,6 +22,7 @@ from varmat.core.errors import ShapeError, finite, nonnegative, positive_finite
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_values
 from varmat.kernels import ones
+from varmat.programs.symbols import refuse, require
 
 __all__ = [
     "gp_dot_prod_cov",
@@ -188,6 +189,27 @@ def gp_stationary_cov_reverse(
         return -2.0 / length_scale * totals
 
     return lambda: of_points(0), lambda: of_points(1), lambda: 2.0 / sigma * float(np.vdot(g, r)), of_scale
+
+
+@gp_stationary_cov.straight
+def gp_stationary_cov_straight(x1: Any, x2: Any, sigma: Any, length_scale: Any, kernel: Kernel) -> Any:
+    if not (isinstance(x1, np.ndarray) and isinstance(x2, np.ndarray)) or _ndim(length_scale) or len(x1) * len(x2) > LARGE:
+        refuse()
+    for parameter in (sigma, length_scale):
+        require((parameter > 1e-100) & (parameter < 1e100))
+    squares = np.sum((_rows(x1)[:, None, :] - _rows(x2)[None, :, :]) ** 2, axis=-1)
+    inverse = 1.0 / length_scale
+    variance = sigma * sigma
+    z = (kernel.unit * squares) * (inverse * inverse)
+    r = kernel.correlation(z * 1.0, z * 1.0) * variance
+
+    def contributions(g: Any) -> Any:
+        return (
+            refuse, refuse, lambda: 2.0 / sigma * np.vdot(g, r),
+            lambda: -2.0 * inverse * np.vdot(kernel.slope(z, r, variance) * g, z),
+        )  # fmt: skip
+
+    return r, contributions
 
 
 def _of_points(weights: Iterator[tuple[slice, Any, Any]], x1: Any, x2: Any, factor: Any) -> tuple[Any, Any, float]:

@@ -52,6 +52,8 @@ def cumsum(a: Any, axis: int | None = None) -> Any:
 @cumsum.reverse
 def cumsum_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
     backwards = (slice(None),) * (axis % g.ndim if axis else 0) + (slice(None, None, -1),)
+    if not isinstance(g, np.ndarray):
+        return np.reshape(np.add.accumulate(g[backwards], axis=axis or 0)[backwards], np.shape(a))
     # Into an array of its own, which becomes the adjoint: a view would be copied, which takes a twentieth of the whole.
     c = np.empty(g.shape)
     g[backwards].cumsum(axis=axis, out=c[backwards])

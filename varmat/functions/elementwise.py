@@ -187,6 +187,10 @@ def _log_of_sum(x: Any, y: Any, out: Any = None) -> Any:
     return np.logaddexp(x, y, out=out)
 
 
+# What programs compute: the shape of an array tells them which form to take, its values do not.
+softplus.formula, _length.formula, _log_of_sum.formula = softplus, np.hypot, np.logaddexp  # type: ignore[attr-defined]
+
+
 def _whole(function: Callable[[float], int]) -> Callable[[float], float]:
     """A rounding function of `math` that returns a float with the sign of its argument, like NumPy's."""
     return lambda x: math.copysign(function(x), x)
@@ -288,7 +292,7 @@ for _n in _WHOLE:
     _whole_power(_n)
 # Not a function for users: it has no rules of its own, and nothing is recorded under its name.
 ROWS["power_below"] = _Below(
-    "power_below", formula(lambda x, y, r: np.power(x, y - 1)), ("nan * g",) * 3,
+    "power_below", formula(lambda x, y, r: np.power(x, y - 1.0 + (y == 0.0))), ("nan * g",) * 3,
     lambda x, y, r: math.pow(x, y - 1 + (y == 0)), None, None,
 )  # fmt: skip
 row("floor_divide", (ZERO, ZERO), "Quotient rounded down, also written ``x // y``", operator.floordiv, "floor(x / y)",

@@ -14,6 +14,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.reduction_names import answer_reduce, reduction
 from varmat.functions.reductions import add_reduce, axes_of, max_reduce, restored
 from varmat.kernels import by_columns, summed
+from varmat.programs.symbols import refuse, require
 
 __all__ = [
     "log_softmax",
@@ -100,6 +101,25 @@ def _logsumexp(a: Any, axis: Any = None, keepdims: bool = False, workspace: Any 
     """``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
     m, e, s = _exponentials(a, axis, workspace)
     return Saved(_dropped(m + _log_total(e, s, axis), e.ndim, axis, keepdims), e=e, s=s)
+
+
+def _straight_exponentials(a: Any, axis: Any) -> tuple[Any, Any, Any]:
+    """The maximum, the exponentials and their sum as steps of a program, the reduced axes kept; infinite maxima end the run."""
+    m = np.max(a, axis=axis, keepdims=True)
+    require(np.isfinite(m))
+    e = np.exp(a - m)
+    return m, e, np.sum(e, axis=axis, keepdims=True)
+
+
+@_logsumexp.straight
+def logsumexp_straight(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if not np.size(a):
+        refuse()
+    m, e, s = _straight_exponentials(a, axis)
+    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
+    total = m + np.where(s < 1.01, np.log1p(rest), np.log(s))
+    value = total if keepdims else np.squeeze(total, axis=axis)
+    return value, lambda g: e * (np.reshape(g, np.shape(s)) / s)
 
 
 @_logsumexp.reverse
@@ -243,6 +263,15 @@ def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
     return c
 
 
+@softmax.straight
+def softmax_straight(a: Any, axis: Any = None) -> Any:
+    if not np.size(a):
+        refuse()
+    _, e, s = _straight_exponentials(a, axis)
+    r = e / s
+    return r, lambda g: r * (g - np.sum(g * r, axis=axis, keepdims=True))
+
+
 @softmax.tangent
 def softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
     axes = axes_of(axis, np.ndim(a))
@@ -283,6 +312,16 @@ def log_softmax(a: Any, axis: Any = None) -> Any:
 @log_softmax.reverse
 def log_softmax_reverse(g: Any, r: Any, a: Any, axis: Any, e: Any, s: Any) -> Any:
     return g - e * (summed(np.asarray(g), axis, keepdims=axis is not None) / s)
+
+
+@log_softmax.straight
+def log_softmax_straight(a: Any, axis: Any = None) -> Any:
+    if not np.size(a):
+        refuse()
+    m, e, s = _straight_exponentials(a, axis)
+    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
+    r = (a - m) - np.where(s < 1.01, np.log1p(rest), np.log(s))
+    return r, lambda g: g - e * (np.sum(g, axis=axis, keepdims=True) / s)
 
 
 @log_softmax.tangent

@@ -19,7 +19,7 @@ import numpy as np
 
 from varmat.core.dispatch import implements, plain
 from varmat.core.operation import as_operand, is_differentiable, operation
-from varmat.functions.checks import check_matrix, check_square, check_values
+from varmat.functions.checks import TOLERANCE, check_matrix, check_square, check_values
 from varmat.functions.lapack import (
     check_svd,
     check_symmetric,
@@ -31,6 +31,7 @@ from varmat.functions.lapack import (
 )
 from varmat.functions.qr import qr, qr_Q, qr_R, qr_thin, qr_thin_Q, qr_thin_R
 from varmat.functions.solves import solve_triangular, symmetric
+from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
 __all__ = [
     "cholesky_decompose",
@@ -117,6 +118,27 @@ def cholesky_reverse(g: Any, r: Any, a: Any, upper: bool = False) -> Any:
     return transposed(cholesky_adjoint(transposed(r), g.mT)) if upper else cholesky_adjoint(r, g)
 
 
+# With Phi the lower triangle with halved diagonal, the contribution is Phi(S + S^T), S = L^-T Phi(L^T G) L^-1.
+@cholesky.straight
+def cholesky_straight(a: Any, upper: bool = False) -> Any:
+    n = np.shape(a)[-1]
+    if np.ndim(a) != 2 or n > UNROLLED:
+        refuse()
+    mask = np.tri(n)
+    halved = mask - 0.5 * np.eye(n)
+    factor = np.linalg.cholesky(a.mT if upper else a)
+    require(np.isfinite(factor[:1, 0]))  # all of it is nan where the matrix is not positive definite
+
+    def contribution(g: Any) -> Any:
+        phi = (factor.mT @ ((g.mT if upper else g) * mask)) * halved
+        left = solve_lower(factor, phi, transposed=True)
+        s = solve_lower(factor, left.mT, transposed=True)
+        folded = (s + s.mT) * halved
+        return folded.mT if upper else folded
+
+    return (factor.mT if upper else factor), contribution
+
+
 @cholesky.tangent
 def cholesky_tangent(r: Any, a: Any, upper: bool = False) -> Any:
     factor = r.mT if upper else r
@@ -168,6 +190,12 @@ def cholesky_decompose(a: Any, workspace: Any = np.empty) -> Any:
 
 cholesky_decompose.reverse(cholesky_reverse)
 cholesky_decompose.tangent(cholesky_tangent)
+
+
+@cholesky_decompose.straight
+def cholesky_decompose_straight(a: Any) -> Any:
+    require(np.abs(a - a.mT) <= TOLERANCE)
+    return cholesky_straight(a)
 
 
 @operation(np.linalg.eigh, stacked=True)

@@ -27,6 +27,7 @@ from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
 from varmat.functions.checks import by_position, check_matrix, check_settings, check_square, delivered, kept
 from varmat.kernels import scatter_add
+from varmat.programs.symbols import refuse, spread_back
 
 __all__ = [
     "add_diag",
@@ -81,6 +82,17 @@ def moved_reverse(g: Any, r: Any, a: Any, move: Any, back: Any) -> Any:
     places = np.ravel(sources(move, shape))
     c = np.bincount(places, weights=np.ravel(g), minlength=np.size(a) + 1)
     return c[1:].reshape(shape)
+
+
+@moved.straight
+def moved_straight(a: Any, move: Any, back: Any = None) -> Any:
+    places = np.asarray(sources(move, np.shape(a)))
+    if not np.size(a) or not places.size:
+        refuse()
+    taken = np.ravel(a)[np.maximum(places - 1, 0)]
+    goes = np.flatnonzero(places)
+    value = taken if goes.size == places.size else np.where(places > 0, taken, 0.0)
+    return value, lambda g: spread_back(np.ravel(g)[goes], places.reshape(-1)[goes] - 1, np.shape(a))
 
 
 @moved.tangent
@@ -160,6 +172,11 @@ def broadcast_to(a: Any, *, shape: Any) -> Any:
     array([3., 3.])
     """
     return np.array(np.broadcast_to(a, shape), order="C")
+
+
+@broadcast_to.straight
+def broadcast_to_straight(a: Any, shape: Any) -> Any:
+    return np.broadcast_to(a, shape), lambda g: g
 
 
 @broadcast_to.reverse
@@ -600,6 +617,19 @@ def add_diag(m: Any, d: Any) -> Any:
 @add_diag.reverse
 def add_diag_reverse(g: Any, r: Any, m: Any, d: Any) -> Any:
     return lambda: g, lambda: np.diagonal(g, axis1=-2, axis2=-1)
+
+
+@add_diag.straight
+def add_diag_straight(m: Any, d: Any) -> Any:
+    n, p = np.shape(m)[-2:]
+    on_diagonal = np.eye(n, p, dtype=bool)
+    along = d[:, None] if np.ndim(d) and n <= p else d
+
+    def contributions(g: Any) -> Any:
+        diagonal = np.diagonal(g, axis1=-2, axis2=-1)
+        return g, diagonal if np.ndim(d) else np.sum(diagonal)
+
+    return np.where(on_diagonal, m + along, m), contributions
 
 
 @add_diag.tangent

@@ -88,7 +88,7 @@ def stack(*arrays: Any, axis: int = 0) -> Any:
 
 @stack.reverse
 def stack_reverse(g: Any, r: Any, *arrays: Any, axis: int) -> Any:
-    return tuple(g.tolist()) if g.ndim == 1 else tuple(np.moveaxis(g, axis, 0))
+    return tuple(g.tolist()) if isinstance(g, np.ndarray) and g.ndim == 1 else tuple(np.moveaxis(g, axis, 0))
 
 
 def operands(function: str, arrays: Any) -> list[Any]:

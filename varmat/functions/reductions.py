@@ -70,7 +70,7 @@ def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
 def _spread(g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
     """The adjoint of a reduced array, repeated along the reduced axes."""
     g = restored(g, shape, axis, keepdims)
-    if math.prod(shape) > LARGE:
+    if math.prod(shape) > LARGE or not isinstance(g, (float, np.ndarray)):
         return np.broadcast_to(g, shape)
     c = np.empty(shape)
     c[...] = g
@@ -460,9 +460,9 @@ def _attained(a: Any, r: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
         return there, np.count_nonzero(there)
     r = restored(r, np.shape(a), axis, keepdims)
     there = a == r
-    if np.any(np.isnan(r)):
+    if not isinstance(r, np.ndarray) or np.any(np.isnan(r)):
         there = there | np.isnan(a)
-    return there, add_reduce(there, axis=axis, dtype=np.float64, keepdims=True)
+    return there, add_reduce(np.where(there, 1.0, 0.0), axis=axis, keepdims=True)
 
 
 def extreme_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:

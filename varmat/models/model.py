@@ -52,8 +52,9 @@ class Model:
     dims : dict of str to sequence of str, optional
         Names of the dimensions of the parameters and quantities, none of which may be called so itself, or ``chain``, or ``draw``.
     recorded : bool, optional
-        Record the log density once and run the recording for every further gradient: several times as fast where arrays are
-        small, and possible where the same operations are computed at every point. See `varmat.recorded` for what that excludes.
+        Record the log density once and run the recording for every further gradient, natively where numba is installed: many times
+        as fast where arrays are small, and possible where the same operations are computed at every point. See `varmat.recorded`
+        for what that excludes.
         By default only `sample` does so, for itself, and evaluates the function anew each time if it cannot be recorded.
     **named : Transform
         The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`,
@@ -473,6 +474,12 @@ class Model:
         -------
         arviz.InferenceData or xarray.DataTree
             As ArviZ has it before 1 and since; with transformed parameters and generated quantities.
+
+        Warns
+        -----
+        UserWarning
+            If the log density cannot be recorded, and why: each point is then evaluated in Python, by one thread at a time. Where
+            numba is installed, threads run a recording without Python.
 
         Raises
         ------

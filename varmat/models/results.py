@@ -73,6 +73,15 @@ def check_shapes(function: str, values: Mapping[str, Any], known: Mapping[str, t
         raise ShapeError(f"{function}: {name} {now} at a draw, but {before} at another, and must be the same at all!")
 
 
+def without(result: Any, group: str, names: Sequence[str]) -> None:
+    """Leave variables and coordinates out of a group of an ``InferenceData`` or a ``DataTree``."""
+    kept = result[group]
+    if hasattr(kept, "to_dataset"):
+        kept.dataset = kept.to_dataset(inherit=False).drop_vars(names, errors="ignore")
+    else:
+        setattr(result, group, kept.drop_vars(names, errors="ignore"))
+
+
 def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:
     """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before 1), or a ``DataTree``."""
     arviz = optional("arviz", "to_arviz")

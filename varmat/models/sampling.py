@@ -1,5 +1,7 @@
 """Sampling with nutpie: what it calls, and what becomes of errors.
 
+Recorded models are called without Python where numba is installed, see `varmat.models.native_sampling`; here is the way by Python.
+
 nutpie calls from worker threads, one per chain. An error that says ``is_recoverable`` rejects the point, as a `DomainError` does.
 Any other ends the sampling: it is kept here, with the line of the model in its traceback, and from then on every point is refused,
 by which all chains come to their end at once. (Handed to nutpie it would panic in the worker threads.)
@@ -7,6 +9,7 @@ by which all chains come to their end at once. (Handed to nutpie it would panic 
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -17,10 +20,11 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.models.functions import of_values, recoverable
+from varmat.models.native_sampling import prepared
 from varmat.models.results import check_shapes, coordinates, optional
 from varmat.models.starts import names_at, random_start
 
-# What nutpie is told of a derivative that is zero.
+# What nutpie is told of a derivative that is zero; `varmat.programs.runners.pointers` has it too.
 _FLAT = 1e-10
 
 
@@ -73,6 +77,21 @@ class Callbacks:
             self.failures.append(error)
             raise
 
+    def start(self) -> np.ndarray | None:
+        """A point with a density; None if there is none, which is among the failures."""
+        try:
+            return self.initial_point(self.seed)
+        except DomainError:
+            return None
+
+    def rng(self, draws: int, q: np.ndarray, chain: int = 0) -> np.random.Generator:
+        """The random numbers of the quantities at a draw, the number of which in its chain is given.
+
+        They are of the draw itself, so that they do not depend on which thread ran which chain; nutpie does not say which chain it
+        is, and draws of no parameters are alike.
+        """
+        return np.random.default_rng([self.seed, draws, zlib.crc32(q.tobytes()) if q.size else chain])
+
     def make_log_density(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """For one chain: the log density and its gradient."""
         return self.log_density
@@ -104,9 +123,7 @@ class Callbacks:
         def expand(q: np.ndarray) -> dict[str, np.ndarray]:
             nonlocal draws
             draws += 1
-            # Of the draw itself, so that the quantities do not depend on which thread ran which chain; nutpie does not say which
-            # chain it is, and draws of no parameters are alike.
-            rng = np.random.default_rng([self.seed, draws, zlib.crc32(q.tobytes()) if q.size else number])
+            rng = self.rng(draws, q, number)
             try:
                 with np.errstate(all="ignore"):
                     values = self.model.constrain(q, True, True, rng)
@@ -130,6 +147,16 @@ def _labels(labels: Sequence[Any]) -> Any:
     return list(map(str, labels)) if known is None else array.astype(known)
 
 
+def warn_of_obstacle(model: Any) -> bool:
+    """Warn that a log density is evaluated in Python at every point if it could not be recorded; whether it is so."""
+    obstacle = getattr(model._value_and_grad, "obstacle", None)
+    if obstacle is not None:
+        reason = str(obstacle).removeprefix("recorded: ") or type(obstacle).__name__
+        text = f"Model.sample: the log density cannot be recorded, so that every point is evaluated in Python: {reason}"
+        warnings.warn(text, UserWarning, stacklevel=4)
+    return obstacle is not None
+
+
 def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]) -> Any:
     """Sample a model with nutpie; its result, as ArviZ data."""
     nutpie = optional("nutpie", "Model.sample")
@@ -137,12 +164,19 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
     calls = Callbacks(model, seed, init, settings["tune"])
-    coords = coordinates(calls.shapes, model.coords, model.dims)
-    compiled = from_pyfunc(
-        model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),
-        list(calls.shapes.values()), list(calls.shapes), coords={name: _labels(each) for name, each in coords.items()},
-        dims={name: tuple(dims) for name, dims in model.dims.items()}, make_initial_point_fn=calls.initial_point,
-    )  # fmt: skip
+    labels = {name: _labels(each) for name, each in coordinates(calls.shapes, model.coords, model.dims).items()}
+    dims = {name: tuple(dims) for name, dims in model.dims.items()}
+    native = prepared(calls, settings)
+    is_told = warn_of_obstacle(model)
+    if calls.failures:
+        raise calls.failures[0]
+    if native is not None:
+        compiled = native.compiled(labels, dims)
+    else:
+        compiled = from_pyfunc(
+            model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),
+            list(calls.shapes.values()), list(calls.shapes), coords=labels, dims=dims, make_initial_point_fn=calls.initial_point,
+        )  # fmt: skip
     try:
         result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
     except BaseException:  # what panics in nutpie is no Exception
@@ -150,4 +184,6 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
             raise
     if calls.failures:
         raise calls.failures[0]
-    return result
+    if not is_told:
+        warn_of_obstacle(model)
+    return result if native is None else native.completed(result)

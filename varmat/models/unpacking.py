@@ -6,7 +6,6 @@ tape, with the log-Jacobian of all of them. A model of ten scalars would otherwi
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Sequence
 from operator import itemgetter
@@ -17,8 +16,8 @@ import numpy as np
 from varmat.core.operation import Operation, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs, make_result
-from varmat.programs.entries import contributions_of, value_of, write_contributions, write_value
-from varmat.programs.program import Program, binary, name_of, number, writes
+from varmat.programs.entries import Call, contributions_of, value_of
+from varmat.programs.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
 from varmat.transforms.classes import FromFunctions
 
@@ -104,74 +103,63 @@ _RULE = Rule("parameters", _chain)
 
 
 @writes(_RULE)
-def _write_parameters(program: Program, rule: Any, results: Any, x: Any, saved: Any) -> None:
-    q = program.find(x)
+def _write_parameters(program: TapeProgram, rule: Any, results: Any, x: Any, saved: Any) -> None:
+    q, builder = program.find(x), program.builder
     nodes, terms, backs = [], [], []
     for result, each in zip(results, saved[0], strict=False):
-        node = program.node(result)
-        index = program.bind(each.where, "i")
-        name = program.new_name("x", each.shape)
-        taken = f"{q.name}[{index}].reshape({each.shape})" if each.shape else f"{q.name}.item({each.where})"
-        program.write(f"{name} = {taken}")
-        write = _write_bounded if each.operation is None else _write_operation
-        term, of_x = write(program, node, each, name)
-        terms += [term] if term else []
-        nodes.append(node)
-        backs.append((each, of_x))
-    jacobian = program.node(results[-1])
-    program.write(f"{jacobian.name} = {program.added(terms)}")
+        free = builder.view(q.value, itemgetter(each.where)) if each.shape else builder.element(q.value, each.where)
+        free = builder.reshaped(free, each.shape) if each.shape else free
+        value, term, of_x = (_bounded if each.operation is None else _by_operation)(program, each, free, result.shape)
+        if term is not None:
+            terms.append(term)
+        nodes.append(program.node(result, value))
+        place = place_of(q.shape, itemgetter(each.where)) if each.shape else (8 * each.where, ())
+        backs.append((each, place, of_x))
+    jacobian = program.node(results[-1], builder.add_all(terms))
 
     def back() -> None:
         h = program.adjoint(jacobian)
-        for node, (each, of_x) in zip(nodes, backs, strict=True):
-            g = of_x(program.adjoint(node), h)
-            if g is not None:
-                if program.is_array(g):
-                    g = program.call(np.reshape, (math.prod(each.shape),), program.code(g)[0], "-1")
-                q.parts.append((itemgetter(each.where), g))
+        for node, (each, place, of_x) in zip(nodes, backs, strict=True):
+            c = of_x(program.adjoint(node), h)
+            if c is not None:
+                shape = (math.prod(each.shape),) if each.shape else ()
+                c = builder.reshaped(c, shape) if c.shape else builder.broadcast(c, shape)
+                q.parts.append((place, shape, c))
 
-    program.steps.append(((*nodes, jacobian), back))
+    program.back((*nodes, jacobian), back)
 
 
-def _write_bounded(program: Program, node: Any, each: Part, name: str) -> tuple[str, Any]:
-    """Write the value of a parameter bounded on one side, or free; its log-Jacobian, and what makes the contribution to `x`."""
-    (bound,), sign, free, term = each.bounds, each.sign, name_of(name), ""
-    slope: Any = free
-    value: Any = free
-    if sign:
-        slope = value = name_of(program.assign("e", ast.Call(name_of("exp"), [free], []), each.shape))
-        term = program.code(program.summed(free, each.shape) if each.shape else free)[0]
-        if sign < 0 or bound:
-            slope = binary(number(sign), ast.Mult(), slope)
-            value = binary(number(bound), ast.Add(), slope)
-    program.write(f"{node.name} = {program.code(value)[0]}")
+def _bounded(program: TapeProgram, each: Part, free: Any, _: Any) -> tuple[Any, Any, Any]:
+    """The value of a parameter bounded on one side, or free; its log-Jacobian, and what makes the contribution to `x`."""
+    builder, (bound,), sign = program.builder, each.bounds, each.sign
+    if not sign:
+        return free, None, lambda g, h: g
+    slope = value = builder.ufunc(np.exp, free)
+    if sign < 0 or bound:
+        slope = builder.ufunc(np.negative, slope) if sign < 0 else slope
+        value = builder.ufunc(np.add, builder.constant(bound), slope)
 
     def of_x(g: Any, h: Any) -> Any:
-        if not sign:
-            return g
-        if g is not None:
-            g = binary(g, ast.Mult(), slope)
-        return g if h is None else h if g is None else binary(g, ast.Add(), h)
+        if g is None:
+            return h
+        g = builder.ufunc(np.multiply, g, slope)
+        return g if h is None else builder.ufunc(np.add, g, h)
 
-    return term, of_x
+    return value, builder.sum(free), of_x
 
 
-def _write_operation(program: Program, node: Any, each: Part, name: str) -> tuple[str, Any]:
+def _by_operation(program: TapeProgram, each: Part, free: Any, shape: Any) -> tuple[Any, Any, Any]:
     """The same of a parameter that an operation makes."""
     op: Any = each.operation
-    term, saved = program.new_name("t"), program.new_name("m")
-    value, values = f"({node.name}, {term})", f"({', '.join([name, *map(repr, each.bounds)])},)"
-    write_value(program, op, WITH_JACOBIAN, value, values, saved)
+    builder = program.builder
+    operands = [free, *map(builder.constant, each.bounds)]
+    call = Call(program, op, WITH_JACOBIAN, operands, [shape, ()], tuple)
+    value, term = call.values()
 
     def of_x(g: Any, h: Any) -> Any:
-        if g is None and h is None:
-            return None
-        adjoints = [program.full(g, node.shape) if g is not None else "None", "0.0" if h is None else program.code(h)[0]]
-        texts = f"({', '.join(adjoints)})", value, values, saved
-        (found,) = write_contributions(program, op, WITH_JACOBIAN, ((0, each.shape),), tuple, *texts)
-        return name_of(found)
+        return None if g is None and h is None else call.contributions([g, h], [(0, each.shape)])[0]
 
-    return term, of_x
+    return value, term, of_x
 
 
 @operation(variadic=True)
@@ -191,17 +179,14 @@ def sum_of_terms_tangent(r: Any, *terms: Any) -> Any:
 
 
 @writes(sum_of_terms.rule)
-def _write_sum(program: Program, rule: Any, result: Any, terms: Any, settings: Any) -> None:
+def _write_sum(program: TapeProgram, rule: Any, result: Any, terms: Any, settings: Any) -> None:
     operands = [program.operand(term) for term in terms]
-    shapes = [np.shape(term) for term in terms]
-    trees = [program.summed(tree, shape) if shape else tree for (tree, _), shape in zip(operands, shapes, strict=True)]
-    node = program.node(result)
-    program.write(f"{node.name} = {program.added([program.code(tree)[0] for tree in trees])}")
+    node = program.node(result, program.builder.add_all([program.builder.sum(value) for value, _ in operands]))
 
     def back() -> None:
-        g = program.adjoint(node)
+        g: Any = program.adjoint(node)
         for _, operand in operands:
             if operand is not None:
                 operand.contributions.append(g)
 
-    program.steps.append(((node,), back))
+    program.back((node,), back)

@@ -1,191 +1,206 @@
-"""Large arrays block by block: elementwise statements and the sums over them become loops whose temporaries stay in the cache.
+"""Long arrays block by block: elementwise steps and their sums become one step, whose temporaries stay in the cache.
 
-The statements of a program, forward and reverse, are assigned to rounds. A round is what can be computed before a sum of the same
-round is known: first the statements that need whole arrays, then a loop for each shape. Most models need one round: the reverse
-pass of a sum needs what the forward pass computes, but not the sum. What no other round uses is never more than a block.
+The steps are assigned to rounds. A round is what can be computed before a sum of the same round is known: first the steps that need
+whole arrays, then a loop for each length. Most models need one round: the reverse pass of a sum needs what the forward pass
+computes, but not the sum. What nothing outside of a loop reads is never more than a block.
 """
 
 from __future__ import annotations
 
-import ast
-import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from varmat.core.elementwise import for_arrays
-from varmat.core.rules import IN_PLACE
-from varmat.programs.statements import Statement, called, negated
-
-Shape = tuple[int, ...]
+from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
+from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
 
 # Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for the calls; twice and four times
 # of it are as good.
 BLOCK = 1 << 14
-# What sums all elements of an array, or of a product of two.
-SUMS = frozenset({"total", "vdot", "whole"})
-_ELEMENTWISE = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.cmpop, ast.Load)
 
 
-class Step:
-    """A statement, and whether it goes into a loop.
+class Loop(Kernel):
+    """Steps on blocks of arrays of one length.
 
     Attributes
     ----------
-    shape : tuple of int, optional
-        Of the large arrays, if it is an elementwise statement or a sum over them.
-    sums : bool
-        Whether it is such a sum.
-    written : set of str
-        The arrays that it writes into.
-    stored : set of str
-        These and the names that it binds.
+    size : int
+        Elements of the arrays.
+    steps : list of Step
+    outside : list of Value
+        What the loop reads: arrays, and numbers.
+    kept : list of Value
+        Arrays that it makes and others read.
+    sums : list of Step
+        Those of `steps` that sum what they read over all blocks.
     """
 
-    def __init__(self, statement: Statement, shapes: Mapping[str, Shape], functions: frozenset[str]) -> None:
-        self.statement, self.text, self.loaded = statement, statement.text, statement.loaded
-        self.written = statement.written & shapes.keys()
-        self.stored = statement.bound | self.written
-        self.sums = False
-        self.shape: Shape | None = None
-        if statement.target:
-            self._look(statement.value, statement.target, shapes, functions)
+    name = "loop"
 
-    def _look(self, value: Any, target: str, shapes: Mapping[str, Shape], functions: frozenset[str]) -> None:
-        found = {shapes[name] for name in self.loaded if name in shapes}
-        if len(found) != 1 or math.prod(*found) <= 2 * BLOCK or isinstance(value, ast.Name):
-            return
-        (shape,) = found
-        parts = [value]
-        if called(value) == "dot" and len(shape) == 1:
-            parts, self.sums = [value.func.value, *value.args], True
-        elif called(value) in SUMS:
-            parts, self.sums = value.args, True
-        if all(is_elementwise(part, functions) for part in parts) and (self.sums or shapes.get(target) == shape):
-            self.shape = shape
+    def __init__(self, size: int, steps: list[Step], outside: list[Value], kept: list[Value]) -> None:
+        self.size, self.steps, self.outside, self.kept = size, steps, outside, kept
+        self.sums = [step for step in steps if is_sum(step)]
+        # Arrays, by the id of what is made, that are no more than a block.
+        self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
+        self.is_native = all(step.kernel.is_native for step in steps)
+
+    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+        return [*((v.shape, v.dtype) for v in self.kept), *(((), FLOAT) for _ in self.sums)]
+
+    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+        results = [np.empty(v.shape, v.dtype) for v in self.kept] + [np.empty(()) for _ in self.sums]
+        self.bind(operands, results)()
+        return tuple(results)
+
+    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[], Any]:
+        arrays = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
+        arrays |= {id(v): x for v, x in zip(self.kept, results, strict=False)}
+        flat = {key: x.reshape(-1) if x.ndim else x for key, x in arrays.items()}
+        numbers = {number: np.empty(BLOCK, bool if number[0] else float) for number in set(self.place_of_temporary.values())}
+        totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
+
+        def part(value: Value, start: int, stop: int) -> Any:
+            key = id(value.base) if id(value) not in flat else id(value)
+            temporary = self.place_of_temporary.get(key)
+            if temporary is not None:
+                return numbers[temporary][: stop - start]
+            whole = flat[key]
+            return whole[start:stop] if whole.ndim else whole
+
+        share = np.empty(())
+        calls: list[Any] = []
+        for start in range(0, self.size, BLOCK):
+            stop = min(start + BLOCK, self.size)
+            for step in self.steps:
+                total = totals.get(id(step))
+                place = share if total is not None else part(step.results[0], start, stop)
+                kernel = Reduce(np.add, (0,)) if isinstance(step.kernel, Reduce) else step.kernel
+                calls.append(kernel.bind([part(v, start, stop) for v in step.operands], [place]))
+                if total is not None:
+                    calls.append(lambda total=total: np.add(total, share, total))
+
+        def run() -> None:
+            for total in totals.values():
+                total.fill(0.0)
+            for call in calls:
+                call()
+
+        return run
+
+    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.loop(self, operands, results)
 
 
-def is_elementwise(expression: ast.expr | None, functions: frozenset[str]) -> bool:
-    """Whether an expression consists of operators and elementwise functions."""
-    if isinstance(expression, ast.Call):
-        known = isinstance(expression.func, ast.Name) and expression.func.id.removesuffix("_scalar") in functions
-        return known and all(is_elementwise(argument, functions) for argument in expression.args)
-    if not isinstance(expression, _ELEMENTWISE):
-        return False
-    return all(is_elementwise(part, functions) for part in ast.iter_child_nodes(expression) if isinstance(part, ast.expr))
+def is_sum(step: Step) -> bool:
+    return isinstance(step.kernel, (Reduce, Matmul))
 
 
-class _Renamed(ast.NodeTransformer):
-    """A statement on blocks."""
+def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, int]]:
+    """Numbers of blocks for what is made and not kept, by the id of the value; a number is used again when nobody reads it."""
+    last = {id(v.base): i for i, step in enumerate(steps) for v in step.operands}
+    places: dict[int, tuple[bool, int]] = {}
+    free: dict[bool, list[int]] = {True: [], False: []}
+    count = {True: 0, False: 0}
+    for i, step in enumerate(steps):
+        if not is_sum(step) and id(step.results[0]) not in kept:
+            value = step.results[0]
+            kind = value.dtype == BOOL
+            number = free[kind].pop() if free[kind] else count[kind]
+            count[kind] = max(count[kind], number + 1)
+            places[id(value)] = kind, number
+        for v in {id(v.base): v.base for v in step.operands}.values():
+            if last[id(v)] == i and id(v) in places:
+                kind, number = places[id(v)]
+                free[kind].append(number)
+    return places
 
-    def __init__(self, arrays: set[str]) -> None:
-        self.arrays = arrays
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Name(f"{node.id}_", node.ctx) if node.id in self.arrays else node
+def length_of(step: Step) -> int | None:
+    """The number of elements of the long arrays of a step that can go into a loop; None for all others."""
+    kernel, operands = step.kernel, step.operands
+    if not isinstance(kernel, (Ufunc, Select, Sum, Reduce, Matmul)):
+        return None
+    size = max((v.size for v in operands), default=0)
+    if size <= 2 * BLOCK or not all(v.size == size and v.is_contiguous if v.shape else True for v in operands):
+        return None
+    if isinstance(kernel, Reduce):
+        return size if kernel.ufunc is np.add and len(kernel.axes) == len(operands[0].shape) else None
+    if isinstance(kernel, Matmul):
+        return size if not step.results[0].shape and operands[0].base is not None else None
+    return size if step.results[0].size == size and len({v.shape for v in operands if v.shape}) == 1 else None
 
 
-def by_blocks(
-    statements: list[Statement], shapes: Mapping[str, Shape], functions: Iterable[str], views: set[str],
-    strided: Set[str] = frozenset(),
-) -> list[str]:  # fmt: skip
-    """The lines of a program with its elementwise statements on large arrays in loops.
+def by_blocks(program: Program) -> Program:
+    """Put elementwise steps on long arrays, and sums of them, into loops."""
+    lengths = [length_of(step) for step in program.steps]
+    if not any(lengths):
+        return program
+    # For each value the round from which on a loop of its length, and anything else, may read it, and that length.
+    rounds: list[int] = []
+    in_loops: dict[int, int] = {}
+    whole: dict[int, int] = {}
+    length: dict[int, int | None] = {}
+    for step, size in zip(program.steps, lengths, strict=True):
+        reads = [id(v.base) for v in step.operands]
+        if size is None:
+            at = max((whole.get(key, 0) for key in reads), default=0)
+            after = (at, at)
+        else:
+            at = max((in_loops[key] if length[key] == size else whole[key] for key in reads if key in whole), default=0)
+            after = (at + 1, at + 1) if is_sum(step) else (at, at + 1)
+        rounds.append(at)
+        for value in step.results:
+            in_loops[id(value)], whole[id(value)] = after
+            length[id(value)] = size
+    return _assembled(program, lengths, rounds)
 
-    `views` are names of views of others, `strided` are arrays that do not lie in one piece.
-    """
-    known = frozenset(functions)
-    steps = [Step(statement, shapes, known) for statement in statements]
-    rounds = _rounds(steps, shapes, views)
-    last = max(rounds)
-    lines: list[str] = []
-    for r in range(last + 1):
-        here = [s for s, at in zip(steps, rounds, strict=True) if at == r]
-        end = [s.text for s in here if isinstance(s.statement.tree, ast.Return)]
-        lines += [s.text for s in here if s.shape is None and s.text not in end]
-        for shape in dict.fromkeys(s.shape for s in here if s.shape is not None):
-            inside = [s for s in here if s.shape == shape]
-            if all(s.sums for s in inside):  # nothing in between
-                lines += [s.text for s in inside]
+
+def _assembled(program: Program, lengths: list[int | None], rounds: list[int]) -> Program:
+    changed: dict[int, Value] = {}
+
+    def now(value: Value) -> Value:
+        """What stands for a value that a loop makes."""
+        new = changed.get(id(value.base))
+        if new is None:
+            return value
+        return new.view(value.shape, value.offset, value.strides) if value.is_view or value.shape != new.shape else new
+
+    steps: list[Step] = []
+    readers: dict[int, set[int]] = {}
+    group_of = {id(step): (at, size) for step, size, at in zip(program.steps, lengths, rounds, strict=True)}
+    for step in program.steps:
+        for v in step.operands:
+            readers.setdefault(id(v.base), set()).add(hash(group_of[id(step)]) if group_of[id(step)][1] else id(step))
+    returned = {id(v.base) for v in program.outputs}
+
+    def plain(step: Step) -> None:
+        if any(id(v.base) in changed for v in step.operands):
+            made = Step(step.kernel, [now(v) for v in step.operands], [(v.shape, v.dtype) for v in step.results])
+            changed.update((id(old), new) for old, new in zip(step.results, made.results, strict=True))
+            step = made
+        steps.append(step)
+
+    for at in range(max(rounds) + 1):
+        here = [(step, size) for step, size, r in zip(program.steps, lengths, rounds, strict=True) if r == at]
+        for step, size in here:
+            if size is None:
+                plain(step)
+        for size in dict.fromkeys(size for _, size in here if size is not None):
+            inside = [step for step, each in here if each == size]
+            if all(is_sum(step) for step in inside):  # nothing in between
+                for step in inside:
+                    plain(step)
                 continue
-            outside = set().union(*(s.loaded for s in steps if s not in inside))
-            lines += _loop(inside, shape, shapes, outside, strided)
-        lines += end
-    return lines
-
-
-def _rounds(steps: list[Step], shapes: Mapping[str, Shape], views: set[str]) -> list[int]:
-    """The round of each statement."""
-    # From which round on a loop, and from which a statement on whole arrays, may use a name.
-    in_loops: dict[str, int] = {}
-    whole: dict[str, int] = {}
-    # Name of a view, or another name -> the array whose memory it is; and the first round in which that may be written to.
-    memory: dict[str, str] = {}
-    unread: dict[str, int] = {}
-    rounds = []
-    for s in steps:
-        arrays = {memory.get(name, name) for name in s.loaded & shapes.keys()}
-        if s.shape is None:
-            r = max((whole.get(name, 0) for name in s.loaded | s.stored), default=0)
-            r = max(r, *(unread.get(memory.get(name, name), 0) for name in s.written), 0)
-            after, read = (r, r), r
-        else:
-            r = max((in_loops.get(name, 0) for name in s.loaded), default=0)
-            after, read = ((r + 1, r + 1) if s.sums else (r, r + 1)), r + 1
-        for name in arrays:
-            unread[name] = max(unread.get(name, 0), read)
-        for name in s.stored:
-            in_loops[name], whole[name] = after
-            value = s.statement.value
-            if len(arrays) == 1 and (name in views or isinstance(value, ast.Name) or called(value) == "contiguous"):
-                (memory[name],) = arrays
-        rounds.append(r)
-    return rounds
-
-
-def _loop(
-    inside: list[Step], shape: Shape, shapes: Mapping[str, Shape], outside: set[str], strided: Set[str]
-) -> list[str]:
-    """The lines of one loop; `outside` are the names that are used elsewhere."""
-    made = set().union(*(s.stored for s in inside if not s.sums))
-    read = sorted({name for s in inside for name in s.loaded if shapes.get(name) == shape} - made)
-    kept = sorted(made & outside)
-    sums = [name for s in inside if s.sums for name in s.stored]
-    lines = [f"{name} = empty({shape})" for name in kept]
-    # A flat block of what does not lie in one piece would be part of a copy of all of it; one of rows is a view.
-    row = math.prod(shape[1:])
-    by_rows = len(shape) > 1 and row <= BLOCK and not strided.isdisjoint(read)
-    lines += [f"{name}_whole = {name}{'' if by_rows else '.reshape(-1)'}" for name in [*read, *kept]]
-    lines += [f"{name} = 0.0" for name in sums]
-    lines.append(f"for block in blocks({f'{shape[0]}, {BLOCK // row}' if by_rows else math.prod(shape)}):")
-    lines += [f"    {name}_ = {name}_whole[block]" for name in read]
-    renamed = _Renamed({*made, *read})
-    for s in inside:
-        (assignment,) = renamed.visit(ast.parse(s.text)).body
-        text = ast.unparse(assignment)
-        (name,) = s.stored
-        if name in kept:
-            place = f"{name}_whole[block]"
-            ufunc, operands = _last_call(assignment.value)
-            if ufunc:  # which writes where the values stay
-                lines.append(f"    {name}_ = {ufunc}({', '.join(map(ast.unparse, operands))}, out={place})")
-            else:
-                lines += [f"    {text}", f"    {place} = {name}_"]
-        else:
-            lines.append("    " + (text.replace(" = ", " += ", 1) if s.sums else text))
-    return lines
-
-
-def _last_call(value: Any) -> tuple[str, list[ast.expr]]:
-    """The ufunc that comes last in an elementwise expression, and its operands; no name if it is something else."""
-    if isinstance(value, ast.BinOp) and type(value.op) in IN_PLACE:
-        return IN_PLACE[type(value.op)], [value.left, value.right]
-    if (operand := negated(value)) is not None:
-        return "negative", [operand]
-    return (called(value), value.args) if called(value) and isinstance(for_arrays(called(value)), np.ufunc) else ("", [])
-
-
-def blocks(size: int, step: int = 0) -> list[slice]:
-    """The parts of an array of a size, of so many elements or rows each."""
-    step = step or BLOCK
-    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+            made = {id(v) for step in inside for v in step.results}
+            key = hash((at, size))
+            arrays = [v for step in inside if not is_sum(step) for v in step.results]
+            kept = [v for v in arrays if id(v) in returned or readers.get(id(v), set()) - {key}]
+            outside = {id(v): v for step in inside for v in step.operands if id(v.base) not in made}
+            kernel = Loop(size, inside, list(outside.values()), kept)
+            operands = [now(v) for v in outside.values()]
+            loop = Step(kernel, operands, kernel.results(*operands))
+            steps.append(loop)
+            results = [*kept, *(step.results[0] for step in kernel.sums)]
+            changed.update((id(old), new) for old, new in zip(results, loop.results, strict=True))
+    return Program(program.arguments, steps, [now(v) for v in program.outputs])

@@ -46,7 +46,9 @@ _OPERATORS = dict(
 _COMPARISONS = {
     ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)") for ufunc in dispatch.COMPARISONS
 }
-_SELECTION = _row("selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z")
+# A row -> the ufunc that it stands for.
+COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
+SELECTION = _row("selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z")
 
 
 class Condition:
@@ -78,7 +80,7 @@ class Condition:
         """``np.where`` of this condition."""
         if not choices:
             refuse_look()
-        return _SELECTION(self._variable, *choices)
+        return SELECTION(self._variable, *choices)
 
     def astype(self, dtype: Any) -> Any:
         """Zeros and ones."""

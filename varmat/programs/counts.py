@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from varmat.core.elementwise import for_arrays
+from varmat.programs.builder import ADD, is_number
+from varmat.programs.emit import Total
+from varmat.programs.program import Value
 
 __all__: list[str] = []
 
-# The text of what is summed over an array of counts `n` -> the text of the sum.
-SUMS = {
-    "gammaln(n + 1.0)": "log_factorials(n)",
-    "lchoose(N, n)": "log_binomials(N, n)",
-    "log_rising_factorial(phi, n)": "log_rising_factorials(phi, n)",
-    "zeta_difference(1.0, phi, n)": "digamma_differences(phi, n)",
-}
 # Counts up to which log factorials are taken from a table, and up to which their differences have 13 digits.
 TABLE, DIFFERENCES = 4096, 1000
 
@@ -72,4 +69,24 @@ def _numbers_greater(n: np.ndarray) -> np.ndarray:
     return n.size - np.add.accumulate(np.bincount(n.astype(np.intp))[:-1])
 
 
-SUM_FUNCTIONS = {each.__name__: each for each in (log_factorials, log_binomials, log_rising_factorials, digamma_differences)}
+# The kernel of what is summed -> that of its sum.
+SUMS = {
+    "gammaln": Total("log_factorials", log_factorials),
+    "lchoose": Total("log_binomials", log_binomials),
+    "log_rising_factorial": Total("log_rising_factorials", log_rising_factorials),
+    "zeta_difference": Total("digamma_differences", digamma_differences),
+}
+
+
+def sum_of_counts(x: Value, counts: Container[Value]) -> tuple[Total, tuple[Value, ...]] | None:
+    """The kernel that sums an array, and its operands, if the array is a function of counts that has such a kernel."""
+    if x.step is None or x.step.kernel.name not in SUMS:
+        return None
+    name, operands = x.step.kernel.name, x.step.operands
+    if name == "gammaln":  # of a count and one
+        operands = operands[0].step.operands[::-1] if operands[0].step is not None and operands[0].step.kernel is ADD else ()
+    if name in ("gammaln", "zeta_difference"):
+        if not operands or not is_number(operands[0], 1.0):
+            return None
+        operands = operands[1:]
+    return (SUMS[name], operands) if operands[-1] in counts else None

@@ -1,12 +1,11 @@
-"""How the entries of a tape are written into a program."""
+"""How the entries of the engine's own rules become steps: elementwise and structured operations, elements, gathers, assignments."""
 
 from __future__ import annotations
 
-import ast
 import math
 import threading
-from functools import cache, partial
-from operator import itemgetter
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,184 +17,260 @@ from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
 from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS, ZERO
 from varmat.core.variables import ARRAYS, Outputs, View
-from varmat.kernels import is_basic, last_writers, scatter_add, unbroadcast
-from varmat.programs.blocks import Shape
-from varmat.programs.conditions import SYMBOLS
-from varmat.programs.program import Gather, Node, Program, copy_for, name_of, substituted, writes
-
-# Values that the interpreter or NumPy's operators compute, as expressions; all others are calls.
-_INFIX = {
-    "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y", "negative": "-x", "square": "x * x",
-    "fma": "x * y + z",
-}  # fmt: skip
-# As numbers: truth values would be combined in other ways.
-_INFIX |= {name: f"where(x {text} y, 1.0, 0.0)" for name, text in SYMBOLS.items()} | {"selection": "where(x, y, z)"}
-# Rows whose value and derivative share all factors but one.
-_POWERS = {f"power_{n}": n for n in range(3, 9)}
+from varmat.kernels import is_basic, unbroadcast
+from varmat.programs.kernels import PythonCall, kept_kernel
+from varmat.programs.program import FLOAT, OBJECT, Shape, Value
+from varmat.programs.symbols import Scope, Symbol, UntraceableError, Written, apply_row, lift
+from varmat.programs.tape_programs import TapeProgram, place_of, writes
 
 
 @writes(Elementwise)
-def _elementwise(program: Program, rule: Any, result: Any, x: Any, y: Any) -> None:
+def _elementwise(program: TapeProgram, rule: Any, result: Any, x: Any, y: Any) -> None:
     row: Elementwise = rule.op
     operands = [program.operand(each) for each in (x if row.arity > 2 else (x, y)[: row.arity])]
-    letters = {letter: tree for letter, (tree, _) in zip(OPERANDS, operands, strict=False)}
-    text, expressions = _INFIX.get(row.name, f"{row.name}({', '.join(letters)})"), row.partials
-    if row.name in _POWERS:
-        exponent = _POWERS[row.name]
-        below = substituted(" * ".join(["x"] * (exponent - 1)), letters)
-        letters["p"] = name_of(program.assign("v", below, result.shape))
-        text, expressions = "p * x", (f"g * {exponent} * p",)
-    value = substituted(text, letters)
-    shape = result.shape
-    node = program.define(result, value)
-    if shape and all(isinstance(part, (ast.Name, ast.Constant, ast.Mult, ast.BinOp, ast.Load)) for part in ast.walk(value)):
-        node.tree = value
+    builder, shape = program.builder, result.shape
+    values = [value for value, _ in operands]
+    made = apply_row(builder, row, values)
+    value = builder.broadcast(builder.number(made) if made.dtype is not FLOAT else made, shape)
+    node = program.node(result, value)
+    if value.is_constant:
+        return
 
     def back() -> None:
-        partials = [expression for (_, operand), expression in zip(operands, expressions, strict=True) if operand is not None]
-        g = program.adjoint(node, once=uses_of_adjoint(*partials) == 1)
-        if any(program.shapes_in(tree) - {shape} for tree, _ in operands):
-            # Broadcast: now every expression with `g` in it is of the whole shape.
-            g = program.whole(g, shape)
-        for (_, operand), expression in zip(operands, expressions, strict=True):
+        letters = dict(zip((*OPERANDS[: row.arity], "r"), map(program.symbol, (*values, made)), strict=True))
+        scope = Scope(builder, {**letters, "g": program.symbol(program.adjoint(node))})  # type: ignore[arg-type]
+        for (_, operand), expression in zip(operands, row.partials, strict=True):
             if operand is not None and expression != ZERO:
-                tree = substituted(expression, {**letters, "g": g, "r": name_of(node.name)})
-                _contribute(program, operand, tree, shape)
+                program.contribute(operand, scope.evaluate(expression), shape)
 
-    program.steps.append(((node,), back))
-
-
-@cache
-def uses_of_adjoint(*expressions: str) -> int:
-    """How often the adjoint stands in expressions, ``g + g`` being twice its value."""
-    parts = [part for each in expressions for part in ast.walk(ast.parse(each.replace("(g + g)", "g")))]
-    return sum(isinstance(part, ast.Name) and part.id == "g" for part in parts)
-
-
-def _contribute(program: Program, operand: Node, tree: ast.expr, shape: Shape) -> None:
-    """Add a contribution of a shape to the adjoint of an operand that was broadcast to it."""
-    if not operand.shape:
-        tree = program.summed(tree, shape) if shape else tree
-    elif operand.shape != shape:
-        tree = program.call(unbroadcast, operand.shape, program.full(tree, shape), str(operand.shape))
-    operand.contributions.append(tree)
+    program.back((node,), back)
 
 
 @writes(ELEMENT)
-def _element(program: Program, rule: Any, result: Any, x: Any, index: int) -> None:
-    _part(program, result, x, f".item({index})", itemgetter(index))
+def _element(program: TapeProgram, rule: Any, result: Any, x: Any, index: int) -> None:
+    whole = program.find(x)
+    size = whole.value.size
+    place = index + size if index < 0 else index
+    source = program.source_of(x, place)
+    if source is not None:  # what was written there, whatever has become of the rest
+        program.alias(result, source)
+        return
+    node = program.node(result, program.builder.element(whole.value, place))
+    if not whole.value.is_constant:
+        program.back((node,), lambda: whole.parts.append(((8 * place, ()), (), program.adjoint(node))))  # type: ignore[arg-type]
 
 
 @writes(GATHER)
-def _gather(program: Program, rule: Any, result: Any, x: Any, index: Any) -> None:
-    once = is_basic(index) or (type(index) is np.ndarray and index.dtype == bool)
-    read = f"[{program.bind(index, 'i')}]"
-    _part(program, result, x, read, itemgetter(index) if once else Gather(index, scatter_add))
-
-
-def _part(program: Program, result: Any, x: Any, read: str, how: Any) -> None:
-    whole = program.find(x)
-    node = program.node(result)
-    program.write(f"{node.name} = {whole.name}{read}" if node.shape else f"{node.name} = float({whole.name}{read})")
-
-    def back() -> None:
-        g = program.adjoint(node)
-        whole.parts.append((how, program.whole(g, node.shape) if node.shape else g))
-
-    program.steps.append(((node,), back))
+def _gather(program: TapeProgram, rule: Any, result: Any, x: Any, index: Any) -> None:
+    whole, builder = program.find(x), program.builder
+    places = np.arange(whole.value.size).reshape(whole.shape)[index]
+    if np.ndim(places):
+        value = builder.gather(whole.value, places)
+    else:
+        value = builder.element(builder.contiguous(whole.value), int(places))
+    node = program.node(result, value)
+    if whole.value.is_constant:
+        return
+    place: Any = np.ascontiguousarray(places, np.int64) if np.ndim(places) else (8 * int(places), ())
+    program.back((node,), lambda: whole.parts.append((place, node.shape, program.adjoint(node))))  # type: ignore[arg-type]
 
 
 @writes(ASSIGN)
-def _assign(program: Program, rule: Any, result: Any, target: Any, assignments: Any) -> None:
-    run: list[Any] = []
-    for each in assignments:
-        if run and type(each[1]) in ARRAYS:  # it may look into the target, whose values are those after the assignments so far
-            _assign_to_copy(program, target, run)
-            run = []
-        if each[0] is Ellipsis and type(each[1]) in ARRAYS and each[1].shape == target.shape and not isinstance(target, View):
-            program.assigned(target, program.find(each[1]))  # as x += y ends: from here on it is what was assigned
+def _assign(program: TapeProgram, rule: Any, result: Any, target: Any, assignments: Any) -> None:
+    for index, source, _ in assignments:
+        if index is Ellipsis and type(source) in ARRAYS and source.shape == target.shape and not isinstance(target, View):
+            program.alias(target, program.find(source))  # as x += y ends
         else:
-            run.append(each)
-    if run:
-        _assign_to_copy(program, target, run)
+            _assign_one(program, target, index, source)
 
 
-def _assign_to_copy(program: Program, target: Any, assignments: Any) -> None:
+def _assign_one(program: TapeProgram, target: Any, index: Any, source: Any) -> None:
     root, hows = target, []
     while isinstance(root, View):
         hows.append(root._how)
         root = root._parent
-
-    def within(text: str) -> str:
-        for how in reversed(hows):
-            text = f"{program.bind(how)}({text})"
-        return text
-
-    parts = [(program.bind(index, "i"), program.operand(source)) for index, source, _ in assignments]
     before = program.find(root)
-    node = program.assigned(root)
-    copy = copy_for(hows)
-    program.write(f"{node.name} = {before.name}{copy}")
-    for name, (value, _) in parts:
-        program.write(f"{within(node.name)}[{name}] = {program.code(value)[0]}")
+    places = np.arange(before.value.size).reshape(before.shape)
+    places = through(hows, places)
+    value, operand = program.operand(source)
+    while len(value.shape) > np.ndim(places[index]):  # NumPy drops leading axes of length one
+        value = program.builder.reshaped(value, value.shape[1:])
+    if is_basic(index) and np.size(places[index]):
+        _write_part(program, root, before, lambda a: through(hows, a)[index], value, operand, places[index])
+        return
+    written = Written(program.builder, before.value, np.asarray(places[index]), value)
+    node = program.assigned(root, written.value)
+    if written.value.is_constant:
+        return
 
     def back() -> None:
-        rest = program.new_name("c", node.shape)
-        program.write(f"{rest} = {program.full(program.adjoint(node), node.shape)}{copy}")
-        for (name, (_, operand)), (index, _, overwritten) in zip(reversed(parts), reversed(assignments), strict=True):
-            if operand is not None:
-                shape = np.shape(overwritten)
-                tree: Any = name_of(program.new_name("c", shape))
-                program.write(f"{tree.id} = copied({within(rest)}[{name}])")
-                if shape and not is_basic(index):
-                    tree = program.call(last_writers, shape, str(target.shape), name, tree.id)
-                _contribute(program, operand, tree, shape)
-            program.write(f"{within(rest)}[{name}] = 0.0")
-        before.contributions.append(name_of(rest))
+        g = program.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
+        rest = None if before.value.is_constant else written.adjoint_before(g)
+        if rest is not None:
+            before.contributions.append(rest)
+        if operand is not None and written.places.size:
+            places, builder = written.places.shape, program.builder
+            # Leading axes of length one, which NumPy drops, come back.
+            shape = operand.shape[max(len(operand.shape) - len(places), 0) :]
+            c = builder.unbroadcast(written.adjoint_source(g), places, shape)
+            operand.contributions.append(builder.reshaped(c, operand.shape))
 
-    program.steps.append(((node,), back))
+    program.back((node,), back)
+
+
+def through(hows: Sequence[Any], a: Any) -> Any:
+    """A view of a view of an array."""
+    for how in reversed(hows):
+        a = how(a)
+    return a
+
+
+def _write_part(program: TapeProgram, root: Any, before: Any, how: Any, value: Value, operand: Any, places: Any) -> None:
+    """An assignment to a view of an array."""
+    builder, shape = program.builder, np.shape(places)
+    place = place_of(before.shape, lambda a: np.asarray(how(a))) if shape else (8 * int(places), ())
+    node = program.assigned(root, builder.written(before.value, place, shape, value))
+    program.remember(root, before, node, places, operand if not shape else None)
+    if node.value.is_constant:
+        return
+
+    def back() -> None:
+        g = builder.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
+        if operand is not None:
+            # A copy, so that the next part is written over the adjoint, and not over a copy of that.
+            c = builder.call(kept_kernel(shape), builder.part(g, shape, *place))
+            c = builder.unbroadcast(c, shape, operand.shape[max(len(operand.shape) - len(shape), 0) :])
+            operand.contributions.append(builder.reshaped(c, operand.shape))
+        if not before.value.is_constant and math.prod(shape) < node.value.size:
+            before.contributions.append(builder.written(g, place, shape, builder.constant(0.0)))
+
+    program.back((node,), back)
+
+
+# --- structured operations ---
 
 
 @writes(Operation)
-def structured(program: Program, rule: Any, result: Any, args: Any, settings: Any) -> None:
-    """Any structured operation: its value and its reverse rule are called as the eager pass does."""
+def structured(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
+    """Any structured operation: its value and its reverse rule are traced, or called as the eager pass calls them."""
     op: Operation = rule.op
     settings = {name: each for name, each in settings.items() if name in op.signature.parameters}
     operands = [program.operand(x) for x in args]
-    texts = [program.code(tree)[0] for tree, _ in operands]
+    kind = type(result).kind if isinstance(result, Outputs) else None
+    items = list(result) if kind is not None else [result]
+    call = Call(program, op, settings, [value for value, _ in operands], [item.shape for item in items], kind)
+    nodes = [program.node(item, value) for item, value in zip(items, call.values(), strict=True)]
     wanted = [(i, operand) for i, (_, operand) in enumerate(operands) if operand is not None]
-    several = isinstance(result, Outputs)
-    nodes = [program.node(item) for item in (result if several else (result,))]
-    saved = program.new_name("m")
-    value = ", ".join(node.name for node in nodes)
-    value = f"({value},)" if several else value
-    values = f"({', '.join(texts)},)"
-    calling = {**settings, "workspace": Workspace()} if op.wants_workspace else settings
-    write_value(program, op, calling, value, values, saved)
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
-        g = ", ".join("None" if a is None else program.full(a, node.shape) for a, node in zip(adjoints, nodes, strict=True))
-        places = tuple((i, operand.shape) for i, operand in wanted)
-        kind = type(result).kind if several else None
-        texts = f"({g},)" if several else g, value, values, saved
-        for (_, operand), name in zip(wanted, write_contributions(program, op, settings, places, kind, *texts), strict=True):
-            operand.contributions.append(name_of(name))
+        for (_, operand), c in zip(wanted, call.contributions(adjoints, [(i, node.shape) for i, node in wanted]), strict=True):
+            program.contribute(operand, c, operand.shape)
 
-    program.steps.append((tuple(nodes), back))
+    if wanted:
+        program.back(nodes, back)
 
 
-def write_value(program: Program, op: Operation, settings: Any, value: str, values: str, saved: str) -> None:
-    """Write the call that computes the value of an operation; all texts are those of names, or of tuples of them."""
-    program.write(f"{value}, {saved} = {program.bind(partial(value_of, op, settings), op.name + '_')}({values})")
+class Call:
+    """A structured operation in a program.
 
+    Parameters
+    ----------
+    program : TapeProgram
+    op : Operation
+    settings : dict
+    operands : sequence of Value
+    shapes : sequence of tuple
+        Of the results.
+    kind : callable, optional
+        Makes the tuples of several results.
+    """
 
-def write_contributions(program: Program, op: Operation, settings: Any, places: Any, kind: Any, *texts: str) -> list[str]:
-    """Write the call of its reverse rule, of the texts of what `contributions_of` takes; the names of the contributions."""
-    names = [program.new_name("c", shape) for _, shape in places]
-    reverse = program.bind(partial(contributions_of, op, settings, places, kind), f"{op.name}_reverse_")
-    program.write(f"{', '.join(names)}, = {reverse}({', '.join(texts)})")
-    return names
+    def __init__(
+        self, program: TapeProgram, op: Operation, settings: dict[str, Any], operands: Sequence[Value],
+        shapes: Sequence[Shape], kind: Any,
+    ) -> None:  # fmt: skip
+        self.program, self.op, self.settings, self.operands, self.shapes, self.kind = program, op, settings, operands, shapes, kind
+        self.saved: dict[str, Any] = {}
+        self.results: list[Value] = []
+        # From the adjoints to the contributions, of operations that say how they are written.
+        self.pull: Any = None
+        # What a call of Python saved for the reverse rule.
+        self.token: Value | None = None
+
+    def values(self) -> list[Value]:
+        """The results."""
+        if self.op.is_traceable:
+            try:
+                self.results = self._traced_values()
+                return self.results
+            except (UntraceableError, TypeError, ValueError, AttributeError, IndexError, NotImplementedError):
+                pass
+        self.results, self.token = self._called_values()
+        return self.results
+
+    def _symbols(self) -> list[Any]:
+        # A rule may ask whether an operand is a number.
+        plain = [None if v.data is None else v.data if v.shape else float(v.data) for v in self.operands]
+        return [Symbol(self.program.builder, v) if x is None else x for v, x in zip(self.operands, plain, strict=True)]
+
+    def _traced_values(self) -> list[Value]:
+        op, builder, symbols = self.op, self.program.builder, self._symbols()
+        if op.straight_rule is not None:
+            value, self.pull = op.straight_rule(*symbols, **self.settings)
+            made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
+            return [builder.number(v) for v in made]
+        for name, symbol in zip(op.operands, symbols, strict=False):
+            if name in op.domains and isinstance(symbol, Symbol):
+                builder.guard(lift(builder, op.domains[name][1].holds(symbol)))
+        value, self.saved = op.function(*symbols, **self.settings), {}
+        if type(value) is Saved:
+            value, self.saved = value.value, value.saved
+        made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
+        if [v.shape for v in made] != list(self.shapes):
+            raise UntraceableError
+        return [builder.number(v) for v in made]
+
+    def _called_values(self) -> tuple[list[Value], Value]:
+        op = self.op
+        settings = {**self.settings, "workspace": Workspace()} if op.wants_workspace else self.settings
+        makes = [*((shape, FLOAT) for shape in self.shapes), ((), OBJECT)]
+        function = partial(_value_of, op, settings, [v.shape for v in self.operands], self.kind)
+        # It stays where nobody reads its results, for it may refuse a point.
+        *results, token = self.program.builder.apply(PythonCall(op.name, function, makes, False), *self.operands)
+        return results, token
+
+    def contributions(self, adjoints: Sequence[Value | None], places: Sequence[tuple[int, Shape]]) -> list[Value]:
+        """The contributions to the operands at some places, in their shapes."""
+        builder = self.program.builder
+        given = [None if g is None else builder.broadcast(g, shape) for g, shape in zip(adjoints, self.shapes, strict=True)]
+        if self.token is None:
+            try:
+                return self._traced_contributions(given, places)
+            except (UntraceableError, TypeError, ValueError, AttributeError, IndexError, NotImplementedError):
+                pass
+        known = [g for g in given if g is not None]
+        has = [g is not None for g in given]
+        tail = [] if self.token is None else [self.token]
+        settings = {**self.settings, "workspace": Workspace()} if self.op.wants_workspace and self.token is None else self.settings
+        shapes = [v.shape for v in self.operands]
+        function = partial(_contributions_of, self.op, settings, tuple(places), self.kind, has, shapes, self.shapes)
+        kernel = PythonCall(f"{self.op.name}.reverse", function, [(shape, FLOAT) for _, shape in places], True)
+        return list(builder.apply(kernel, *known, *self.results, *self.operands, *tail))
+
+    def _traced_contributions(self, given: Sequence[Value | None], places: Sequence[tuple[int, Shape]]) -> list[Value]:
+        program, op = self.program, self.op
+        builder = program.builder
+        g: Any = tuple(None if each is None else Symbol(builder, each) for each in given)
+        r: Any = tuple(Symbol(builder, each) for each in self.results)
+        g, r = (g[0], r[0]) if self.kind is None else (self.kind(g), self.kind(r))
+        parts = op.parts(g, r, self._symbols(), {**self.settings, **self.saved}) if self.pull is None else self.pull(g)
+        parts = parts if type(parts) is tuple else (parts,)
+        found = []
+        for i, shape in places:
+            c = lift(builder, parts[i]() if callable(parts[i]) else parts[i])
+            found.append(c if c.shape in (shape, ()) else builder.unbroadcast(c, c.shape, shape))
+        return found
 
 
 class Workspace(threading.local):
@@ -206,14 +281,14 @@ class Workspace(threading.local):
         self.taken = 0
 
     def __call__(self, shape: Shape) -> np.ndarray:
-        if math.prod(shape) <= LARGE:
+        if np.prod(shape, dtype=int) <= LARGE:
             return np.empty(shape)
         if self.taken == len(self._arrays):
             self._arrays.append(np.empty(shape))
         elif self._arrays[self.taken].shape != shape:
             self._arrays[self.taken] = np.empty(shape)
         self.taken += 1
-        return self._arrays[self.taken - 1][...]  # a view, for `alone`: it is not the caller's
+        return self._arrays[self.taken - 1]
 
 
 def value_of(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, Any]]:
@@ -234,9 +309,34 @@ def _number_or_array(x: Any) -> Any:
     return x if x.dtype is FLOAT64 else x.astype(FLOAT64)
 
 
+def plain(values: Sequence[Any], shapes: Sequence[Shape]) -> list[Any]:
+    """Operands as functions of plain arrays expect them: a number is a float."""
+    return [x if shape else float(x) for x, shape in zip(values, shapes, strict=True)]
+
+
+def _value_of(op: Operation, settings: Any, shapes: Any, kind: Any, *values: Any) -> tuple[Any, ...]:
+    value, saved = value_of(op, settings, plain(values, shapes))
+    return (*(value if kind is not None else (value,)), saved)
+
+
+def _contributions_of(
+    op: Operation, settings: Any, places: Any, kind: Any, has: Any, shapes: Any, result_shapes: Any, *given: Any
+) -> tuple[Any, ...]:  # fmt: skip
+    """The contributions, of the adjoints that there are, the results, the operands, and what was saved, if it was."""
+    following = iter(given)
+    g = [plain([next(following)], [shape])[0] if there else None for there, shape in zip(has, result_shapes, strict=True)]
+    r = plain([next(following) for _ in result_shapes], result_shapes)
+    values = plain([next(following) for _ in shapes], shapes)
+    saved = next(following, None)
+    if saved is None:
+        saved = value_of(op, settings, values)[1]
+        settings = {name: each for name, each in settings.items() if name != "workspace"}
+    adjoint, result = (g[0], r[0]) if kind is None else (tuple(g), tuple(r))
+    return tuple(contributions_of(op, settings, places, kind, adjoint, result, values, saved))
+
+
 def contributions_of(op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
     """The contributions to the operands at given places, in their shapes; `kind` makes the tuples of several results."""
-    held = [*values, *((g, r) if kind is None else (*g, *r)), *saved.values()]
     if kind is not None:
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
@@ -245,12 +345,8 @@ def contributions_of(op: Operation, settings: Any, places: Any, kind: Any, g: An
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:
             c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)
-            for each in held:
-                if c is each:
-                    c = c.view()  # for `alone`: it is not the caller's yet
-                    break
-            held.append(c)
             found.append(c if c.shape == shape else unbroadcast(c, shape))
         else:
             found.append(c if type(c) is float else float(np.sum(c)))
     return found
+

@@ -1,89 +1,96 @@
-"""The memory of programs: arrays are not copied for nothing, and not kept for longer than somebody reads them.
-
-A program copies an array before it assigns into it, and need not if nobody reads the old one any more.
-"""
+"""Where the values of a program lie: results share memory as soon as nobody reads what was there before."""
 
 from __future__ import annotations
 
-import ast
-import math
-import re
-from collections.abc import Iterable, Mapping
+from typing import Any
 
-from varmat.core.arena import LARGE
-from varmat.programs.blocks import Shape, is_elementwise
-from varmat.programs.statements import SAVED, Statement, called
+from varmat.programs.kernels import Assemble, SolveTriangular, Sum, Write
+from varmat.programs.program import OBJECT, Program, Step, Value
 
-# The target of an assignment into an array.
-_INTO = re.compile(r"[\w)]\[")
-
-# Methods and functions that keep nothing of their argument.
-_NUMBERS = frozenset({"dot", "item", "total", "vdot", "whole", "float", "summed"})
-_NEW = frozenset({"copied", "copy", "empty", "filled", "zeros"})
+# Arrays begin at multiples of so many bytes; numbers need no such care.
+LINE = 64
 
 
-def without_needless_copies(statements: list[Statement], functions: Iterable[str], views: set[str]) -> list[Statement]:
-    """Leave out the copies of arrays that were made here, and that nothing reads afterwards, nor any view of them.
+class Plan:
+    """Where each value with memory of its own lies, by the id of the value.
 
-    Parameters
+    Attributes
     ----------
-    statements : list of Statement
-    functions : iterable of str
-        The elementwise functions.
-    views : set of str
-        The names of views of other arrays.
+    scratch : dict
+        Bytes from the beginning of the scratch memory.
+    scratch_bytes : int
+    outputs : dict
+        The number of the output that the value is, for results that are made where they are returned.
+    objects : dict
+        The number of what only Python steps understand.
     """
-    if not any(called(s.value) == "copy" for s in statements):
-        return statements
-    known = frozenset(functions)
-    # Name of an array made here, or of a view of it or of another name for it -> the name under which it was made.
-    base: dict[str, str] = {}
-    kept_by_others: set[str] = set()
-    last_read: dict[str, int] = {}
-    for i, s in enumerate(statements):
-        read = {base[name] for name in s.loaded & base.keys()}
-        last_read.update(dict.fromkeys(read, i))
-        if not s.target:
-            # Into an array values are copied; everything else that takes arrays may keep them.
-            if isinstance(s.tree, ast.Expr) or not s.written:
-                kept_by_others |= read
-        elif isinstance(s.value, ast.Name) or s.target in views:
-            if read:
-                (base[s.target],) = read
-        elif called(s.value) in _NEW or is_elementwise(s.value, known):
-            base[s.target] = s.target
-        elif called(s.value) not in _NUMBERS:
-            kept_by_others |= read
-    shortened = []
-    for i, s in enumerate(statements):
-        old, _, order = s.text.partition(" = ")[2].partition(".copy") if called(s.value) == "copy" else ("", "", "")
-        needless = old in base and base[old] not in kept_by_others and last_read[base[old]] == i
-        same = old if order == "()" else f"contiguous({old})"
-        shortened.append(Statement(f"{s.target} = {same}") if needless else s)
-    return shortened
+
+    def __init__(self, program: Program) -> None:
+        self.scratch: dict[int, int] = {}
+        self.scratch_bytes = 0
+        self.objects: dict[int, int] = {}
+        self.outputs: dict[int, int] = {}
+        for number, value in enumerate(program.outputs):
+            if value.step is not None and number and value.is_contiguous and value.shape:
+                self.outputs.setdefault(id(value), number)
+        self._free: dict[int, list[int]] = {}
+        last = {id(v.base): i for i, step in enumerate(program.steps) for v in step.operands}
+        last.update((id(v.base), len(program.steps)) for v in program.outputs)
+        for i, step in enumerate(program.steps):
+            dying = {id(v.base): v.base for v in step.operands if last[id(v.base)] == i and id(v.base) in self.scratch}
+            for result in step.results:
+                self._place(result, step, dying)
+            for base in dying.values():
+                self._release(base)
+            for result in step.results:
+                if id(result) not in last and id(result) in self.scratch:
+                    self._release(result)
+
+    def _place(self, result: Value, step: Step, dying: dict[int, Value]) -> None:
+        if result.dtype is OBJECT:
+            self.objects[id(result)] = len(self.objects)
+        elif id(result) not in self.outputs:
+            like = (v for v in overwritable(step) if v.dtype == result.dtype and v.shape == result.shape)
+            heir = next((v for v in like if id(v) in dying), None)
+            if heir is not None:
+                self.scratch[id(result)] = self.scratch[id(heir)]
+                del dying[id(heir)]
+            else:
+                self.scratch[id(result)] = self._take(_bytes(result))
+
+    def _take(self, size: int) -> int:
+        known = self._free.get(size)
+        if known:
+            return known.pop()
+        if size >= LINE:
+            self.scratch_bytes = -(-self.scratch_bytes // LINE) * LINE
+        offset = self.scratch_bytes
+        self.scratch_bytes += size
+        return offset
+
+    def _release(self, base: Value) -> None:
+        self._free.setdefault(_bytes(base), []).append(self.scratch[id(base)])
 
 
-def with_deletions(lines: list[str], shapes: Mapping[str, Shape]) -> list[str]:
-    """Let go of large arrays after their last use, so that the next ones are made in their memory, which is warm."""
-    large = {name for name, shape in shapes.items() if math.prod(shape) > LARGE}
-    if not large:
-        return lines
-    # A loop is gone through as a whole.
-    groups: list[list[str]] = []
-    for line in lines:
-        if line.startswith(" "):
-            groups[-1].append(line)
-        else:
-            groups.append([line])
-    names = [set(re.findall(r"\w+", " ".join(group))) for group in groups]
-    last = {name: i for i, found in enumerate(names) for name in found}
-    last = {name: i for name, i in last.items() if name.removesuffix("_whole") in large or SAVED.match(name)}
-    result = []
-    made: set[str] = set()
-    for i, group in enumerate(groups):
-        result += group
-        targets = [line.partition(" = ")[0] for line in group if " = " in line]
-        made |= {name for target in targets if not _INTO.search(target) for name in re.findall(r"\w+", target)}
-        gone = sorted(name for name in names[i] & made if last.get(name) == i < len(groups) - 1)
-        result += [f"del {', '.join(gone)}"] if gone else []
-    return result
+def _bytes(value: Value) -> int:
+    """The size of a value, a multiple of a double."""
+    return max(-(-value.size * int(value.dtype.itemsize) // 8) * 8, 8)
+
+
+def overwritable(step: Step) -> list[Value]:
+    """The operands over which the first result may be written."""
+    kernel, operands = step.kernel, step.operands
+    chosen: Any = operands if kernel.in_place else ()
+    if isinstance(kernel, Sum):
+        chosen = operands[:2]
+    elif isinstance(kernel, Assemble):
+        chosen = operands[:1] if kernel.has_base else ()
+    elif isinstance(kernel, Write):
+        chosen = operands[:1]
+    elif isinstance(kernel, SolveTriangular):
+        chosen = operands[1:]
+    # What is read twice, in two layouts or one after the other, would be overwritten before it is read.
+    at_once = kernel.in_place and not isinstance(kernel, Sum)
+    readers = [sum(v is each.base for each in operands) for v in chosen]
+    same = [sum(v is each for each in operands) if at_once else 1 for v in chosen]
+    return [v for v, n, m in zip(chosen, readers, same, strict=True) if not v.is_view and n == m]

@@ -18,7 +18,9 @@ from varmat.core.matvar import MatVar, matvar
 from varmat.core.tape import Rule, Tape, nested, start_sweep, sweep
 from varmat.core.variables import ARRAYS, VARIABLES, Outputs, Var, VarMat, View, make_view, value, var
 from varmat.functionals.recorded import record
-from varmat.programs.program import ElsewhereError, RecordingError
+from varmat.programs.interpret import interpret
+from varmat.programs.program import ElsewhereError, Program, RecordingError
+from varmat.programs.runners import RUNNERS, has_native, runner_for
 from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
 
@@ -252,18 +254,45 @@ def recorded(case: Case, mixture: Mixture, weights: Arrays) -> tuple[float, Grad
         for distance in (1e-3, 0.0):
             there = [_normal(x * (1.0 + distance * random(np.shape(x), i))) for i, x in enumerate(here)]
             try:
-                run, _ = record(weighted, range(len(here)), there, {})
+                program = record(weighted, range(len(here)), there, {})
                 break
             except (RecordingError, ElsewhereError):
                 return None
             except (ArithmeticError, ValueError):  # not in the domain
                 if not distance:
                     raise
-        try:
-            value, gradients = run(*here)
-        except (ArithmeticError, ElsewhereError):
-            return None
+        found: list[Any] = []
+        for name, run in runners_of(program).items():
+            try:
+                found.append((name, *run(here)))
+                if not np.isfinite(found[-1][1]):  # where a guard ends a native run
+                    found[-1] = (name, None)
+            except (ArithmeticError, ElsewhereError):
+                found.append((name, None))
+    (first, *expected), *others = found
+    for name, *made in others:
+        _check_same(f"the {first} runner", expected, f"the {name} runner", made)
+    if expected[0] is None or not np.isfinite(expected[0]):
+        return None
+    value, *gradients = expected
     return value, dict(zip(mixture, gradients, strict=True))
+
+
+def runners_of(program: Program) -> dict[str, Any]:
+    """Everything that runs a program, by name."""
+    runners = {name: runner_for(program, name) for name in RUNNERS if name == "numpy" or (name == "native" and has_native())}
+    return runners | {"interpreter": lambda arguments: interpret(program, *arguments)}
+
+
+def _check_same(first: str, expected: list[Any], second: str, made: list[Any]) -> None:
+    """What runs a program gives the same, but for the order in which sums are taken."""
+    if (expected[0] is None) != (made[0] is None):
+        raise ContractError(f"{first} ends a program at a guard where {second} does not, or the other way round")
+    for i, (x, y) in enumerate(zip(expected, made, strict=True)):
+        if x is not None:
+            scale = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
+            if not np.allclose(x, y, rtol=1e-11, atol=1e-12 * scale, equal_nan=True):
+                raise ContractError(f"output {i} of a program is {x} by {first}, but {y} by {second}")
 
 
 def _seed(result: Any, w: np.ndarray) -> None:

@@ -111,7 +111,7 @@ def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     e = np.exp(-a)
     width = ub - lb
     near = width * (e / (1.0 + e))
-    y = np.where(x > 0, ub - near, lb + near) if np.ndim(x) else float(ub - near if x > 0 else lb + near)
+    y = float(ub - near if x > 0 else lb + near) if type(x) is float else np.where(x > 0, ub - near, lb + near)
     slope = near / (1.0 + e)
     return Saved((y, plain_sum(np.log(width) - a - 2.0 * np.log1p(e))) if jacobian else y, slope=slope)
 

@@ -37,6 +37,8 @@ def split(g: Any, r: Any, jacobian: bool) -> tuple[Any, Any, Any]:
 
 def times_slope(g: Any, slope: Any) -> Any:
     """An adjoint times a slope, zero where the adjoint is: what nobody uses may be infinite."""
+    if not isinstance(g, np.ndarray):
+        return np.where(g != 0.0, g * slope, 0.0)
     return np.multiply(g, slope, out=np.zeros(np.shape(g)), where=g != 0.0)
 
 
@@ -50,9 +52,10 @@ def sum_over(v: Any, x: Any) -> Any:
     return np.sum(v, axis=tuple(range(-np.ndim(x), 0)))
 
 
-def plain_sum(v: Any) -> float:
+def plain_sum(v: Any) -> Any:
     """The sum of a plain array, or of a float."""
-    return float(np.add.reduce(v, None))
+    total: Any = np.add.reduce(v, None)
+    return float(total) if isinstance(total, np.float64) else total
 
 
 def exclusive_cumsum(v: Any, size: int) -> Any:

@@ -292,9 +292,9 @@ def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
     left, shift = _sticks(n)
     a = x - shift
     z, rest = expit.ufunc(a), expit.ufunc(-a)  # of plain arrays: no variable is looked for
-    y = np.ones((*x.shape[:-1], n + 1))
-    np.multiply.accumulate(rest, axis=-1, out=y[..., 1:])
-    y[..., :n] *= z
+    left_over = np.multiply.accumulate(rest, axis=-1)
+    inner = [z[..., :1], left_over[..., :-1] * z[..., 1:], left_over[..., n - 1 :]]
+    y = np.concatenate(inner, axis=-1) if n else np.ones((*x.shape[:-1], 1))
     return Saved((y, plain_sum(a - left * np.logaddexp(0.0, a))) if jacobian else y, z=z, rest=rest)
 
 

@@ -1,0 +1,96 @@
+"""The sums of expressions: what they are, and that numbers, abbreviations and sums of products cost no pass over the arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.densities.traced import CarefulSums, Names, Sums, abbreviations, names_in
+from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, Univariate
+from varmat.programs.emit import function_of_program
+from varmat.programs.passes import without_dead_steps
+from varmat.programs.symbols import Symbol
+
+ARGUMENTS = {"a": np.array([1.5, -0.3, 2.0]), "b": np.array([0.2, 1.1, -0.7]), "c": np.array([0.4, 3.0, 1.2]), "x": 0.8, "y": -2.5}
+LET = {"z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b", "three": "a * b * c"}
+
+# Expression -> the steps of vectors.
+SUMS = {
+    "x * y": [],
+    "a": ["add.reduce"],
+    "a - b": ["subtract", "add.reduce"],
+    "x * a / y": ["add.reduce"],
+    "a * b": ["matmul"],
+    "a * b * c": ["multiply", "matmul"],
+    "-(x * a)": ["add.reduce"],
+    "-a * b": ["matmul"],
+    "x * a + b": ["add.reduce", "add.reduce"],
+    "b - x * a": ["add.reduce", "add.reduce"],
+    "y * (a * b + exp(c))": ["exp", "matmul", "add.reduce"],
+    "a * b + a * b": ["matmul"],
+    "a / b + a * b": ["divide", "add.reduce", "matmul"],
+    "-0.5 * z * z": ["subtract", "matmul"],
+    "scaled * b": ["matmul"],
+    "scaled * b + exp(scaled)": ["divide", "exp", "matmul", "add.reduce"],
+    "grown + a": ["exp", "add.reduce", "add.reduce"],
+    "both * x": ["matmul"],
+    "both * c": ["multiply", "matmul"],
+    "three * x": ["multiply", "matmul"],
+    "twice * a": ["add.reduce"],
+}
+
+
+@pytest.mark.parametrize("kind", [Sums, CarefulSums])
+@pytest.mark.parametrize("expression", SUMS)
+def test_sums(expression: str, kind: type[Sums]) -> None:
+    builder = kind()
+    letters = {name: Symbol(builder, builder.argument((7,) if np.ndim(x) else ())) for name, x in ARGUMENTS.items()}
+    builder.size = builder.argument(())
+    scope = Names(builder, letters, LET)
+    program = builder.program([builder.sum(scope.evaluate(expression))])
+    vectors = [step.kernel.name for step in without_dead_steps(program).steps if any(v.shape for v in step.operands)]
+    assert kind is CarefulSums or sorted(vectors) == sorted(SUMS[expression])
+    known = ARGUMENTS | {"exp": np.exp}
+    for name, abbreviated in LET.items():
+        known[name] = eval(abbreviated, known)
+    expected = np.sum(eval(expression, known) * np.ones(3))
+    for function in function_of_program(program, [*ARGUMENTS, "size"], "test of sums"):
+        assert function(*ARGUMENTS.values(), 3)[0] == pytest.approx(expected, rel=1e-14)
+
+
+def test_abbreviations_come_in_an_order_in_which_they_can_be_computed() -> None:
+    let = {"inv": "1.0 / sigma", "z": "d * inv", "s": "z * z", "d": "y - mu"}
+    assert list(abbreviations(["s + exp(z)"], let)) == ["d", "inv", "z", "s"]
+    assert names_in(["exp(z)"], let) == {"exp", "z", "d", "inv", "y", "mu", "sigma"}
+
+
+def test_numbers_of_any_size() -> None:
+    """Products of numbers are not reordered: the square of the reciprocal would overflow."""
+    scale = 1e-170
+    y = scale * np.array([1.0, -2.0, 0.5])
+    value, (in_y, in_scale) = vm.value_and_grad(vm.cauchy_lpdf, (0, 2))(y, 0.0, scale)
+    expected, (each, of_one) = vm.value_and_grad(vm.cauchy_lpdf, (0, 2))(y / scale, 0.0, 1.0)
+    assert value == pytest.approx(expected - 3.0 * math.log(scale), rel=1e-14)
+    np.testing.assert_allclose(in_y, each / scale, rtol=1e-14)
+    assert in_scale == pytest.approx(of_one / scale, rel=1e-13)
+
+
+COUNTS = [
+    (vm.neg_binomial_2_lpmf, "array data, variable, variable", {"log_factorials", "log_rising_factorials", "digamma_differences"}),
+    (vm.poisson_lpmf, "array data, variable", {"log_factorials"}),
+    (vm.binomial_lpmf, "array data, data, variable", {"log_binomials"}),
+]
+
+
+@pytest.mark.parametrize(("row", "kinds", "tables"), COUNTS)
+def test_sums_of_counts_come_from_tables(row: Univariate, kinds: str, tables: set[str]) -> None:
+    use = 1
+    for kind in kinds.split(", "):
+        use = use << 2 | IS_ARRAY * ("array" in kind) | IS_VARIABLE * ("variable" in kind)
+    code = row.compiled(use)[0].__code__
+    assert tables <= {*code.co_names}
+    assert not {*code.co_names} & {"gammaln", "lchoose", "log_rising_factorial", "zeta_difference"}
+    assert code.co_filename.startswith(f"<varmat {row.name}: n array, ")

@@ -1,0 +1,109 @@
+"""What the tests of programs share: operands that lie in memory in all kinds of ways, and programs of one step on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.programs.builder import NEGATIVE, Builder
+from varmat.programs.interpret import interpret
+from varmat.programs.program import BOOL, Program, Value
+from varmat.programs.runners import has_native, runner_for
+
+Shape = tuple[int, ...]
+LENGTHS = (0, 1, 1, 2, 3, 4, 17)
+
+
+def shape(rng: np.random.Generator, least: int = 0, most: int = 3, lengths: Any = LENGTHS) -> Shape:
+    return tuple(int(n) for n in rng.choice(lengths, rng.integers(least, most + 1)))
+
+
+def smaller(rng: np.random.Generator, whole: Shape) -> Shape:
+    """A shape that broadcasts to another."""
+    kept = whole[rng.integers(len(whole) + 1) :] if rng.uniform() < 0.3 else whole
+    return tuple(1 if rng.uniform() < 0.2 else n for n in kept)
+
+
+def laid_out(rng: np.random.Generator, at: Shape) -> tuple[Shape, Callable[[Any], Any]]:
+    """The shape of a base, and how to take a view of the given shape from it."""
+    order = tuple(int(i) for i in rng.permutation(len(at)))
+    kind = rng.choice(["whole", "transposed", "strided", "reversed", "repeated", "part"])
+    if kind == "whole" or not at:
+        return at, lambda a: a
+    if kind == "transposed":
+        return tuple(at[i] for i in np.argsort(order)), lambda a: a.transpose(order)
+    if kind == "strided":
+        return tuple(2 * n for n in at), lambda a: a[(slice(1, None, 2),) * len(at)]
+    if kind == "reversed":
+        flips = tuple(slice(None, None, -1 if rng.uniform() < 0.5 else 1) for _ in at)
+        return at, lambda a: a[flips]
+    if kind == "repeated":
+        ones = tuple(1 if rng.uniform() < 0.5 else n for n in at)
+        return ones, lambda a: np.broadcast_to(a, at)
+    return tuple(n + 3 for n in at), lambda a: a[tuple(slice(1, n + 1) for n in at)]
+
+
+class Operands:
+    """Makes operands of a program, and collects the arguments for it.
+
+    Attributes
+    ----------
+    builder : Builder
+    arguments : list of ndarray
+    arrays : list of ndarray
+        What the operands are, in the order in which they were made.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng, self.builder = rng, Builder()
+        self.arguments: list[Any] = []
+        self.arrays: list[Any] = []
+
+    def number(self, at: Shape, low: float = -2.0, high: float = 2.0, contiguous: bool = False) -> Value:
+        """An operand of numbers of a shape: an argument, a constant, or made by a step; lying somehow."""
+        rng, builder = self.rng, self.builder
+        base_shape, how = (at, lambda a: a) if contiguous else laid_out(rng, at)
+        base = rng.uniform(low, high, base_shape)
+        base = np.asarray(base)
+        kind = rng.choice(["argument", "made", "made", "constant"])
+        if kind == "constant":
+            value = builder.constant(base)
+        else:
+            self.arguments.append(base)
+            value = builder.argument(base_shape)
+            if kind == "made":
+                value, base = builder.call(NEGATIVE, value), -base
+        self.arrays.append(np.array(how(base)))
+        return builder.view(value, how) if base.ndim else value
+
+    def truth(self, at: Shape) -> Value:
+        """An operand of truth values."""
+        base_shape, how = laid_out(self.rng, at)
+        base = np.asarray(self.rng.uniform(-1.0, 1.0, base_shape))
+        self.arguments.append(base)
+        value = self.builder.compare(np.greater, self.builder.argument(base_shape), self.builder.constant(0.0))
+        self.arrays.append(np.array(how(base > 0.0)))
+        return self.builder.view(value, how) if base.ndim else value
+
+
+def returning(builder: Builder, *values: Value) -> Program:
+    """A program that returns numbers and arrays, behind a number."""
+    program = builder.program([builder.constant(0.5), *(builder.number(v) if v.dtype == BOOL else v for v in values)])
+    program.verify()
+    return program
+
+
+def run_all(program: Program, *arguments: Any) -> dict[str, list[Any]]:
+    """What everything that runs programs makes of one; twice, for memory is used again."""
+    found: dict[str, list[Any]] = {"interpreter": interpret(program, *arguments)[1:]}
+    for name in ("numpy", "native") if has_native() else ("numpy",):
+        run = runner_for(program, name)
+        given = [x.copy() if np.ndim(x) else float(x) for x in arguments]
+        run([np.ones_like(x) if np.ndim(x) else 1.0 for x in given])
+        found[name] = run(given)[1:]
+        for x, y in zip(given, arguments, strict=True):
+            np.testing.assert_array_equal(x, y, err_msg=f"an argument has changed in the {name} runner")
+    return found
+

@@ -1,0 +1,234 @@
+"""Sampling without Python, against sampling by way of Python: the same seed gives the same draws."""
+
+import ctypes
+import threading
+import traceback
+import warnings
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.models import native_sampling
+from varmat.models.sampling import Callbacks
+
+pytest.importorskip("numba")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("nutpie")
+
+SETTINGS = {"draws": 60, "tune": 80, "chains": 2, "seed": 3, "progress_bar": False}
+
+
+def normal(x, y):
+    return -0.5 * x * x - 0.5 * np.sum(y**2)
+
+
+def parameters(**settings):
+    return vm.Model(normal, x=vm.real(), y=vm.positive(3), **settings)
+
+
+def written_over(x, y):
+    y *= 2.0
+    y -= x
+    return {"t": 1.0 * y}
+
+
+def make(name):
+    return {
+        "plain": lambda: parameters(),
+        "labels": lambda: parameters(coords={"j": ["a", "b", "c"]}, dims={"y": ["j"]}),
+        "transformed": lambda: parameters(transformed_parameters=lambda x, y: {"t": np.outer(y, y), "u": x + y[0], "none": y[:0]}),
+        "written over": lambda: parameters(transformed_parameters=written_over, generated_quantities=lambda y, t: {"z": y + t}),
+        "quantities": lambda: parameters(generated_quantities=lambda x, rng: {"z": rng.normal(x, size=2), "k": 2}),
+        "quantities of an index": lambda: parameters(
+            transformed_parameters=lambda y: {"i": 1, "t": 2.0 * y},
+            generated_quantities=lambda i, t, rng: {"z": t[i] + rng.normal()},
+        ),
+        "quantities that sort": lambda: parameters(generated_quantities=lambda y: {"z": y.sort() or y}),
+        "values in a list": lambda: parameters(transformed_parameters=lambda x: {"t": [x, 2.0 * x]}),
+        "values that are infinite": lambda: parameters(transformed_parameters=lambda x: {"t": -np.log(np.maximum(x, 0.0))}),
+        "refusals": lambda: vm.Model(lambda x: vm.std_normal_lpdf(x) + vm.normal_lpdf(0.0, 0.0, 1.0 - x), x=vm.real()),
+        "flat": lambda: vm.Model(lambda x: -(np.maximum(np.abs(x) - 1.0, 0.0) ** 2), x=vm.real()),
+    }[name]()
+
+
+NAMES = [
+    "plain", "labels", "transformed", "written over", "quantities", "quantities of an index", "quantities that sort",
+    "values in a list", "values that are infinite", "refusals", "flat",
+]  # fmt: skip
+
+
+def by_python(monkeypatch, model, **settings):
+    with monkeypatch.context() as context:
+        context.setattr(native_sampling, "has_native", lambda: False)
+        return model.sample(**{**SETTINGS, **settings})
+
+
+def is_native(model):
+    calls = Callbacks(model, 1)
+    return native_sampling.prepared(calls, {"chains": 1, "cores": 1}) is not None
+
+
+def groups(result):
+    """The groups by name as data sets: of an ``InferenceData``, or of a ``DataTree``."""
+    if hasattr(result, "children"):
+        return {name: group.to_dataset() for name, group in result.children.items()}
+    return {name: result[name] for name in result.groups()}
+
+
+def assert_same(result, expected):
+    made, known = groups(result), groups(expected)
+    assert list(made) == list(known)
+    for group in ("posterior", "warmup_posterior"):
+        if group in known:
+            assert made[group].drop_attrs().identical(known[group].drop_attrs())
+
+
+@pytest.mark.parametrize("settings", [{}, {"save_warmup": False}], ids=["", "without warmup"])
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_are_those_of_sampling_by_python(monkeypatch, name, settings):
+    init = {"x": 2.0} if name == "flat" else None
+    expected = by_python(monkeypatch, make(name), init=init, **settings)
+    assert_same(make(name).sample(**{**SETTINGS, **settings}, init=init), expected)
+
+
+def test_draws_do_not_depend_on_the_number_of_threads():
+    model = make("quantities")
+    expected = model.sample(**SETTINGS, cores=1)
+    for cores in (2, 4):
+        assert_same(model.sample(**SETTINGS, cores=cores), expected)
+
+
+def test_the_density_is_not_called_from_python(monkeypatch):
+    count = []
+
+    def log_density(x):
+        count.append(x)
+        return -0.5 * np.sum(x**2)
+
+    model = vm.Model(log_density, x=vm.real(2))
+    model.sample(**SETTINGS)
+    assert len(count) == 1
+    monkeypatch.setattr(Callbacks, "log_density", None)
+    model.sample(**SETTINGS)
+
+
+def test_steps_that_call_python(monkeypatch):
+    def log_density(x):
+        return vm.std_normal_lpdf(x) + vm.log_determinant(np.eye(2) + np.outer(x, x))
+
+    def make():
+        return vm.Model(log_density, x=vm.real(2), recorded=True)
+
+    model = make()
+    expected = by_python(monkeypatch, make(), chains=4)
+    assert_same(model.sample(**{**SETTINGS, "chains": 4}, cores=4), expected)
+    assert model._value_and_grad.known(np.zeros(2), True, True).run._calls_python
+
+
+def test_sampling_stops_with_the_error_of_the_model():
+    with pytest.raises(KeyError, match="column"):
+        vm.Model(lambda x: {}["column"], x=vm.real()).sample(**SETTINGS)
+
+
+def test_error_where_the_recording_does_not_hold():
+    def log_density(x):
+        if count:  # only where the recording ends
+            raise KeyError("later")
+        count.append(x)
+        return vm.std_normal_lpdf(x) + vm.normal_lpdf(0.0, 0.0, 0.5 - x)
+
+    count = []
+    with pytest.raises(KeyError, match="later") as failure:
+        vm.Model(log_density, x=vm.real()).sample(**SETTINGS, target_accept=0.5, init={"x": 0.0})
+    assert 'raise KeyError("later")' in "".join(traceback.format_exception(failure.value))
+
+
+@pytest.mark.parametrize(
+    ("of", "error"),
+    [("generated_quantities", IndexError), ("generated_quantities", ValueError), ("transformed_parameters", IndexError)],
+)
+def test_errors_at_draws(of, error):
+    def values(x):
+        if isinstance(x, float) and x > 1.0:  # no variable
+            raise error("far out")
+        return {"t": [x]}
+
+    with pytest.raises(error, match="far out"):
+        vm.Model(lambda x: -0.5 * x * x, x=vm.real(), **{of: values}).sample(**SETTINGS)
+
+
+def test_values_that_are_refused_during_adaptation_only(monkeypatch):
+    def make(**settings):
+        return vm.Model(lambda x: -0.5 * (x + 10.0) ** 2, x=vm.real(), **settings)
+
+    def quantities(x):
+        if x > 0.0:
+            raise ValueError("far out")
+        return {"z": x}
+
+    for settings in ({"transformed_parameters": lambda x: {"t": vm.normal_lpdf(x, 0.0, -x)}}, {"generated_quantities": quantities}):
+        expected = by_python(monkeypatch, make(**settings), init={"x": -1.0})
+        assert_same(make(**settings).sample(**SETTINGS, init={"x": -1.0}), expected)
+
+
+@pytest.mark.parametrize("quantities", [None, lambda t: {"z": t}])
+def test_values_that_are_refused_at_draws_that_are_kept(quantities):
+    def values(x):  # recorded, it does not see that a logarithm is nan
+        if isinstance(x, float) and x < 0.0:
+            raise vm.DomainError(f"{x} has no logarithm")
+        return {"t": np.log(x)}
+
+    model = vm.Model(lambda x: -0.5 * x * x, x=vm.real(), transformed_parameters=values, generated_quantities=quantities)
+    with pytest.raises(vm.DomainError, match="has no logarithm"):
+        model.sample(**SETTINGS, init={"x": 3.0})
+
+
+def test_python_is_called_where_a_value_is_not_finite(monkeypatch):
+    def make():
+        return parameters(
+            transformed_parameters=lambda x: {"t": np.log(np.maximum(x, 0.0))}, generated_quantities=lambda t: {"z": -t}
+        )
+
+    result = make().sample(**SETTINGS)
+    assert np.isinf(result.posterior["t"].values).any()
+    assert_same(result, by_python(monkeypatch, make()))
+
+
+def test_models_that_go_by_python():
+    assert is_native(vm.Model(lambda x: -x * x, x=vm.real(), recorded=True))
+    assert not is_native(vm.Model(lambda x: -x * x, x=vm.real(), recorded=False))
+    assert not is_native(vm.Model(lambda: 1.0, recorded=True))
+
+
+def test_a_name_of_the_hidden_points_may_be_taken(monkeypatch):
+    def make():
+        return parameters(generated_quantities=lambda x: {"_point": x}, coords={"_point_": [1]})
+
+    assert_same(make().sample(**SETTINGS), by_python(monkeypatch, make()))
+
+
+def test_threads_take_slots_of_their_own():
+    from varmat.programs.runners import pointers
+
+    model = vm.Model(lambda x: -0.5 * np.sum(x**2) - np.sum(np.exp(x)), x=vm.real(50), recorded=True)
+    native = native_sampling.prepared(Callbacks(model, 1), {"chains": 2, "cores": 1})
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, *[ctypes.c_void_p] * 4)(pointers.log_density.address)
+    user = native._data.words.ctypes.data
+    wrong = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(300):
+            q, gradient, value = rng.normal(size=50), np.empty(50), np.empty(1)
+            status = function(50, q.ctypes.data, gradient.ctypes.data, value.ctypes.data, user)
+            if status or not np.allclose(gradient, -q - np.exp(q), rtol=1e-12):
+                wrong.append(q)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(5)]  # more than there are slots
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

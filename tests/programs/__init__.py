@@ -1,0 +1,1 @@
+"""A package, for other folders have files of the same names."""

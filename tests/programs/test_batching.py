@@ -1,0 +1,354 @@
+"""Loops over observations and groups: the steps that are left of them, and that they compute the same."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.functionals.recorded import record
+from varmat.programs.batching import batched
+from varmat.programs.builder import Builder
+from varmat.programs.interpret import interpret
+from varmat.programs.passes import optimised, without_dead_steps
+from varmat.programs.program import ElsewhereError, Program
+from varmat.programs.runners import has_native
+from varmat.programs.sums import flattened
+
+rng = np.random.default_rng(1)
+Y = rng.normal(size=1000)
+
+
+def plain(f: Callable[..., Any], x: Any, monkeypatch: Any) -> Program:
+    """The program of a function, one step after the other."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["varmat.functionals.recorded"], "optimised", without_dead_steps)
+        return record(f, (0,), (x,), {})
+
+
+def agree(a: Any, b: Any, tolerance: float = 1e-12) -> None:
+    for one, other in zip(a, b, strict=True):
+        assert np.max(np.abs(one - other), initial=0) <= tolerance * (1 + np.max(np.abs(other), initial=0))
+
+
+def check(f: Callable[..., Any], x: Any, steps: int, monkeypatch: Any) -> Program:
+    """What batching makes of a function: at most so many steps, and the same values as before, by all runners."""
+    before = plain(f, x, monkeypatch)
+    after = optimised(before)
+    after.verify()
+    assert str(after) == str(optimised(before))
+    for point in (x, x + 0.1 * np.cos(np.arange(x.size))):
+        expected = interpret(before, point)
+        agree(interpret(after, point), expected)
+        value, gradient = vm.value_and_grad(f)(point)
+        agree(expected, [value, gradient])
+        for runner in ("numpy", "native") if has_native() else ("numpy",):
+            agree(vm.recorded(f, runner=runner)(point), [value, gradient])
+    assert len(after) <= steps
+    return after
+
+
+# --- loops over observations ---
+
+
+def test_autoregression(monkeypatch):
+    def f(x):
+        alpha, sigma, beta = x[0], np.exp(x[1]), x[2:]
+        lp = vm.normal_lpdf(alpha, 0, 10)
+        for t in range(5, 200):
+            mu = alpha
+            for k in range(5):
+                mu = mu + beta[k] * Y[t - k - 1]
+            lp = lp + vm.normal_lpdf(Y[t], mu, sigma)
+        return lp
+
+    program = check(f, np.full(7, 0.1), 45, monkeypatch)
+    # The contributions to each coefficient are an inner product with data.
+    assert program.counts()["matmul"] == 6
+
+
+def test_rows_of_groups(monkeypatch):
+    county, floor = rng.integers(0, 85, 919), rng.integers(0, 2, 919).astype(float)
+
+    def f(x):
+        sigma, alpha = np.exp(x[1]), x[4:]
+        lp = vm.normal_lpdf(x[0], 0, 5) + x[1] + x[2] + vm.normal_lpdf(alpha, x[0], np.exp(x[2]))
+        for n in range(919):
+            lp = lp + vm.normal_lpdf(Y[n], alpha[county[n]] + x[3] * floor[n], sigma)
+        return lp
+
+    check(f, np.full(89, 0.1), 65, monkeypatch)
+
+
+def test_contributions_to_what_groups_share_are_added_to_their_places(monkeypatch):
+    group = rng.integers(0, 30, 600)
+
+    def f(x):
+        theta = [x[0] + np.exp(x[1]) * x[2 + g] for g in range(30)]
+        lp = 0.0
+        for n in range(600):
+            lp = lp + vm.normal_lpdf(Y[n], theta[group[n]], 1.5)
+        return lp
+
+    check(f, np.linspace(-0.5, 0.5, 32), 20, monkeypatch)
+
+
+def test_what_is_collected_in_a_list(monkeypatch):
+    def f(x):
+        made = np.stack([np.exp(x[t % 5]) * x[5] + t for t in range(100)])
+        return np.sum(np.sin(made) * made) + np.sum(np.stack([made[3 * t] * made[t] for t in range(20)]))
+
+    check(f, np.linspace(0.1, 0.6, 6), 50, monkeypatch)
+
+
+def test_small_vectors(monkeypatch):
+    y, predictors = rng.normal(size=(50, 3)), rng.normal(size=(50, 3, 4))
+
+    def f(x):
+        lp = 0.0
+        for g in range(50):
+            mu = predictors[g] @ x[:4] + x[5 + g]
+            lp = lp + vm.normal_lpdf(y[g], mu, np.exp(x[4])) - np.exp(mu) @ mu + 0.1 * np.sum(np.where(mu > 0, mu, mu**2))
+        return lp
+
+    check(f, np.linspace(-0.5, 0.5, 55), 80, monkeypatch)
+
+
+def test_small_matrices(monkeypatch):
+    def f(x):
+        total = 0.0
+        for g in range(20):
+            a = x[4 * g : 4 * g + 4].reshape(2, 2)
+            total = total + np.sum((a @ a.T) @ a) + np.sum(a @ x[:2]) + np.sum(x[:4].reshape(2, 2) @ a[0]) + np.sum(a[1] @ a)
+        return total
+
+    check(f, np.linspace(-0.5, 0.5, 80), 110, monkeypatch)
+
+
+def test_choices_and_truth_values(monkeypatch):
+    def f(x):
+        lp = 0.0
+        for t in range(1, 150):
+            near = np.where((x[t] > 0) & (x[t - 1] < 0.2), x[t] ** 2, -x[t])
+            lp = lp + near * np.where((x[t // 2] > 0.1) | (x[t] < Y[t]), 1.0, x[t - 1])
+        return lp
+
+    check(f, np.linspace(-0.5, 0.5, 150), 100, monkeypatch)
+
+
+# --- recurrences ---
+
+
+def test_the_observations_of_a_recurrence(monkeypatch):
+    def f(x):
+        a, b, c, s = (np.exp(x[i]) for i in range(1, 5))
+        lp = 0.0
+        for t in range(1, 1000):
+            s = a + b * (Y[t - 1] - x[0]) ** 2 + c * s
+            lp = lp + vm.normal_lpdf(Y[t], x[0], np.sqrt(s))
+        return lp
+
+    # A product and a sum each way at each time.
+    check(f, np.full(5, -1.0), 4 * 999 + 70, monkeypatch)
+
+
+def test_two_recurrences(monkeypatch):
+    def f(x):
+        s, m, lp = np.exp(x[0]), x[1], 0.0
+        for t in range(300):
+            s = np.exp(x[2]) + 0.5 * s * np.exp(-(Y[t] ** 2))
+            m = x[3] * m + 0.1 * Y[t]
+            lp = lp + vm.normal_lpdf(Y[t], m, s)
+        return lp
+
+    check(f, np.array([0.1, 0.2, -0.3, 0.4]), 3100, monkeypatch)
+
+
+def test_states(monkeypatch):
+    def f(x):
+        lp = 0.0
+        for t in range(1, 300):
+            lp = lp + vm.normal_lpdf(x[2 + t], x[0] * x[1 + t], np.exp(x[1])) + vm.poisson_log_lpmf(t % 7, x[2 + t])
+        return lp
+
+    check(f, np.linspace(-0.5, 0.5, 302), 70, monkeypatch)
+
+
+def test_hidden_states(monkeypatch):
+    y = rng.integers(0, 4, 60)
+
+    def vectors(x):
+        a, b = x[:9].reshape(3, 3), x[9:21].reshape(3, 4)
+        forward = b[:, y[0]]
+        for t in range(1, 60):
+            forward = np.log(np.sum(np.exp(forward[:, None] + a), axis=0)) + b[:, y[t]]
+        return np.log(np.sum(np.exp(forward)))
+
+    def numbers(x):
+        a, b = x[:9].reshape(3, 3), x[9:21].reshape(3, 4)
+        forward = [b[k, y[0]] for k in range(3)]
+        for t in range(1, 60):
+            forward = [np.log(sum(np.exp(forward[i] + a[i, j]) for i in range(3))) + b[j, y[t]] for j in range(3)]
+        return np.log(sum(np.exp(x) for x in forward))
+
+    x = np.linspace(-1, 1, 21)
+    check(vectors, x, 560, monkeypatch)
+    # Python's sums of three terms keep their order.
+    check(numbers, x, 1600, monkeypatch)
+
+
+# --- what stays as it is, and what ends the run ---
+
+
+def test_small_programs_are_left_alone(monkeypatch):
+    program = plain(lambda x: np.sum(np.exp(x[0] * x) + x[1]), np.ones(3), monkeypatch)
+    assert batched(program) is program
+
+
+def test_guards_of_a_batch_are_one():
+    builder = Builder()
+    x = builder.argument((40,))
+    for i in range(40):
+        builder.guard(builder.compare(np.greater, builder.element(x, i), builder.constant(0.0)))
+    total = builder.sum(x)
+    program = optimised(builder.program([total]))
+    assert program.counts()["guard"] == program.counts()["greater"] == 1
+    assert interpret(program, np.ones(40)) == [40.0]
+    with pytest.raises(ElsewhereError):
+        interpret(program, np.where(np.arange(40) == 17, -1.0, 1.0))
+
+
+def test_calls_of_python_stay_in_order():
+    from varmat.programs.kernels import PythonCall
+
+    builder, calls = Builder(), []
+    x = builder.argument((20,))
+    terms = []
+    for i in range(20):
+        element = builder.element(x, i)
+        builder.guard(builder.compare(np.greater, element, builder.constant(0.0)))
+        kernel = PythonCall(f"call {i}", lambda a, i=i: (calls.append(i), (np.exp(a),))[1], [((), np.dtype(float))], False)
+        terms.append(builder.ufunc(np.log, *builder.apply(kernel, element)))
+    program = optimised(builder.program([builder.add_all(terms)]))
+    program.verify()
+    agree(interpret(program, np.arange(1.0, 21.0)), [210.0])
+    assert calls == list(range(20))
+    assert program.counts()["log"] == 1
+    with pytest.raises(ElsewhereError):
+        interpret(program, np.where(np.arange(20) == 7, -1.0, 1.0))
+    # All guards are before the first call that any of them is before.
+    assert calls == list(range(20))
+
+
+def accumulated(count: int) -> Program:
+    """The program of a chain of additions and subtractions of two arguments and constants."""
+    builder = Builder()
+    x, y = builder.argument(()), builder.argument(())
+    total = builder.ufunc(np.exp, x)
+    for i in range(count):
+        term = builder.ufunc(np.multiply, x, y) if i % 3 else builder.constant(float(i))
+        total = builder.ufunc(np.subtract if i % 2 else np.add, total, term)
+    return builder.program([total])
+
+
+def test_long_accumulations_are_one_sum():
+    program = flattened(accumulated(30))
+    assert len(program) < 8
+    agree(interpret(program, 1.0, 2.0), interpret(accumulated(30), 1.0, 2.0))
+
+
+def test_short_sums_stay_as_they_are_written():
+    assert flattened(accumulated(6)).counts() == accumulated(6).counts()
+
+
+# --- anything ---
+
+UNARY = (np.exp, np.sin, np.negative, np.square, np.tanh)
+BINARY = (np.add, np.subtract, np.multiply, np.maximum)
+
+
+def chance(seed: int) -> Program:
+    """A program of steps chosen by chance, of which many are alike."""
+    random = np.random.default_rng(seed)
+    builder = Builder()
+    x, y = builder.argument((12,)), builder.argument((6, 2))
+    known: dict[Any, list[Any]] = {(): [builder.element(x, i) for i in range(12)]}
+    known[(2,)] = [builder.view(y, lambda a, i=i: a[i]) for i in range(6)]
+
+    def chosen(shape: Any) -> Any:
+        pool = known[shape]
+        if random.random() < 0.15:
+            return builder.constant(random.normal(size=shape) if shape else float(random.normal()))
+        recent = random.integers(max(0, len(pool) - 25), len(pool)) if random.random() < 0.7 else random.integers(len(pool))
+        return pool[recent]
+
+    for _ in range(random.integers(3, 8)):
+        shape = () if random.random() < 0.6 else (2,)
+        kind, template = random.integers(9), random.integers(1 << 30)
+        for _ in range(random.integers(4, 30)):
+            pick, a, b = np.random.default_rng(template), chosen(shape), chosen(shape)
+            if kind < 4:
+                inner = builder.ufunc(np.sin, builder.ufunc(BINARY[pick.integers(4)], a, b))
+                outer, unary = BINARY[pick.integers(4)], UNARY[pick.integers(5)]
+                made = builder.ufunc(outer, inner, builder.ufunc(unary, builder.ufunc(np.sin, b)))
+            elif kind == 4:
+                made = builder.where(builder.compare(np.greater, a, b), builder.ufunc(np.sin, a), b)
+            elif kind == 5:
+                made = builder.ufunc(np.tanh, builder.add_all([chosen(shape) for _ in range(random.integers(2, 6))]))
+            elif kind == 6:
+                parts = [((8 * i, ()), (), chosen(())) for i in pick.integers(0, 2, 3)]
+                made, shape = builder.ufunc(np.tanh, builder.assemble((2,), parts)), (2,)
+            elif kind == 7:
+                made, shape = builder.ufunc(np.sin, builder.matmul(chosen((2,)), chosen((2,)))), ()
+            else:
+                made = builder.ufunc(np.multiply, chosen(()), builder.ufunc(np.tanh, chosen((2,))))
+                shape = (2,)
+                known[()] += [builder.element(builder.contiguous(made), 1)] if not made.is_constant else []
+            if not made.is_constant:
+                known[made.shape].append(made)
+    terms = [builder.ufunc(np.tanh, v) for v in known[()][-60:]] + [builder.sum(v) for v in known[(2,)][-40:]]
+    whole = builder.assemble((len(terms),), [((8 * i, ()), (), v) for i, v in enumerate(terms)])
+    return builder.program([builder.add_all(terms), whole, known[()][-1], known[(2,)][-1]])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_programs_of_chance(seed):
+    program = without_dead_steps(chance(seed))
+    after = optimised(program)
+    after.verify()
+    again = optimised(after)
+    again.verify()
+    assert len(after) <= len(program) + 8
+    random = np.random.default_rng(seed)
+    x, y = random.normal(size=12), random.normal(size=(6, 2))
+    expected = interpret(program, x, y)
+    agree(interpret(after, x, y), expected, 1e-10)
+    agree(interpret(again, x, y), expected, 1e-10)
+
+
+def test_the_time_it_takes_is_linear(monkeypatch):
+    def made(n: int) -> tuple[int, float]:
+        def f(x):
+            s, lp = x[0], 0.0
+            for t in range(n):
+                s = x[1] * s + Y[t % 1000]
+                lp = lp + vm.normal_lpdf(Y[t % 1000], s, np.exp(x[2]))
+            return lp
+
+        program = plain(f, np.array([0.1, 0.5, 0.2]), monkeypatch)
+        best = np.inf
+        for _ in range(3):
+            start = time.process_time()
+            optimised(program)
+            best = min(best, time.process_time() - start)
+        return len(program), best
+
+    made(100)
+    (steps, few), (more_steps, many) = made(500), made(2000)
+    assert many / more_steps < 4 * few / steps
+    assert many / more_steps < 200e-6

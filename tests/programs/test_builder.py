@@ -1,0 +1,380 @@
+"""Making programs: what is computed at once, only once, or not at all."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from layouts import laid_out, returning, run_all, shape, smaller
+
+from varmat.programs.builder import Builder, is_partition
+from varmat.programs.interpret import interpret
+from varmat.programs.kernels import GATHER, PythonCall, Reduce, ufunc_kernel
+from varmat.programs.passes import without_dead_steps
+from varmat.programs.program import FLOAT, Program, Value
+
+X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([[1.5, 0.2, -0.4], [2.3, -1.1, 0.9]])
+
+
+def names(builder: Builder | Program) -> list[str]:
+    return [step.kernel.name for step in builder.steps]
+
+
+def built(make: Callable[..., Value]) -> list[str]:
+    """The steps of a function of a builder, two matrices and two numbers, that its result needs; everything that runs it agrees."""
+    builder = Builder()
+    result = make(builder, *(builder.argument(at) for at in ((2, 3), (2, 3), (), ())))
+    program = without_dead_steps(returning(builder, result))
+    values = (X, Y, 0.8, -1.3)
+    expected = interpret(program, *values)[1]
+    for found in run_all(program, *values).values():
+        np.testing.assert_allclose(found[0], expected, rtol=1e-14)
+    return names(program)
+
+
+# --- what depends on constants alone ---
+
+
+def test_constants_are_computed_at_once() -> None:
+    builder = Builder()
+    data = np.arange(3.0)
+    x = builder.constant(data)
+    made = builder.sum(builder.ufunc(np.exp, builder.ufunc(np.multiply, x, builder.constant(2.0))))
+    assert made.is_constant
+    assert made.data == np.sum(np.exp(2.0 * data))
+    assert builder.where(builder.compare(np.greater, x, builder.constant(0.5)), x, made).data.tolist() == [made.data, 1.0, 2.0]
+    assert not builder.steps
+
+
+def test_arrays_are_held_by_reference() -> None:
+    builder = Builder()
+    for data in (np.arange(3.0), np.arange(3), np.array([True, False])):
+        assert builder.constant(data).data is data
+        assert builder.constant(data) is builder.constant(data)
+    other = builder.constant(np.arange(3, dtype=np.float32))
+    assert other.dtype == FLOAT
+    assert builder.constant(np.array(2.5)) is builder.constant(2.5)
+    assert builder.constant(2) is builder.constant(2.0)
+    assert builder.constant(0.0) is not builder.constant(-0.0)
+    assert builder.constant(True) is not builder.constant(1.0)
+    assert builder.constant(math.nan) is builder.constant(math.nan)
+
+
+def test_numbers_that_are_made_of_constants_are_not_mixed_up() -> None:
+    """Also if the collector has been there in between."""
+    builder, data = Builder(), np.arange(100.0)
+    x = builder.constant(data)
+    for i in range(20):
+        gc.collect()
+        part = builder.call(ufunc_kernel(np.sqrt), builder.view(x, lambda a, i=i: a[i : i + 2]))
+        np.testing.assert_array_equal(part.data, np.sqrt(data[i : i + 2]))
+
+
+def test_calls_of_python_are_not_computed_ahead() -> None:
+    builder = Builder()
+    calls = []
+    kernel = PythonCall("noted", lambda x: calls.append(x) or (x,), [((), FLOAT)], True)
+    assert not builder.call(kernel, builder.constant(1.0)).is_constant
+    assert not calls
+    assert names(builder) == ["noted"]
+
+
+# --- equal steps ---
+
+
+def test_equal_steps_are_one() -> None:
+    builder = Builder()
+    x, y = builder.argument((3,)), builder.argument((3,))
+    assert builder.ufunc(np.exp, x) is builder.ufunc(np.exp, x)
+    assert builder.ufunc(np.add, x, y) is builder.ufunc(np.add, x, y)
+    assert builder.call(Reduce(np.maximum, (0,)), x) is builder.call(Reduce(np.maximum, (0,)), x)
+    places = np.array([0, 2])
+    assert builder.gather(x, places) is builder.gather(x, places)
+    assert len(builder.steps) == 4
+    assert builder.ufunc(np.subtract, x, y) is not builder.ufunc(np.subtract, y, x)
+    assert builder.call(Reduce(np.minimum, (0,)), x) is not builder.call(Reduce(np.maximum, (0,)), x)
+    assert builder.gather(x, np.array([0, 1])) is not builder.gather(x, places)
+
+
+def test_parts_that_are_the_same_are_one_value() -> None:
+    builder = Builder()
+    x = builder.argument((4, 3))
+    assert builder.view(x, lambda a: a[1:3]) is builder.view(builder.view(x, lambda a: a[1:]), lambda a: a[:2])
+    assert builder.transposed(builder.transposed(x)).strides == x.strides
+    assert builder.ufunc(np.exp, builder.view(x, lambda a: a[0])) is builder.ufunc(np.exp, builder.view(x, lambda a: a[0]))
+
+
+def test_calls_with_effects_are_not_shared() -> None:
+    builder = Builder()
+    x = builder.argument((3,))
+    kernel = PythonCall("noted", lambda x: (x,), [((3,), FLOAT)], False)
+    assert builder.call(kernel, x) is not builder.call(kernel, x)
+    condition = builder.compare(np.greater, x, builder.constant(0.0))
+    before = len(builder.steps)
+    builder.guard(condition)
+    builder.guard(builder.constant(np.array([True, True])))
+    assert names(builder)[before:] == ["guard"]
+
+
+# --- views ---
+
+
+def test_views_cost_no_steps() -> None:
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        builder, at = Builder(), shape(rng, 1)
+        base, how = laid_out(rng, at)
+        order = [int(i) for i in rng.permutation(len(at))]
+        x = builder.argument(base)
+        view = builder.view(x, how)
+        turned = builder.transposed(view, order)
+        wide = builder.broadcast(turned, (2, *turned.shape))
+        lines = [view, turned, wide, builder.view(turned, lambda a: a[::-1][1:])]
+        assert not builder.steps
+        data = rng.normal(size=base)
+        true = how(data).transpose(order)
+        expected = [how(data), true, np.broadcast_to(true, wide.shape), true[::-1][1:]]
+        for found in run_all(returning(builder, *lines), data).values():
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_elements_and_other_shapes() -> None:
+    builder = Builder()
+    x = builder.argument((2, 3))
+    turned = builder.transposed(x)
+    elements = [builder.element(turned, i) for i in range(6)]
+    flat = builder.reshaped(x, (3, 2))
+    assert not builder.steps
+    copied = builder.reshaped(turned, (6,))
+    assert names(builder) == ["copy"]
+    assert builder.contiguous(x) is x
+    assert builder.full(x, (2, 3)) is x
+    found = interpret(returning(builder, *elements, flat, copied), X)[1:]
+    assert [float(a) for a in found[:6]] == X.T.ravel().tolist() == found[-1].tolist()
+    np.testing.assert_array_equal(found[-2], X.reshape(3, 2))
+    assert builder.element(builder.constant(X), 4) is builder.constant(X[1, 1])
+
+
+def test_an_element_taken_by_a_function_is_no_view() -> None:
+    builder = Builder()
+    with pytest.raises(TypeError, match="an element is no view"):
+        builder.view(builder.argument((3,)), lambda a: a[0])
+
+
+# --- arithmetic ---
+
+
+@pytest.mark.parametrize(
+    ("make", "steps"),
+    [
+        (lambda b, x, y, s, t: b.ufunc(np.add, x, x), ["multiply"]),
+        (lambda b, x, y, s, t: b.ufunc(np.multiply, x, x), ["square"]),
+        (lambda b, x, y, s, t: b.ufunc(np.subtract, x, b.constant(0.0)), []),
+        (lambda b, x, y, s, t: b.ufunc(np.multiply, x, b.constant(1.0)), []),
+        (lambda b, x, y, s, t: b.ufunc(np.positive, x), []),
+        (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(1.0)), []),
+        (lambda b, x, y, s, t: b.ufunc(np.multiply, b.constant(-1.0), x), ["negative"]),
+        (lambda b, x, y, s, t: b.ufunc(np.negative, b.ufunc(np.negative, x)), []),
+        (lambda b, x, y, s, t: b.ufunc(np.subtract, x, b.ufunc(np.negative, y)), ["add"]),
+        (lambda b, x, y, s, t: b.ufunc(np.add, b.ufunc(np.negative, x), y), ["subtract"]),
+        (lambda b, x, y, s, t: b.ufunc(np.square, b.ufunc(np.negative, x)), ["square"]),
+        (lambda b, x, y, s, t: b.ufunc(np.multiply, b.constant(2.0), b.ufunc(np.multiply, x, b.constant(3.0))), ["multiply"]),
+        (lambda b, x, y, s, t: b.ufunc(np.negative, b.ufunc(np.multiply, x, b.constant(3.0))), ["multiply"]),
+        (lambda b, x, y, s, t: b.ufunc(np.multiply, x, b.ufunc(np.multiply, s, y)), ["multiply"] * 2),
+        # A division is exact only if that by a number is.
+        (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(4.0)), ["multiply"]),
+        (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(3.0)), ["divide"]),
+        (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(0.0)), ["divide"]),
+    ],
+)
+def test_arithmetic_in_its_simplest_form(make: Any, steps: list[str]) -> None:
+    assert built(make) == steps
+
+
+def test_arithmetic_keeps_special_values() -> None:
+    """And the signs of zeros."""
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0, 5e-324, 1e308])
+    x, y = (a.ravel() for a in np.meshgrid(special, special))
+    numbers = (0.0, -0.0, 1.0, -1.0, 2.0, 0.25, np.inf, np.nan)
+    builder = Builder()
+    a, b = builder.argument(x.shape), builder.argument(x.shape)
+    made, expected = [], []
+    with np.errstate(all="ignore"):
+        for f in (np.add, np.subtract, np.multiply, np.divide):
+            for number in numbers:
+                c = builder.constant(number)
+                made += [builder.ufunc(f, a, c), builder.ufunc(f, c, a)]
+                expected += [f(x, number), f(number, x)]
+            made += [builder.ufunc(f, a, a), builder.ufunc(f, a, b), builder.ufunc(f, a, builder.ufunc(np.negative, b))]
+            expected += [f(x, x), f(x, y), f(x, -y)]
+            made += [builder.ufunc(f, builder.ufunc(np.negative, a), b), builder.ufunc(np.negative, builder.ufunc(f, a, b))]
+            expected += [f(-x, y), -f(x, y)]
+    for found in run_all(returning(builder, *made), x, y).values():
+        for i, (u, v) in enumerate(zip(found, expected, strict=True)):
+            np.testing.assert_array_equal(u, v, err_msg=str(i))
+            known = ~np.isnan(v)
+            np.testing.assert_array_equal(np.signbit(u[known]), np.signbit(v[known]), err_msg=str(i))
+
+
+# --- sums ---
+
+
+@pytest.mark.parametrize(
+    ("make", "steps"),
+    [
+        # An inner product is one call, whatever numbers stand in it.
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, x, y)), ["matmul"]),
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.square, x)), ["matmul"]),
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, b.ufunc(np.multiply, x, y))), ["matmul", "multiply"]),
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.divide, b.ufunc(np.multiply, x, y), s)), ["matmul", "divide"]),
+        # Numbers are taken out.
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, x)), ["add.reduce", "multiply"]),
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.negative, x)), ["add.reduce", "negative"]),
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.divide, x, b.constant(3.0))), ["add.reduce", "divide"]),
+        (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, x), [0]), ["add.reduce", "multiply"]),
+        (lambda b, x, y, s, t: b.sum(b.broadcast(s, (2, 3))), ["multiply"]),
+        (lambda b, x, y, s, t: b.sum(b.broadcast(x, (5, 2, 3)), [0]), ["multiply"]),
+        (lambda b, x, y, s, t: b.sum(s), []),
+        (lambda b, x, y, s, t: b.sum(x, []), []),
+    ],
+)  # fmt: skip
+def test_sums(make: Any, steps: list[str]) -> None:
+    assert sorted(built(make)) == sorted(steps)
+
+
+def test_a_sum_and_a_number_meet_outside() -> None:
+    steps = built(lambda b, x, y, s, t: b.sum(b.ufunc(np.add, b.ufunc(np.multiply, x, y), s)))
+    assert sorted(steps) == ["add", "matmul", "multiply"]
+
+
+def test_sums_of_nothing() -> None:
+    builder = Builder()
+    x = builder.argument((0, 3))
+    values = [builder.sum(x), builder.sum(x, [0]), builder.sum(x, [1]), builder.sum(x, [0, 1])]
+    found = interpret(returning(builder, *values), np.empty((0, 3)))[1:]
+    assert [a.tolist() for a in found] == [0.0, [0.0] * 3, [], 0.0]
+
+
+def test_random_sums_of_products() -> None:
+    """In all layouts, over all axes, with numbers in between."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        whole = shape(rng, 1)
+        builder, data = Builder(), []
+        values, arrays = [], []
+        for _ in range(3):
+            at = smaller(rng, whole)
+            base, how = laid_out(rng, at)
+            data.append(rng.normal(size=base))
+            x = builder.argument(base)
+            values.append(builder.view(x, how) if base else x)
+            arrays.append(how(data[-1]))
+        x, a = builder.broadcast(values[0], whole), np.broadcast_to(arrays[0], whole)
+        for value, array in zip(values[1:], arrays[1:], strict=True):
+            f = [np.multiply, np.add, np.subtract, np.multiply, np.divide][rng.integers(5)]
+            if f is np.divide:
+                value, array = builder.constant(3.0), 3.0
+            x, a = builder.ufunc(f, x, value), f(a, array)
+            if rng.uniform() < 0.3:
+                x, a = builder.ufunc(np.negative, x), -a
+            if rng.uniform() < 0.3:
+                x, a = builder.ufunc(np.multiply, x, builder.constant(0.3)), a * 0.3
+        axes = tuple(sorted(int(i) for i in rng.permutation(len(whole))[: rng.integers(1, len(whole) + 1)]))
+        program = returning(builder, builder.sum(x), builder.sum(x, axes))
+        for found in run_all(program, *data).values():
+            np.testing.assert_allclose(found[0], a.sum(), rtol=1e-12, atol=1e-12, err_msg=str(program))
+            np.testing.assert_allclose(found[1], a.sum(axes), rtol=1e-12, atol=1e-12, err_msg=str(program))
+
+
+def test_contributions_in_the_shape_of_their_operand() -> None:
+    """As they are, in a smaller shape than what they stand for, or as a number."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        whole = shape(rng, 0)
+        target, given = smaller(rng, whole), whole
+        if rng.uniform() < 0.4:
+            given = () if rng.uniform() < 0.5 else smaller(rng, whole)
+        builder = Builder()
+        base, how = laid_out(rng, given)
+        data = rng.normal(size=base)
+        x = builder.view(builder.argument(base), how) if base else builder.argument(base)
+        made = builder.broadcast(builder.unbroadcast(x, whole, target), target)
+        full = np.broadcast_to(how(data), whole)
+        extra = len(whole) - len(target)
+        axes = tuple(range(extra)) + tuple(extra + i for i, n in enumerate(target) if n == 1 != whole[extra + i])
+        expected = full.sum(axes).reshape(target)
+        for found in run_all(returning(builder, made), data if base else float(data)).values():
+            np.testing.assert_allclose(found[0], expected, rtol=1e-12, atol=1e-13)
+
+
+def test_sums_of_many_terms_are_one_step() -> None:
+    builder = Builder()
+    terms = [builder.argument((3,)) for _ in range(5)]
+    zero = builder.constant(0.0)
+    assert builder.add_all([]) is zero
+    assert builder.add_all([zero, terms[0], zero]) is terms[0]
+    assert not builder.steps
+    total = builder.add_all(terms)
+    assert names(builder) == ["sum"]
+    rows = np.arange(15.0).reshape(5, 3)
+    for found in run_all(returning(builder, total), *rows).values():
+        assert found[0].tolist() == rows.sum(0).tolist()
+
+
+# --- truth values ---
+
+
+def test_truth_values_and_numbers() -> None:
+    builder = Builder()
+    x = builder.argument((3,))
+    condition = builder.compare(np.greater, x, builder.constant(0.0))
+    assert builder.truth(condition) is condition
+    number = builder.number(condition)
+    assert builder.truth(number) is condition
+    assert builder.number(number) is number
+    before = len(builder.steps)
+    assert builder.where(condition, x, x) is x
+    assert len(builder.steps) == before
+
+
+# --- places ---
+
+
+@pytest.mark.parametrize(
+    ("places", "covers"),
+    [
+        ([((0, (8,)), (2,)), ((16, (8,)), (2,))], True),
+        ([((0, (16,)), (2,)), ((8, (16,)), (2,))], True),
+        ([((0, (8,)), (2,)), ((8, (8,)), (2,))], False),
+        ([((0, (8,)), (2,)), ((16, ()), ())], False),
+        ([((0, (8,)), (2,)), ((16, ()), ()), ((24, ()), ())], True),
+    ],
+)
+def test_partitions(places: Any, covers: bool) -> None:
+    assert is_partition((4,), places) is covers
+
+
+def test_products_take_what_blas_takes_as_it_lies() -> None:
+    builder = Builder()
+    x, y = builder.argument((4, 3)), builder.argument((3, 5))
+    builder.matmul(x, y)
+    builder.matmul(builder.transposed(x), x)
+    builder.matmul(builder.transposed(y), builder.transposed(x))
+    builder.matmul(builder.view(x, lambda a: a[1:]), builder.view(y, lambda a: a[:, 1:3]))
+    assert names(builder) == ["matmul"] * 4
+    builder.matmul(builder.view(x, lambda a: a[:, ::-1]), builder.view(y, lambda a: a[:, 2]))
+    assert sorted(names(builder)[4:]) == ["copy", "copy", "matmul"]
+
+
+def test_gathers_of_what_does_not_lie_in_one_piece() -> None:
+    builder = Builder()
+    x = builder.argument((2, 3))
+    made = builder.gather(builder.transposed(x), np.array([[0, 1], [5, 5]]))
+    assert [step.kernel for step in builder.steps][-1] is GATHER
+    for found in run_all(returning(builder, made), X).values():
+        np.testing.assert_array_equal(found[0], X.T.ravel()[[[0, 1], [5, 5]]])

@@ -1,0 +1,90 @@
+"""The reference interpreter: the meaning of the kernels, one step after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.programs.builder import Builder
+from varmat.programs.interpret import interpret
+from varmat.programs.kernels import PythonCall, ufunc_kernel
+from varmat.programs.program import FLOAT, OBJECT, ElsewhereError, Program
+
+
+def program() -> Program:
+    builder = Builder()
+    x, s = builder.argument((2, 3)), builder.argument(())
+    y = builder.ufunc(np.multiply, builder.ufunc(np.exp, x), s)
+    builder.guard(builder.compare(np.greater, s, builder.constant(0.0)))
+    return builder.program([builder.sum(y), builder.transposed(y), builder.constant(np.arange(2.0)), x])
+
+
+def test_outputs_are_arrays_of_their_own() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    total, turned, constant, same = interpret(program(), x, 2.0)
+    assert total == pytest.approx(np.sum(2.0 * np.exp(x)), rel=1e-15)
+    np.testing.assert_array_equal(turned, 2.0 * np.exp(x).T)
+    np.testing.assert_array_equal(same, x)
+    for made in (turned, constant, same):
+        made += 1.0
+    np.testing.assert_array_equal(x, np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(interpret(program(), x, 2.0)[2], [0.0, 1.0])
+
+
+def test_arguments_may_lie_in_any_order_and_be_of_any_type() -> None:
+    x = np.arange(6).reshape(3, 2).T
+    np.testing.assert_array_equal(interpret(program(), x, 1)[3], x)
+    np.testing.assert_allclose(interpret(program(), x, 1)[1], np.exp(x).T, rtol=1e-15)
+
+
+def test_a_guard_that_does_not_hold_ends_the_run() -> None:
+    with pytest.raises(ElsewhereError):
+        interpret(program(), np.ones((2, 3)), -1.0)
+    with pytest.raises(ElsewhereError):
+        interpret(program(), np.ones((2, 3)), np.nan)
+
+
+def test_the_number_of_arguments() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        interpret(program(), np.ones((2, 3)))
+
+
+def test_nothing_warns() -> None:
+    builder = Builder()
+    x = builder.argument((2,))
+    made = builder.call(ufunc_kernel(np.log), builder.call(ufunc_kernel(np.divide), x, builder.constant(0.0)))
+    assert np.isnan(interpret(builder.program([made]), np.array([-1.0, 0.0]))[0]).all()
+
+
+def test_what_only_steps_of_python_understand() -> None:
+    builder = Builder()
+    x = builder.argument((2,))
+    keep = PythonCall("keep", lambda x: ({"x": x},), [((), OBJECT)], True)
+    take = PythonCall("take", lambda kept: (kept["x"] + 1.0,), [((2,), FLOAT)], True)
+    made = builder.call(take, builder.call(keep, x))
+    assert interpret(builder.program([made]), np.array([1.0, 2.0]))[0].tolist() == [2.0, 3.0]
+
+
+def test_errors_of_steps_are_raised() -> None:
+    builder = Builder()
+
+    def refuse(x: object) -> tuple[object]:
+        raise KeyError("mine")
+
+    made = builder.call(PythonCall("refuse", refuse, [((), FLOAT)], True), builder.argument(()))
+    with pytest.raises(KeyError, match="mine"):
+        interpret(builder.program([made]), 1.0)
+
+
+def test_a_program_explains_which_steps_call_python():
+    f = vm.recorded(lambda x: np.sum(vm.betaln(x, 2.0)) + np.linalg.slogdet(np.outer(x, x) + np.eye(3))[1], runner="numpy")
+    x = np.array([0.5, 1.0, 2.0])
+    f(x)
+    called = f.program.python_steps()
+    assert called
+    lines = f.program.explain(x).splitlines()
+    assert lines[0] == f"{len(f.program)} steps, of which {len(called)} call Python:"
+    assert len(lines) == 1 + len(called)
+    assert all(line.endswith(" us") for line in lines[1:])
+    assert not any(line.endswith(" us") for line in f.program.explain().splitlines())

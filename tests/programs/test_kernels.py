@@ -1,0 +1,364 @@
+"""Kernels: the meaning, the bound call of NumPy and the rows of the native runner give the same, however the operands lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+from layouts import Operands, laid_out, returning, run_all, shape, smaller
+from recordings import RUNNERS
+
+from varmat.programs import kernels
+from varmat.programs.builder import Builder, is_partition
+from varmat.programs.kernels import (
+    GATHER,
+    GUARD,
+    MATMUL,
+    SELECT,
+    SUM,
+    Accumulate,
+    Assemble,
+    Function,
+    GuardBetween,
+    Gufunc,
+    PythonCall,
+    Reduce,
+    SolveTriangular,
+    Write,
+    copy_kernel,
+    kept_kernel,
+    ufunc_kernel,
+)
+from varmat.programs.program import FLOAT, OBJECT, ElsewhereError, Value
+from varmat.programs.runners import runner_for
+
+# A case takes what makes operands; it returns the results of a kernel, and what they should be.
+Case = Callable[[Operands], tuple[Any, Any]]
+
+
+def of_numbers(ufunc: Any, low: float = -2.0, high: float = 2.0) -> Case:
+    def case(o: Operands) -> tuple[Any, Any]:
+        whole = shape(o.rng)
+        values = [o.number(smaller(o.rng, whole), low, high) for _ in range(ufunc.nin)]
+        return o.builder.call(ufunc_kernel(ufunc), *values), ufunc(*o.arrays)
+
+    return case
+
+
+def of_integers(o: Operands) -> tuple[Any, Any]:
+    """A ufunc with loops of integers, which warn of what is none."""
+    x = o.builder.call(ufunc_kernel(np.absolute), o.number(shape(o.rng), 0.1, 2.0))
+    return o.builder.call(ufunc_kernel(scipy.special.expn), o.builder.constant(2.0), x), scipy.special.expn(2, np.abs(o.arrays[0]))
+
+
+def of_truths(ufunc: Any) -> Case:
+    def case(o: Operands) -> tuple[Any, Any]:
+        whole = shape(o.rng)
+        values = [o.truth(smaller(o.rng, whole)) for _ in range(ufunc.nin)]
+        return o.builder.call(ufunc_kernel(ufunc), *values), ufunc(*o.arrays)
+
+    return case
+
+
+def function(o: Operands) -> tuple[Any, Any]:
+    whole = shape(o.rng)
+    values = [o.number(smaller(o.rng, whole)) for _ in range(2)]
+    return o.builder.call(Function("polynomial", lambda x, y: x * y + y), *values), o.arrays[0] * o.arrays[1] + o.arrays[1]
+
+
+def select(o: Operands) -> tuple[Any, Any]:
+    whole = shape(o.rng)
+    values = o.truth(smaller(o.rng, whole)), o.number(smaller(o.rng, whole)), o.number(smaller(o.rng, whole))
+    return o.builder.call(SELECT, *values), np.where(*o.arrays)
+
+
+def reduction(ufunc: Any, least: int = 0) -> Case:
+    def case(o: Operands) -> tuple[Any, Any]:
+        whole = shape(o.rng, 1, lengths=[n for n in (0, 1, 2, 3, 17, 40) if n >= least])
+        axes = tuple(sorted(int(i) for i in o.rng.permutation(len(whole))[: o.rng.integers(1, len(whole) + 1)]))
+        return o.builder.call(Reduce(ufunc, axes), o.number(whole)), ufunc.reduce(o.arrays[0], axes)
+
+    return case
+
+
+def running(ufunc: Any) -> Case:
+    def case(o: Operands) -> tuple[Any, Any]:
+        whole = shape(o.rng, 1)
+        axis = int(o.rng.integers(len(whole)))
+        return o.builder.call(Accumulate(ufunc, axis), o.number(whole)), ufunc.accumulate(o.arrays[0], axis)
+
+    return case
+
+
+def sum_of_several(o: Operands) -> tuple[Any, Any]:
+    """Also of the same value several times."""
+    whole = shape(o.rng)
+    values = [o.number(smaller(o.rng, whole)) for _ in range(o.rng.integers(2, 5))]
+    chosen = [*range(len(values)), *(int(i) for i in o.rng.integers(len(values), size=o.rng.integers(3)))]
+    chosen = [int(i) for i in o.rng.permutation(chosen)]
+    total: Any = 0.0
+    for i in chosen:
+        total = total + o.arrays[i]
+    return o.builder.call(SUM, *(values[i] for i in chosen)), total
+
+
+def product(o: Operands) -> tuple[Any, Any]:
+    n, rng = int(o.rng.integers(0, 6)), o.rng
+    stack = shape(rng, 0, 2, (1, 2, 3))
+    left = (n,) if rng.uniform() < 0.3 else (*smaller(rng, stack), int(rng.integers(0, 6)), n)
+    right = (n,) if rng.uniform() < 0.3 else (*smaller(rng, stack), n, int(rng.integers(0, 6)))
+    values = o.number(left), o.number(right)
+    return o.builder.matmul(*values), np.matmul(*o.arrays)
+
+
+def copy(o: Operands) -> tuple[Any, Any]:
+    whole = shape(o.rng)
+    x = (o.truth if o.rng.uniform() < 0.5 else o.number)(smaller(o.rng, whole))
+    return o.builder.call(copy_kernel(whole), x), np.broadcast_to(o.arrays[0], whole)
+
+
+def kept(o: Operands) -> tuple[Any, Any]:
+    whole = shape(o.rng)
+    return o.builder.call(kept_kernel(whole), o.number(whole)), o.arrays[0]
+
+
+def gather(o: Operands) -> tuple[Any, Any]:
+    n = int(o.rng.integers(1, 20))
+    places = o.rng.integers(n, size=shape(o.rng, 1))
+    return o.builder.call(GATHER, o.number((n,), contiguous=True), o.builder.constant(places)), o.arrays[0][places]
+
+
+def assembled(o: Operands) -> tuple[Any, Any]:
+    """Parts that overlap, views and elements by their places, into zeros or what was there."""
+    rng, whole = o.rng, shape(o.rng, 1, lengths=(1, 2, 3, 7))
+    base = o.number(whole, contiguous=True) if rng.uniform() < 0.5 else None
+    expected = np.zeros(whole) if base is None else o.arrays[0].copy()
+    parts = []
+    for _ in range(rng.integers(1, 4)):
+        if rng.uniform() < 0.3:
+            places = rng.integers(expected.size, size=shape(rng, 1))
+            value = o.number(() if rng.uniform() < 0.3 else places.shape)
+            np.add.at(expected.reshape(-1), places.reshape(-1), np.broadcast_to(o.arrays[-1], places.shape).reshape(-1))
+            parts.append((places, places.shape, value))
+        else:
+            index = tuple(slice(*sorted(int(i) for i in rng.integers(n + 1, size=2))) for n in whole)
+            part = expected[index][..., ::-1] if rng.uniform() < 0.3 else expected[index]
+            offset = part.__array_interface__["data"][0] - expected.__array_interface__["data"][0] if part.size else 0
+            value = o.number(smaller(rng, part.shape))
+            part += o.arrays[-1]
+            parts.append(((offset, part.strides), part.shape, value))
+    return o.builder.assemble(whole, parts, base), expected
+
+
+def partition(o: Operands) -> tuple[Any, Any]:
+    rng, rows, columns = o.rng, int(o.rng.integers(1, 5)), int(o.rng.integers(1, 5))
+    whole, cut = np.empty((rows, columns)), int(rng.integers(1, columns + 1))
+    columns_of = [(i, j) for i, j in ((0, cut), (cut, columns)) if j > i]
+    parts = [((8 * i, whole[:, i:j].strides), (rows, j - i), o.number((rows, j - i))) for i, j in columns_of]
+    assert is_partition(whole.shape, [(place, at) for place, at, _ in parts])
+    return o.builder.assemble(whole.shape, parts), np.concatenate(o.arrays, axis=1)
+
+
+def write(o: Operands) -> tuple[Any, Any]:
+    """Parts of which the new values may be a part of the same array, or broadcast."""
+    rng, whole = o.rng, shape(o.rng, 1, lengths=(1, 2, 3, 7))
+    before = o.number(whole, contiguous=True)
+    expected = o.arrays[0].copy()
+    index = tuple(slice(*sorted(int(i) for i in rng.integers(n + 1, size=2))) for n in whole)
+    part = expected[index][..., ::-1] if rng.uniform() < 0.3 else expected[index]
+    offset = part.__array_interface__["data"][0] - expected.__array_interface__["data"][0] if part.size else 0
+    if rng.uniform() < 0.3:
+        again = tuple(slice(n - i.stop, n - i.start) for n, i in zip(whole, index, strict=True))
+        value, array = o.builder.view(before, lambda a: a[again]), o.arrays[0][again]
+    else:
+        value = o.number(smaller(rng, part.shape))
+        array = o.arrays[1]
+    part[...] = array
+    return o.builder.call(Write(whole, (offset, part.strides), part.shape), before, value), expected
+
+
+def triangular(transposed: bool) -> Case:
+    def case(o: Operands) -> tuple[Any, Any]:
+        n = int(o.rng.integers(1, 6))
+        a = o.number((n, n), 1.0, 2.0, contiguous=True)
+        b = o.number((n,) if o.rng.uniform() < 0.5 else (n, int(o.rng.integers(1, 4))), contiguous=True)
+        lower = np.tril(np.abs(o.arrays[0]))
+        o.arrays[0] = lower
+        # What stands above the diagonal is not read.
+        a = o.builder.call(ufunc_kernel(np.absolute), a)
+        return o.builder.call(SolveTriangular(transposed), a, b), np.linalg.solve(lower.T if transposed else lower, o.arrays[1])
+
+    return case
+
+
+def square_matrices(ufunc: Any) -> Case:
+    def case(o: Operands) -> tuple[Any, Any]:
+        n, stack = int(o.rng.integers(1, 6)), shape(o.rng, 0, 2)
+        a = o.number((*stack, n, n))
+        a = o.builder.matmul(a, o.builder.transposed(a, [*range(len(stack)), len(stack) + 1, len(stack)]))
+        a = o.builder.call(ufunc_kernel(np.add), a, o.builder.constant(np.eye(n)))
+        return o.builder.call(Gufunc(ufunc), a), ufunc(np.matmul(o.arrays[0], np.swapaxes(o.arrays[0], -1, -2)) + np.eye(n))
+
+    return case
+
+
+def python(o: Operands) -> tuple[Any, Any]:
+    """Several results, and one that only another call understands."""
+    whole = shape(o.rng)
+    x, y = o.number(whole), o.number(whole)
+    first = PythonCall("both", lambda x, y: (x + y, x.sum(), {"x": x.copy()}), [(whole, FLOAT), ((), FLOAT), ((), OBJECT)], True)
+    added, total, token = o.builder.apply(first, x, y)
+    second = PythonCall("again", lambda token, z: (token["x"] * z,), [(whole, FLOAT)], True)
+    again = o.builder.call(second, token, added)
+    a, b = o.arrays
+    return [added, total, again], [a + b, a.sum(), a * (a + b)]
+
+
+CASES: dict[str, Case] = {
+    **{f.__name__: of_numbers(f) for f in (
+        np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.hypot, np.arctan2, np.negative, np.square, np.exp,
+        np.tanh, np.absolute, np.floor, np.sign, np.greater, np.less_equal, np.equal, np.isfinite, np.signbit, np.positive,
+        scipy.special.gammaln, scipy.special.ndtr, scipy.special.xlogy, scipy.special.expit,
+    )},
+    "betainc": of_numbers(scipy.special.betainc, 0.1, 0.9),
+    "a ufunc of integers": of_integers,
+    **{f.__name__: of_truths(f) for f in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)},
+    "function": function, "select": select, "sum": sum_of_several, "matmul": product, "copy": copy, "kept": kept, "gather": gather,
+    "assemble": assembled, "write": write, "partition": partition, "python": python,
+    **{f"{f.__name__}.reduce": reduction(f) for f in (np.add, np.multiply)},
+    **{f"{f.__name__}.reduce": reduction(f, 1) for f in (np.maximum, np.minimum)},
+    **{f"{f.__name__}.accumulate": running(f) for f in (np.add, np.multiply, np.maximum)},
+    "solve": triangular(False), "solve transposed": triangular(True),
+    "cholesky": square_matrices(np.linalg._umath_linalg.cholesky_lo), "inverse": square_matrices(np.linalg._umath_linalg.inv),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_everything_that_runs_a_kernel_gives_the_same(name: str) -> None:
+    for seed in range(60):
+        o = Operands(np.random.default_rng(seed))
+        with np.errstate(all="ignore"):
+            made, expected = CASES[name](o)
+        made, expected = (made, expected) if isinstance(made, list) else ([made], [expected])
+        program = returning(o.builder, *made)
+        for runner, found in run_all(program, *o.arguments).items():
+            for x, true in zip(found, expected, strict=True):
+                assert np.shape(x) == np.shape(true), (runner, seed, str(program))
+                np.testing.assert_allclose(x, true, rtol=1e-12, atol=1e-13, err_msg=f"{runner}, seed {seed}: {program}")
+
+
+def is_ended(run: Any, arguments: list[Any]) -> bool:
+    """Whether a guard ends the run, which the native runner says by a value of nan."""
+    try:
+        return math.isnan(run(arguments)[0])
+    except ElsewhereError:
+        return True
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_guards(runner: str) -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        builder, at = Builder(), shape(rng)
+        base, how = laid_out(rng, at)
+        x = builder.argument(base)
+        builder.apply(GUARD, builder.view(builder.compare(np.greater, x, builder.constant(0.0)), how) if base else
+                      builder.compare(np.greater, x, builder.constant(0.0)))  # fmt: skip
+        run = runner_for(builder.program([builder.constant(1.0), x]), runner)
+        given = rng.uniform(0.1, 1.0, base)
+        for _ in range(2):
+            assert run([given if base else float(given)])[0] == 1.0
+        for bad in (-1.0, np.nan, 0.0):
+            point = np.array(given)
+            part = how(point)
+            if part.size:
+                place = tuple(int(rng.integers(n)) for n in part.shape)
+                where = np.zeros(base, bool)
+                view = how(where)
+                view.flags.writeable = True
+                view[place] = True
+                point[where] = bad
+                assert is_ended(run, [point if base else float(point)])
+        assert run([given if base else float(given)])[0] == 1.0
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_guards_of_a_number(runner: str) -> None:
+    builder = Builder()
+    x = builder.argument((3,))
+    builder.guard_between(builder.element(x, 1), -1.0, 2.0)
+    run = runner_for(builder.program([builder.sum(x)]), runner)
+    for middle in (-0.9, 0.0, 1.9):
+        assert run([np.array([5.0, middle, 0.0])])[0] == pytest.approx(5.0 + middle, rel=1e-15)
+    for middle in (-1.0, 2.0, 2.5, math.nan, math.inf):
+        assert is_ended(run, [np.array([5.0, middle, 0.0])])
+
+
+def test_every_kernel_has_a_case() -> None:
+    """Or a test of its own."""
+    tested = {type(GUARD), GuardBetween}
+    for case in CASES.values():
+        o = Operands(np.random.default_rng(3))
+        case(o)
+        tested |= {type(step.kernel) for step in o.builder.steps}
+    tested |= {type(MATMUL), Assemble}
+    everything = {kind for kind in vars(kernels).values() if isinstance(kind, type) and issubclass(kind, kernels.Kernel)}
+    assert everything - tested == {kernels.Kernel}
+
+
+def test_what_a_kernel_makes_is_known_before() -> None:
+    """Its shape and type; nan and infinity are in no results of comparisons."""
+    x, y = Value((2, 1)), Value((3,))
+    assert ufunc_kernel(np.add).results(x, y) == [((2, 3), np.dtype(float))]
+    assert ufunc_kernel(np.less).results(x, y) == [((2, 3), np.dtype(bool))]
+    assert ufunc_kernel(np.isnan).results(x) == [((2, 1), np.dtype(bool))]
+    assert MATMUL.results(Value((4, 2, 3)), Value((3,))) == [((4, 2), np.dtype(float))]
+    assert Reduce(np.add, (0, 2)).results(Value((4, 2, 3))) == [((2,), np.dtype(float))]
+    assert GATHER.results(x, Value((5, 6), np.dtype(np.int64))) == [((5, 6), np.dtype(float))]
+
+
+def test_kernels_with_the_same_settings_are_equal() -> None:
+    assert ufunc_kernel(np.add) is ufunc_kernel(np.add)
+    assert copy_kernel((2, 3)) is copy_kernel((2, 3))
+    for make in (partial(Reduce, np.add), partial(Accumulate, np.add), SolveTriangular):
+        assert make(1) == make(1)
+        assert hash(make(1)) == hash(make(1))
+        assert make(1) != make(0)
+    assert repr(ufunc_kernel(np.add)) == "<kernel add>"
+
+
+def test_special_values_go_through_all_runners() -> None:
+    builder = Builder()
+    x = builder.argument((6,))
+    zero, ufuncs = builder.constant(0.0), (np.maximum, np.minimum, np.divide, np.multiply, np.add)
+    values = [builder.call(ufunc_kernel(f), x, zero) for f in ufuncs]
+    values += [builder.call(Reduce(f, (0,)), x) for f in (np.maximum, np.minimum, np.add, np.multiply)]
+    values += [builder.call(ufunc_kernel(f), x, x) for f in (np.equal, np.not_equal, np.greater_equal)]
+    given = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
+    found = run_all(returning(builder, *values), given)
+    for made in found.values():
+        for a, b in zip(made, found["interpreter"], strict=True):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+
+
+def test_long_arrays_in_all_layouts() -> None:
+    rng = np.random.default_rng(11)
+    base = rng.uniform(0.5, 1.5, (70, 130))
+    builder = Builder()
+    x = builder.argument(base.shape)
+    hows = (np.asarray, np.transpose, lambda a: a[::-1, ::3], lambda a: a[:, 0], lambda a: a[3])
+    views = [builder.view(x, how) for how in hows]
+    steps = [builder.call(ufunc_kernel(np.exp), v) for v in views] + [builder.call(Reduce(np.add, (0,)), v) for v in views]
+    column = builder.reshaped(builder.contiguous(views[3]), (70, 1))
+    steps += [builder.call(ufunc_kernel(np.multiply), x, v) for v in (views[4], column)]
+    arrays = [how(base) for how in hows]
+    expected = [np.exp(a) for a in arrays] + [a.sum(0) for a in arrays] + [base * base[3], base * base[:, :1]]
+    for name, found in run_all(returning(builder, *steps), base).items():
+        for made, true in zip(found, expected, strict=True):
+            np.testing.assert_allclose(made, true, rtol=1e-13, err_msg=name)

@@ -1,0 +1,263 @@
+"""Programs of tapes: what is computed once or not at all, and how adjoints are put together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from recordings import LARGE, X, Y, agree, vectors
+
+import varmat as vm
+from varmat.programs.program import RecordingError
+
+
+def test_a_factor_that_is_taken_out_of_a_sum_does_not_make_it_overflow():
+    """Nor does it give a value where there is none."""
+    for f, x in (
+        (lambda x: np.sum(x * 1e-10), [1e308, 1e308]), (lambda x: np.sum(np.cosh(x[0]) * x), [-np.inf, 0.3]),
+        (lambda x: np.sum(x * 1e10), [1e300, 1e300]),
+    ):  # fmt: skip
+        with np.errstate(all="ignore"):
+            expected = vm.value_and_grad(f)(np.array(x))
+            value, gradient = vm.recorded(f)(np.array(x))
+        np.testing.assert_array_equal(value, expected[0])
+        np.testing.assert_array_equal(gradient, expected[1])
+
+
+@pytest.mark.parametrize(
+    "zero",
+    [
+        lambda x: x * 0.0, lambda x: x * -0.0, lambda x: x + 0.0, lambda x: x - 0.0, lambda x: 0.0 - x, lambda x: -0.0 - x,
+        lambda x: -x, lambda x: x - x, lambda x: -(x - x), lambda x: -x + x, lambda x: 0.0 * x - 0.0, lambda x: x * 1.0 + -0.0,
+    ],
+)  # fmt: skip
+def test_zeros_keep_their_signs(zero):
+    def f(x):
+        return np.sum(np.arctan2(zero(x), -1.0) * np.array([1e3, 1e2, 1e1]))
+
+    for x in (np.array([1.0, 2.0, -3.0]), np.array([0.0, -0.0, 1.0])):
+        assert vm.recorded(f)(x)[0] == vm.value_and_grad(f)(x)[0] == pytest.approx(f(x), rel=1e-15)
+
+
+def rounding_error(x):
+    """Of a sum, as it is computed without a larger type."""
+    a, b = x[:2], x[2:4]
+    total = a + b
+    part = total - a
+    return np.sum((a - (total - part)) + (b - part)) * 1e16
+
+
+def compensated(x):
+    total, lost = x[0], 0.0
+    for i in range(1, len(x)):
+        y = x[i] - lost
+        longer = total + y
+        lost = (longer - total) - y
+        total = longer
+    return total - lost + lost * 1e16
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        rounding_error, compensated, lambda x: np.sum((x + 1e20) - 1e20), lambda x: np.sum((x * 1e-20 + 1.0) - 1.0) * 1e20,
+        lambda x: np.sum((x + 6755399441055744.0) - 6755399441055744.0), lambda x: np.sum((1e20 - x) + (x - 1e20)),
+        lambda x: (x[0] + 1e17) - x[1] - 1e17, lambda x: np.sum(((x + 1e200) - 1e200) * 2.0 + x) - (np.sum(x) + 1e17) + 1e17,
+        lambda x: np.sum(x * 3.0 - x - x - x) * 1e16, lambda x: np.sum((x / 3.0) * 3.0 - x) * 1e16,
+    ],
+)  # fmt: skip
+def test_arithmetic_is_not_rearranged(f):
+    """What rounding leaves is what the function means to compute with."""
+    agree(f, *[(x,) for x in (np.array([1.0, 1e-3, 0.1, 0.7, 1e-9]), np.array([0.3, 5.5, 1e7, -0.2, 1.0 / 3.0]))])
+
+
+def test_the_outcome_of_a_comparison_is_no_key():
+    with pytest.raises(RecordingError, match="looks at the value"):
+        vm.recorded(lambda x: {True: x[0], False: x[1]}[x[0] > 0])(np.array([1.0, 2.0]))
+
+
+def test_views_of_views_of_any_depth():
+    """As a loop over ``x = x[1:]`` makes them."""
+    def neighbours(x):
+        total = 0.0
+        while len(x) > 1:
+            total = total + x[0] * x[1]
+            x = x[1:]
+        return total
+
+    def turned(x):
+        for _ in range(2001):
+            x = x.T
+        return np.sum(x * np.array([[1.0], [2.0]]))
+
+    x = np.linspace(0.0, 1.0, 1500)
+    expected = np.concatenate([x[1:], [0.0]]) + np.concatenate([[0.0], x[:-1]])
+    np.testing.assert_allclose(vm.gradient(neighbours, x), expected, rtol=1e-15)
+    for gradient in (vm.gradient(turned, np.ones((1, 2))), vm.recorded(turned)(np.ones((1, 2)))[1]):
+        assert gradient.tolist() == [[1.0, 2.0]]
+
+
+def test_what_is_used_more_than_once_is_computed_once():
+    g = agree(lambda x, y: np.sum(np.log1p(x * y * y)), (Y**2, Y), (Y**2, 2.0 * Y), argnums=(0, 1))
+    assert g.program.counts()["divide"] == 1
+    assert g.program.counts()["log1p"] == 1
+
+    def twice(x):
+        return np.sum(np.exp(x) * np.sin(x)) + np.sum(np.exp(x)[1:] * np.exp(x[1:])) + np.sum(np.exp(x) * np.sin(x))
+
+    counts = agree(twice, *vectors(5)).program.counts()
+    assert (counts["exp"], counts["sin"], counts["cos"]) == (2, 1, 1)
+
+
+def test_products_are_the_calls_that_suit_them():
+    """An inner product wherever a product is summed; no copies, and no zeros to add to."""
+    for f, calls in (
+        (lambda x: np.sum(x * Y) + x @ x, ("add.reduce",)),
+        (lambda x: np.sum(np.outer(x, x) * np.outer(Y, x)), ("copy", "add.reduce")),
+        (lambda x: np.sum(np.exp(x) * 3.0 * x / x[0]), ("copy",)),
+    ):
+        counts = agree(f, *vectors(5)).program.counts()
+        assert not counts.keys() & set(calls), counts
+    assert agree(lambda x: np.sum(x * Y) + (X @ x[:3]) @ Y + x @ x, *vectors(5)).program.counts()["matmul"] == 4
+
+
+def test_parts_of_a_gradient_are_put_together_once():
+    counts = agree(lambda x: np.sum(np.exp(x[:2])) + np.sum(np.sin(x[2:])), *vectors(5)).program.counts()
+    assert counts == {"exp": 1, "sin": 1, "add.reduce": 2, "add": 1, "cos": 1, "assemble": 1}
+    g = agree(lambda x: sum(np.sin(x[i]) * (i + 1.0) for i in range(len(x))), *vectors(5))
+    assert g.program.counts()["assemble"] == 1
+
+
+def test_stacks_of_one_matrix():
+    """Beside matrices, of which the adjoint is a sum of products."""
+    for f in (
+        lambda m: np.sum(np.sin(m[None, :1] @ m)), lambda m: np.sum(m[None, :1] @ m), lambda m: np.sum(np.cos(m @ m[:, :1][None])),
+        lambda m: np.sum(np.sin(m[None, 0] @ m)) + np.sum(np.sin(m[:1] @ m[None])) + np.sum(m @ m[0]),
+    ):  # fmt: skip
+        agree(lambda x, f=f: f(np.sin(np.outer(x, x))), *vectors(5))
+
+
+def test_divisions_by_zero():
+    with np.errstate(all="ignore"):
+        agree(lambda x: np.sum(x / 0.0), (Y,), (Y**2,), elsewhere=2)
+
+
+def test_steps_have_the_names_of_what_they_compute():
+    def f(x):
+        return np.sum(vm.lgamma(x)) + np.sum(x[[0, 0]]) + np.sum(np.linalg.eigvalsh(np.outer(x, x) + np.eye(2)))
+
+    g = vm.recorded(f)
+    g(np.ones(2))
+    assert {"gammaln", "psi", "gather", "eigh", "eigh.reverse"} <= g.program.counts().keys()
+    unnamed = vm.operation()(lambda x: np.cos(x))
+    unnamed.reverse(lambda g, r, x: -np.sin(x) * g)
+    assert vm.recorded(lambda x: unnamed(x))(0.0) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("before", range(6))
+def test_functions_with_the_names_of_values(before):
+    """Constants are printed as ``k1`` and the like, which are Bessel functions too."""
+    rows = np.arange(1.0, 3.0)[:, None]
+
+    def f(x):
+        y = x
+        for _ in range(before):
+            y = np.sum(np.tanh(y) * rows, axis=0)
+        total = np.sum(vm.k1(1.5 * x * Y[:3] ** 2 + 2.0)) + np.sum(vm.i1(x[np.array([0, 2])])) + vm.k0(x[1])
+        for i in range(1, 12):
+            total = total + np.sum(np.sin(i * y))
+        return total + np.sum(np.sum(y * rows, axis=1) ** 3)
+
+    agree(f, (np.array([0.3, 0.5, 0.7]),), (np.array([0.6, 0.2, 0.4]),))
+
+
+def test_parts_are_no_steps():
+    def steps(x):
+        h = x[0]
+        for _ in range(5):
+            h = np.tanh(h @ x.T + x[1][2:] @ x.T[2:])
+        return np.sum(h)
+
+    rng = np.random.default_rng(5)
+    counts = agree(steps, *((rng.normal(size=(4, 4)),) for _ in range(3))).program.counts()
+    assert counts["copy"] == 0
+    # The product of what does not change in the loop is one.
+    assert counts["tanh"] == 5
+
+    def assigned(x):
+        y = x * 1.5
+        first = y.T[0] * y[0]
+        y[0] = first
+        second = y.T[0] * y[0]
+        part = y.T
+        part[0] = second
+        return np.sum(first * y[0]) + np.sum(y.T[0] * second) + np.sum(part[0] * x.T[1])
+
+    agree(assigned, *((rng.normal(size=(4, 4)),) for _ in range(3)))
+
+
+@pytest.mark.parametrize("n", [12, LARGE.size])
+def test_negative_adjoints_of_parts(n):
+    places = np.array([3, 1, 3])
+
+    def f(x):
+        steps = x[1:] - x[:-1]
+        backwards = 1.0 - x[::-1]
+        gathered = -x[places] + 2.0
+        return np.sum(steps**2) + np.sum(np.sin(backwards)) + np.sum(gathered**3) - x[2] - np.sum(x[4:6])
+
+    rng = np.random.default_rng(7)
+    agree(f, *((rng.normal(size=n),) for _ in range(3)), rtol=1e-11)
+    agree(lambda x: np.sum(np.exp(-x[:6])) + np.sum(-x[6:]), *((rng.normal(size=12),) for _ in range(3)))
+
+
+def test_adjoints_in_another_shape_are_not_copied():
+    weights = np.arange(1.0, 13.0)
+
+    def f(x):
+        return np.sum((np.sin(x).reshape(-1) + 1.0) * weights) + np.sum(np.cos(x).ravel())
+
+    rng = np.random.default_rng(6)
+    counts = agree(f, *((rng.normal(size=(3, 4)),) for _ in range(3))).program.counts()
+    assert not counts.keys() & {"copy", "assemble"}
+
+
+def test_adjoints_of_equal_elements_are_numbers():
+    """Until they meet an array."""
+    g = agree(lambda x: np.sum(x) * np.sum(x[0] * x) + np.sum(x + 1.0), *vectors(6))
+    arrays = [step.kernel.name for step in g.program.steps if step.results[0].shape]
+    assert len(arrays) <= 3, g.program
+
+
+def test_what_does_not_depend_on_the_arguments_is_not_in_the_program():
+    def f(x):
+        inner = vm.var(np.arange(3.0))
+        inner[1] = 5.0
+        return np.sum(x * np.exp(inner)) + np.sum(np.sin(inner) ** 2)
+
+    counts = agree(f, *vectors(3)).program.counts()
+    assert not counts.keys() & {"exp", "sin", "where", "cos"}
+
+
+def test_what_nobody_reads_is_not_computed():
+    def f(x):
+        np.exp(x) * np.sin(x)
+        np.sum(x) ** 2
+        return np.sum(x * 2.0)
+
+    assert len(agree(f, *vectors(3)).program) == 2
+
+
+@pytest.mark.parametrize("join", [np.stack, np.concatenate])
+def test_joining_many_arrays_is_linear(join):
+    """In the number of steps, of what they read, and of the elements that they make."""
+    def measured(n):
+        g = vm.recorded(lambda x: np.sum(join([np.sin(x[i]) for i in range(n)]) ** 2))
+        g(np.linspace(0.0, 1.0, 2 * n).reshape(n, 2))
+        g.program.verify()
+        steps = g.program.steps
+        operands, made = ([v for step in steps for v in getattr(step, name)] for name in ("operands", "results"))
+        return len(steps), len(operands), sum(v.size for v in operands), sum(v.size for v in made)
+
+    few, some, many = measured(10), measured(100), measured(200)
+    for a, b, c in zip(few, some, many, strict=True):
+        assert c <= 2.2 * b <= 2.2 * 11 * a

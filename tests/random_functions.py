@@ -1,0 +1,322 @@
+"""Functions made at random, of everything that recordings write as steps of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import varmat as vm
+
+# What is larger is brought back: nothing overflows, and rounding stays small.
+MOST = 20.0
+SIZES = (1, 1, 2, 3, 3, 4, 5)
+
+# What compares is moved a little, so that no two sides are equal but for rounding.
+UNARY = {
+    "tanh": np.tanh, "sin": np.sin, "negative": np.negative, "square": np.square, "exp": lambda x: np.exp(-(x * x)),
+    "log1p": lambda x: np.log1p(x * x), "sqrt": lambda x: np.sqrt(x * x + 0.1), "abs": np.abs, "inv_logit": vm.inv_logit,
+    "log1p_exp": vm.log1p_exp, "twice": lambda x: 2.0 * x, "half": lambda x: x / 2.0, "less": lambda x: x - 0.3,
+    "from": lambda x: 1.0 - x, "cube": lambda x: x**3, "inverse": lambda x: 1.0 / (1.5 + np.cos(x)), "arctan": np.arctan,
+    "lgamma": lambda x: vm.lgamma(x * x + 1.0), "copy": np.copy,
+}  # fmt: skip
+BINARY = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": lambda x, y: x / (1.0 + y * y),
+    "maximum": lambda x, y: np.maximum(x, y + 0.137), "hypot": lambda x, y: np.hypot(x, y + 0.2),
+    "where": lambda x, y: np.where(x > y + 0.051, x * y, y), "arctan2": lambda x, y: np.arctan2(x, 1.0 + y * y),
+    "fma": lambda x, y: vm.fma(x, y, x), "products": lambda x, y: x * y + x * y * 0.5 - y * x,
+}  # fmt: skip
+WITH_DATA = {
+    "multiply": np.multiply, "add": np.add, "where": lambda x, y: np.where(y > 0.0, x, 0.5 * y),
+    "less": lambda x, y: np.where(x < y, x, y), "subtract": lambda x, y: y - x,
+}  # fmt: skip
+TOTALS = {
+    "sum(x * y)": lambda x, y, s: np.sum(x * y), "sum(x**2)": lambda x, y, s: np.sum(x**2),
+    "sum(2xy - s)": lambda x, y, s: np.sum(2.0 * x * y - s), "sum(s * x)": lambda x, y, s: np.sum(s * x),
+    "sum(-x * y / 3)": lambda x, y, s: np.sum(-x * y / 3.0), "sum(x + s)": lambda x, y, s: np.sum(x + s),
+    "logsumexp": lambda x, y, s: vm.logsumexp(x), "vdot": lambda x, y, s: np.vdot(x, x),
+}  # fmt: skip
+
+
+@dataclass
+class Function:
+    """Statements, each a function of the list of values so far; calling it runs them and adds up what they made."""
+
+    shapes: list[tuple[int, ...]]
+    statements: list[tuple[str, Any]] = field(default_factory=list)
+
+    def __call__(self, *arguments: Any) -> Any:
+        values = list(arguments)
+        for _, statement in self.statements:
+            statement(values)
+        return values[-1]
+
+    def __str__(self) -> str:
+        return "\n".join([f"arguments of shapes {self.shapes}", *(text for text, _ in self.statements)])
+
+    def points(self, count: int) -> list[tuple[Any, ...]]:
+        """Arguments for it."""
+        rng = np.random.default_rng(len(self.statements))
+        return [tuple(rng.normal(size=shape) if shape else float(rng.normal()) for shape in self.shapes) for _ in range(count)]
+
+
+class Maker:
+    """Makes a function, beside plain values at one point from which it knows the shapes."""
+
+    def __init__(self, seed: int, statements: int, large: bool = False) -> None:
+        self.rng = np.random.default_rng(seed)
+        rng = self.rng
+        shapes = [self.shape(int(rng.integers(0, 4))) for _ in range(rng.integers(1, 4))]
+        if large:
+            shapes[0] = [(5000,), (70, 60), (3, 1500)][rng.integers(3)]
+        self.function = Function(shapes)
+        self.values: list[Any] = [np.array(x) if np.ndim(x) else x for x in self.function.points(1)[0]]
+        kinds = [getattr(self, name) for name in dir(self) if name.startswith("add_")]
+        while len(self.function.statements) < statements:
+            kinds[rng.integers(len(kinds))]()
+        self.finish()
+
+    # --- choices ---
+
+    def shape(self, ndim: int) -> tuple[int, ...]:
+        return tuple(int(n) for n in self.rng.choice(SIZES, ndim))
+
+    def pick(self, least: int = 0, most: int = 9) -> int | None:
+        """The place of a value with so many axes, of the newest more often."""
+        found = [i for i, x in enumerate(self.values) if least <= np.ndim(x) <= most]
+        if not found:
+            return None
+        return found[-1 - min(int(self.rng.geometric(0.2)) - 1, len(found) - 1)]
+
+    def fits(self, i: int) -> int | None:
+        """The place of a value that broadcasts with another."""
+        found = []
+        for j, x in enumerate(self.values):
+            try:
+                if np.broadcast(x, self.values[i]).size <= 10_000:
+                    found.append(j)
+            except ValueError:
+                pass
+        return int(self.rng.choice(found)) if found else None
+
+    def one_of(self, *choices: Any) -> Any:
+        return choices[self.rng.integers(len(choices))]
+
+    def numbers(self, *shape: int) -> Any:
+        return self.rng.normal(size=shape)
+
+    def index(self, shape: tuple[int, ...], gathers: bool = True) -> Any:
+        """An index of an array."""
+        rng, parts = self.rng, []
+        for n in shape[: rng.integers(1, len(shape) + 1)]:
+            start, stop = sorted(int(i) for i in rng.integers(-n, n + 1, 2))
+            step = self.one_of(1, 1, 2, -1)
+            some = slice(start, stop, step) if step > 0 else slice(stop, start, step)
+            kinds = [slice(None), some, some, np.newaxis, Ellipsis] + ([int(rng.integers(-n, n))] if n else [])
+            if gathers and n:
+                kinds += [rng.integers(-n, n, rng.integers(1, 5)), rng.integers(-n, n, (2, 2)), rng.uniform(size=n) < 0.6]
+            part = kinds[rng.integers(len(kinds))]
+            if part is Ellipsis and Ellipsis in [p for p in parts if p is Ellipsis]:
+                part = slice(None)
+            parts.append(part)
+        return tuple(parts) if len(parts) > 1 or rng.uniform() < 0.5 else parts[0]
+
+    # --- statements ---
+
+    def state(self, text: str, statement: Any) -> bool:
+        """Add a statement, unless it raises or makes too much of what is there; big results are brought back."""
+        before = [np.array(x) if np.ndim(x) else x for x in self.values]
+        try:
+            with np.errstate(all="ignore"):
+                statement(self.values)
+        except (ValueError, IndexError, TypeError, RuntimeWarning):
+            del self.values[len(before) :]
+            assert all(np.array_equal(x, y) for x, y in zip(self.values, before, strict=True))
+            return False
+        last = len(self.values) - 1
+        if np.size(self.values[last]) > 50_000 or np.ndim(self.values[last]) > 4 or not np.all(np.isfinite(self.values[last])):
+            del self.values[len(before) :]
+            return False
+        self.function.statements.append((text, statement))
+        if len(self.values) > len(before) and np.max(np.abs(self.values[last]), initial=0.0) > MOST:
+            self.make(f"tanh(0.2 * v{last})", lambda v: np.tanh(0.2 * v[last]))
+        return True
+
+    def make(self, text: str, function: Any) -> bool:
+        """A statement that makes a new value."""
+        return self.state(f"v{len(self.values)} = {text}", lambda v: v.append(function(v)))
+
+    def add_unary(self) -> None:
+        i = self.pick()
+        name, f = self.one_of(*UNARY.items())
+        self.make(f"{name}(v{i})", lambda v: f(v[i]))
+
+    def add_binary(self) -> None:
+        i = self.pick()
+        j = self.fits(i)
+        name, f = self.one_of(*BINARY.items())
+        self.make(f"{name}(v{i}, v{j})", lambda v: f(v[i], v[j]))
+
+    def add_with_data(self) -> None:
+        i = self.pick(1)
+        if i is not None:
+            data = self.numbers(*np.shape(self.values[i])[self.rng.integers(2) :])
+            name, f = self.one_of(*WITH_DATA.items())
+            self.make(f"{name}(v{i}, data)", lambda v: f(v[i], data))
+
+    def add_view(self) -> None:
+        i = self.pick(1)
+        if i is None:
+            return
+        shape = np.shape(self.values[i])
+        n = len(shape)
+        index, order, axis = self.index(shape, gathers=False), tuple(self.rng.permutation(n).tolist()), int(self.rng.integers(n))
+        divisors = [k for k in (1, 2, 3, 4, 5, 6) if np.size(self.values[i]) % k == 0]
+        rows = int(self.rng.choice(divisors))
+        size = np.size(self.values[i]) // rows
+        views = {
+            f"[{index}]": lambda x: x[index], f"reshape({rows}, -1)": lambda x: np.reshape(x, (rows, size)), "ravel": np.ravel,
+            f"transpose{order}": lambda x: np.transpose(x, order), "T": lambda x: x.T, f"[...][{index}]": lambda x: x[...][index],
+            "flip": lambda x: np.flip(x, axis), "expand": lambda x: np.expand_dims(x, axis), "squeeze": np.squeeze,
+            "broadcast": lambda x: np.broadcast_to(x, (2, *shape)),
+            "diagonal": lambda x: np.diagonal(x) if np.ndim(x) > 1 else x[::-1],
+        }  # fmt: skip
+        name, f = self.one_of(*views.items())
+        self.make(f"{name} of v{i}", lambda v: f(v[i]))
+
+    def add_gather(self) -> None:
+        i = self.pick(1)
+        if i is not None:
+            index = self.index(np.shape(self.values[i]))
+            self.make(f"v{i}[{index!r}]", lambda v: v[i][index])
+
+    def add_assignment(self) -> None:
+        i = self.pick(1)
+        if i is None or i < len(self.function.shapes):
+            return
+        index = self.index(np.shape(self.values[i]))
+        try:
+            j = self.fits_into(self.values[i][index])
+        except IndexError:
+            return
+        number = float(self.rng.normal())
+        kind = self.one_of("=", "=", "+=", "*=", "number", "copy")
+
+        def statement(v: Any) -> None:
+            if kind == "copy":
+                v.append(v[i] * 1.0)
+                v[-1][index] = v[j]
+            elif kind == "number":
+                v[i][index] = number
+            elif kind == "=":
+                v[i][index] = v[j]
+            elif kind == "+=":
+                v[i][index] += v[j]
+            else:
+                v[i][index] *= np.tanh(v[j])
+
+        self.state(f"v{i}[{index!r}] {kind} v{j}", statement)
+
+    def fits_into(self, part: Any) -> int:
+        found = [j for j, x in enumerate(self.values) if fits_into(np.shape(x), np.shape(part))]
+        return int(self.rng.choice(found)) if found else len(self.values)
+
+    def add_whole_assignment(self) -> None:
+        i = self.pick(1)
+        if i is None or i < len(self.function.shapes):
+            return
+        j, add = self.fits_into(self.values[i]), self.rng.uniform() < 0.5
+
+        def statement(v: Any) -> None:
+            x = v[i]
+            if add:
+                x += v[j]
+            else:
+                x[...] = v[j]
+
+        self.state(f"v{i} {'+=' if add else '[...] ='} v{j}", statement)
+
+    def add_sum(self) -> None:
+        i = self.pick(1)
+        if i is None:
+            return
+        n = np.ndim(self.values[i])
+        several = tuple(self.rng.permutation(n)[: self.rng.integers(1, n + 1)].tolist())
+        axis = self.one_of(None, -1, int(self.rng.integers(n)), several)
+        keepdims = bool(self.rng.integers(2))
+        name, f = self.one_of(("sum", np.sum), ("sum", np.sum), ("mean", np.mean), ("max", greatest), ("prod", product))
+        self.make(f"{name}(v{i}, {axis}, keepdims={keepdims})", lambda v: f(v[i], axis=axis, keepdims=keepdims))
+
+    def add_total(self) -> None:
+        i = self.pick(1)
+        if i is not None:
+            j, number = self.fits(i), self.pick(0, 0)
+            k = i if number is None else number
+            name, f = self.one_of(*TOTALS.items())
+            self.make(f"{name} of v{i}, v{j}, v{k}", lambda v: f(v[i], v[j], v[k]))
+
+    def add_running(self) -> None:
+        i = self.pick(1)
+        if i is not None:
+            axis = self.one_of(None, int(self.rng.integers(np.ndim(self.values[i]))))
+            self.make(f"cumsum(v{i}, {axis})", lambda v: np.cumsum(v[i], axis=axis))
+
+    def add_product(self) -> None:
+        i = self.pick(1, 3)
+        if i is None:
+            return
+        n = np.shape(self.values[i])[-1]
+        kind = self.one_of("@ data", "@ value", "@ its transpose", "dot", "outer")
+        if kind == "@ data":
+            data = self.numbers(*self.one_of((n,), (n, 3), (2, n, 2))) * 0.5
+            self.make(f"v{i} @ data", lambda v: v[i] @ data)
+        elif kind == "@ its transpose":
+            self.make(f"v{i} @ v{i}.T / {n}", lambda v: v[i] @ v[i].T / max(n, 1))
+        elif kind == "outer":
+            self.make(f"outer(v{i}, v{i})", lambda v: np.outer(v[i], v[i]))
+        else:
+            j = self.pick(1, 3)
+            f = np.dot if kind == "dot" else np.matmul
+            self.make(f"{kind}(v{i}, v{j})", lambda v: f(v[i], v[j]))
+
+    def add_joined(self) -> None:
+        i = self.pick()
+        same = [j for j, x in enumerate(self.values) if np.shape(x) == np.shape(self.values[i])]
+        chosen = [int(j) for j in self.rng.choice(same, self.rng.integers(1, 4))]
+        axis = int(self.rng.integers(max(np.ndim(self.values[i]), 1)))
+        f = np.concatenate if np.ndim(self.values[i]) and self.rng.uniform() < 0.5 else np.stack
+        self.make(f"{f.__name__}({chosen}, {axis})", lambda v: f([v[j] for j in chosen], axis=axis))
+
+    def finish(self) -> None:
+        """The sum of what was made, with data or as it is."""
+        chosen = [j for j in range(len(self.values)) if self.rng.uniform() < 0.3] + [len(self.values) - 1]
+        weights = [self.numbers(*np.shape(self.values[j])) if self.rng.uniform() < 0.5 else self.rng.normal() for j in chosen]
+
+        def statement(v: Any) -> None:
+            v.append(sum(np.sum(w * v[j]) for w, j in zip(weights, chosen, strict=True)) + np.sum(np.tanh(v[0])))
+
+        self.function.statements.append((f"the sum of sums of {chosen}", statement))
+
+
+def fits_into(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    while len(shape) > len(target) and shape[0] == 1:
+        shape = shape[1:]
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False
+
+
+def greatest(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The maximum, of elements that are not equal."""
+    return np.max(x + np.linspace(0.0, 0.0137, np.size(x)).reshape(np.shape(x)), axis=axis, keepdims=keepdims)
+
+
+def product(x: Any, axis: Any, keepdims: bool) -> Any:
+    return np.prod(1.0 + 0.1 * np.tanh(x), axis=axis, keepdims=keepdims)
+
+
+def random_function(seed: int, statements: int = 15, large: bool = False) -> Function:
+    """A function of one to three arguments with so many statements."""
+    return Maker(seed, statements, large).function

@@ -1,0 +1,201 @@
+"""Sampling without Python: the recorded model as C functions that nutpie's threads call, where numba is installed.
+
+Python is called where the recording does not hold, and afterwards, for generated quantities and for values that cannot be recorded:
+for them the sampler stores the points, which are left out of the result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from varmat.core.variables import data as plain_data
+from varmat.functionals.recorded import Recorded, record_values
+from varmat.models.functions import of_values
+from varmat.models.results import check_shapes, optional, without
+from varmat.programs.runners import has_native, runner_for
+
+# Settings of nutpie by which draws are not there when it returns.
+_ELSEWHERE = ("zarr_store", "return_raw_trace", "transform_adapt")
+# The groups of draws, with whether they come after the adaptation.
+_GROUPS = {"warmup_posterior": False, "posterior": True}
+
+
+def prepared(calls: Any, settings: dict[str, Any]) -> NativeModel | None:
+    """The model of some callbacks for nutpie, started once and recorded; None if it is to be called from Python."""
+    recorder, size = calls.model._value_and_grad, calls.model.param_unc_num()
+    if not (has_native() and isinstance(recorder, Recorded) and size):
+        return None
+    if any(settings.get(name) for name in _ELSEWHERE) or not settings.get("blocking", True):
+        return None
+    point = calls.start()
+    known = None if point is None else recorder.known(point, True, True)
+    if known is None or known.run.name != "native":
+        return None
+    return NativeModel(calls, point, known.run, settings)
+
+
+class Pointer:
+    """An address as nutpie takes it, with what must live as long as somebody calls it."""
+
+    def __init__(self, address: int, held: Any) -> None:
+        self.address, self._held = address, held
+
+
+class NativeModel:
+    """A recorded model for nutpie.
+
+    Parameters
+    ----------
+    calls : Callbacks
+    point : ndarray
+        Where the model has a density: its values are recorded there.
+    density : NativeRunner
+    settings : dict
+        Of nutpie.
+    """
+
+    def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: dict[str, Any]) -> None:
+        from varmat.programs.runners import pointers
+
+        self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
+        # Errors in values at draws that may belong to the adaptation.
+        self._refused: list[BaseException] = []
+        self._made = calls.model.shapes(include_tp=True)
+        program, varies = self._recorded_values(point)
+        # What quantities are made of is read off the draws, unless it is more than an array of numbers.
+        self._reads_draws = program is not None and all(varies)
+        self._later = [name for name in calls.shapes if program is None or name not in self._made]
+        names = {*calls.shapes, *calls.model.coords}
+        self._point = next(name for name in ("_point" + "_" * i for i in range(len(names) + 1)) if name not in names)
+        runs = max(1, min(settings["chains"], (settings["cores"] or os.cpu_count() or 1) + 2))
+        values = None if program is None else runner_for(program, "native")
+        self._data = pointers.UserData(density, values, runs, self._density_at, self._values_at, bool(self._later))
+        self._functions = [Pointer(each.address, self._data) for each in (pointers.log_density, pointers.expand)]
+
+    def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
+        """The program of the named values at a point; None if they cannot be recorded."""
+        try:
+            program, varies = record_values(self._named_values, point, 2)
+        except Exception:  # of the functions themselves, or because they cannot be recorded: they are called at every draw
+            return None, []
+        shapes = [v.shape for v in program.outputs[1:]]
+        return (program, varies) if shapes == list(self._made.values()) else (None, [])
+
+    def _named_values(self, q: Any, copy: Any) -> list[Any]:
+        """Parameters and transformed parameters; what makes the latter may write into its own copies of the former."""
+        model = self._calls.model
+        values = dict(model._layout.unpack(q, False)[0])
+        if model._transformed is not None:
+            values.update(model._transformed.named_values(model._layout.unpack(copy, False)[0]))
+        return [values[name] for name in self._made]
+
+    # --- called from the threads of the sampler ---
+
+    def _density_at(self, point: int, gradient: int, value: int) -> int:
+        """The density where the recording does not hold; 1 if the point is refused."""
+        try:
+            found, slope = self._calls.log_density(self._doubles(point, self._size).copy())
+        except BaseException:  # a refusal, or it is among the failures
+            if self._calls.failures:
+                self._data.refuse()
+            return 1
+        if not math.isfinite(found):
+            return 1
+        self._doubles(gradient, self._size)[...], self._doubles(value, 1)[...] = slope, found
+        return 0
+
+    def _values_at(self, point: int, draw: int, _: int) -> int:
+        """The values at a draw where their recording does not hold; nan if they are refused, which may be allowed there."""
+        made = sum(map(math.prod, self._made.values()))
+        q, place = self._doubles(point, self._size).copy(), self._doubles(draw, made)
+        try:
+            with np.errstate(all="ignore"):
+                values = self._calls.model.constrain(q, True)
+            check_shapes("Model.sample", values, self._made)
+            place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
+        except BaseException as error:
+            place[...] = np.nan
+            if of_values(error):
+                self._refused.append(error)
+            else:
+                self._calls.failures.append(error)
+                self._data.refuse()
+        return 0
+
+    # --- before and after sampling ---
+
+    def compiled(self, coords: dict[str, Any], dims: dict[str, Any]) -> Any:
+        """The model as nutpie takes it."""
+        kind = optional("nutpie.compile_pymc", "Model.sample").CompiledPyMCModel
+        shapes = dict(self._calls.shapes)
+        if self._later:
+            shapes[self._point] = (self._size,)
+        sizes = list(map(math.prod, shapes.values()))
+        given = {
+            "compiled_logp_func": self._functions[0], "compiled_expand_func": self._functions[1], "user_data": self._data.words,
+            "initial_point_func": self._calls.initial_point, "shape_info": (list(shapes), sizes, list(shapes.values())),
+            "n_expanded": sum(sizes), "_n_dim": self._size, "_shapes": shapes, "_coords": coords, "dims": dims, "shared_data": {},
+        }  # fmt: skip
+        # What other versions ask for concerns the data of PyMC.
+        return kind(**{each.name: given.get(each.name) for each in dataclasses.fields(kind)})
+
+    def completed(self, result: Any) -> Any:
+        """The result with the values that are made after sampling, and without the points."""
+        if self._later:
+            for group, is_kept in _GROUPS.items():
+                if group in result:
+                    self._complete(result[group], is_kept)
+                    without(result, group, (self._point, f"{self._point}_dim_0"))
+        elif self._refused and "posterior" in result:
+            draws = result["posterior"]
+            if any(self._is_refused(draw) for draw in self._rows({name: draws[name].values for name in self._made})):
+                raise self._refused[0]
+        self._data.close()
+        return result
+
+    @staticmethod
+    def _rows(arrays: dict[str, np.ndarray]) -> Any:
+        chains, draws = next(iter(arrays.values())).shape[:2]
+        return ({name: array[place] for name, array in arrays.items()} for place in np.ndindex(chains, draws))
+
+    @staticmethod
+    def _is_refused(values: dict[str, Any]) -> bool:
+        return all(np.isnan(value).all() for value in values.values())
+
+    def _complete(self, draws: Any, is_kept: bool) -> None:
+        """Write into a group of draws what is made after sampling."""
+        calls = self._calls
+        arrays = {name: draws[name].values for name in calls.shapes}
+        points = draws[self._point].values
+        for chain, draw in np.ndindex(points.shape[:2]):
+            q = points[chain, draw]
+            if np.isnan(q).all():  # a chain that was interrupted
+                continue
+            rng = calls.rng(calls.tune * is_kept + draw + 1, q)
+            row = {name: arrays[name][chain, draw] for name in self._made}
+            try:
+                with np.errstate(all="ignore"):
+                    values = self._values_with_quantities(q, row, rng)
+                check_shapes("Model.sample", values, calls.shapes)
+            except Exception as error:
+                if is_kept or not of_values(error):
+                    raise
+                values = dict.fromkeys(calls.shapes, np.nan)
+                for name in self._made:
+                    arrays[name][chain, draw] = np.nan
+            for name in self._later:
+                arrays[name][chain, draw] = values[name]
+
+    def _values_with_quantities(self, q: np.ndarray, row: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        model = self._calls.model
+        if not self._reads_draws or (self._refused and self._is_refused(row)):
+            values: dict[str, Any] = model.constrain(q, True, True, rng)
+            return values
+        # Quantities may sort or overwrite what they are given.
+        quantities = model._generated.named_values({name: np.array(x)[()] for name, x in row.items()}, rng=rng)
+        return {**row, **{name: plain_data(value, f"constrain: {name}") for name, value in quantities.items()}}

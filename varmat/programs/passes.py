@@ -1,0 +1,27 @@
+"""Passes: functions from program to program.
+
+What can be seen from one step is done while programs are made, in `varmat.programs.builder`; here is what needs the whole.
+"""
+
+from __future__ import annotations
+
+from varmat.programs.batching import batched
+from varmat.programs.blocks import by_blocks
+from varmat.programs.program import Program
+from varmat.programs.sums import flattened
+
+
+def without_dead_steps(program: Program) -> Program:
+    """Leave out steps of which nobody reads a result, unless they may end the run."""
+    read = {id(v.base) for v in program.outputs}
+    kept = []
+    for step in reversed(program.steps):
+        if not step.kernel.is_pure or any(id(v) in read for v in step.results):
+            read.update(id(v.base) for v in step.operands)
+            kept.append(step)
+    return Program(program.arguments, kept[::-1], program.outputs)
+
+
+def optimised(program: Program) -> Program:
+    """All passes, in order."""
+    return by_blocks(without_dead_steps(batched(flattened(without_dead_steps(program)))))

@@ -1,0 +1,37 @@
+"""Runners execute programs: `numpy` by bound calls of NumPy, `native` by one compiled loop over a table of steps."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+from varmat.programs.program import Program
+
+RUNNERS = ("auto", "numpy", "native")
+
+
+def check_runner(function: str, runner: str) -> str:
+    """Refuse what is no runner, and the native one where it is not installed."""
+    if runner not in RUNNERS:
+        raise ValueError(f"{function}: runner is {runner!r}, but must be one of {', '.join(map(repr, RUNNERS))}!")
+    if runner == "native" and not has_native():
+        raise ImportError(f"{function}: the native runner needs numba, which is not installed: pip install 'varmat[native]'")
+    return runner
+
+
+@cache
+def has_native() -> bool:
+    """Whether the native runner is installed; it is not imported for that."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def runner_for(program: Program, runner: str = "auto") -> Any:
+    """What runs a program: a function from the list of arguments to the list of outputs."""
+    if runner == "native" or (runner == "auto" and has_native()):
+        from varmat.programs.runners.native import NativeRunner
+
+        return NativeRunner(program)
+    from varmat.programs.runners.numpy import NumpyRunner
+
+    return NumpyRunner(program)

@@ -1,0 +1,343 @@
+"""What the native runner compiles: one loop over a table of steps, once for all programs; needs numba.
+
+A row of the table is ``[kind, words, ...]``. Every address of a row is a number of a base and an offset to it: the bases are
+absolute addresses, the scratch memory of the run, its argument, its output. So threads share tables and bring their own memory.
+
+    CALL     loop, data, n operands, where its dimensions and its strides begin, then base and offset of each operand
+    NEST     the same within loops over outer axes: their number, lengths, and strides for each operand
+    BLOCKS   the following rows, block by block: how many words of rows, elements, elements of a block
+    GUARD    truth values, their number and stride: the run ends with 1 unless all hold
+    ARITHMETIC   a code, and base and offset of two numbers and of the result, which is computed on the spot
+    BETWEEN  base and offset of a number, and the address of two bounds: the run ends with 1 unless it lies between them
+    PYTHON   the number of a step that is called back into Python: the run ends with 2 if that raises
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+CALL, NEST, BLOCKS, GUARD, PYTHON, ARITHMETIC, BETWEEN = range(7)
+ABSOLUTE, SCRATCH, ARGUMENT, OUTPUT = range(4)
+# Words before the rows of a table.
+HEADER = 3
+# Kernels of our own, by what `data` is.
+OWN = ("select", "gather", "scatter", "solve", "chain")
+SELECT, GATHER, SCATTER, SOLVE, CHAIN = range(5)
+MOST_OPERANDS, MOST_AXES = 10, 8
+
+def _kept(function: Any) -> Any:
+    """Compiled for the caller's types, and kept on disk where there is a place for it."""
+    try:
+        return njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # neither the folder of the library nor that of the user can be written to
+        return njit(nogil=True, error_model="numpy")(function)
+
+
+INT64 = ir.IntType(64)
+WORDS, DOUBLES, BYTES = types.CPointer(types.int64), types.CPointer(types.float64), types.CPointer(types.uint8)
+
+
+@intrinsic
+def call_loop(context: Any, loop: Any, arguments: Any, dimensions: Any, strides: Any, data: Any) -> Any:
+    """Call a function with the signature of NumPy's inner loops at an address."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        pointer = INT64.as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, INT64]).as_pointer()
+        builder.call(builder.inttoptr(args[0], function), args[1:])
+
+    return types.void(types.int64, WORDS, WORDS, WORDS, types.int64), generate
+
+
+@intrinsic
+def call_python(context: Any, function: Any, user: Any, step: Any, bases: Any) -> Any:
+    """Call a function of two numbers and the bases that returns a number, at an address."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        kind = ir.FunctionType(INT64, [INT64, INT64, INT64.as_pointer()]).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), args[1:])
+
+    return types.int64(types.int64, types.int64, types.int64, WORDS), generate
+
+
+def _pointer_to(kind: Any, element: Any) -> Any:
+    @intrinsic
+    def at(context: Any, address: Any) -> Any:
+        return kind(types.int64), lambda _, builder, __, args: builder.inttoptr(args[0], element.as_pointer())
+
+    return at
+
+
+words_at = _pointer_to(WORDS, INT64)
+doubles_at = _pointer_to(DOUBLES, ir.DoubleType())
+bytes_at = _pointer_to(BYTES, ir.IntType(8))
+
+
+@intrinsic
+def address_of(context: Any, pointer: Any) -> Any:
+    return types.int64(pointer), lambda _, builder, __, args: builder.ptrtoint(args[0], INT64)
+
+
+@intrinsic
+def after(context: Any, words: Any, count: Any) -> Any:
+    return WORDS(WORDS, types.int64), lambda _, builder, __, args: builder.gep(args[0], [args[1]])
+
+
+def _on_stack(count: int) -> Any:
+    @intrinsic
+    def place(context: Any) -> Any:
+        def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+            with builder.goto_entry_block():
+                return builder.alloca(INT64, count)
+
+        return WORDS(), generate
+
+    return place
+
+
+operands_on_stack = _on_stack(MOST_OPERANDS)
+counters_on_stack = _on_stack(MOST_AXES)
+given_on_stack = _on_stack(MOST_OPERANDS)
+one_word_on_stack = _on_stack(1)
+bases_on_stack = _on_stack(4)
+
+
+@njit(nogil=True)
+def _select(args: Any, n: int, steps: Any) -> None:
+    condition, x, y, out = args[0], args[1], args[2], args[3]
+    for _ in range(n):
+        doubles_at(out)[0] = doubles_at(x)[0] if bytes_at(condition)[0] else doubles_at(y)[0]
+        condition += steps[0]
+        x += steps[1]
+        y += steps[2]
+        out += steps[3]
+
+
+@njit(nogil=True, error_model="numpy")
+def _solve(a: Any, b: Any, n: int, columns: int, transposed: int) -> None:
+    """A lower triangular system, over the right hand side; rows of `b` lie one after the other."""
+    if transposed:
+        for step in range(n):
+            i = n - 1 - step
+            pivot = a[i * n + i]
+            for c in range(columns):
+                b[i * columns + c] /= pivot
+            for j in range(i):
+                factor = a[i * n + j]
+                for c in range(columns):
+                    b[j * columns + c] -= factor * b[i * columns + c]
+    else:
+        for i in range(n):
+            for j in range(i):
+                factor = a[i * n + j]
+                for c in range(columns):
+                    b[i * columns + c] -= factor * b[j * columns + c]
+            pivot = a[i * n + i]
+            for c in range(columns):
+                b[i * columns + c] /= pivot
+
+
+@njit(nogil=True, error_model="numpy")
+def _chain(args: Any, times: int, states: int) -> None:
+    """The filter of a hidden Markov chain and, backwards, the smoother: see `varmat.densities.hmm.Chain`."""
+    w, gamma, rho, value = doubles_at(args[0]), doubles_at(args[1]), doubles_at(args[2]), doubles_at(args[3])
+    a, in_gamma, in_rho = doubles_at(args[4]), doubles_at(args[5]), doubles_at(args[6])
+    scales, b = doubles_at(args[7]), doubles_at(args[8])
+    total = 0.0
+    for t in range(times):
+        here = t * states
+        scale = 0.0
+        for j in range(states):
+            x = rho[j]
+            if t:
+                x = 0.0
+                for i in range(states):
+                    x += a[here - states + i] * gamma[i * states + j]
+            a[here + j] = x * w[here + j]
+            scale += a[here + j]
+        scales[t] = scale
+        total += math.log(scale)
+        for j in range(states):
+            a[here + j] /= scale
+    value[0] = total
+    for i in range(states * states):
+        in_gamma[i] = 0.0
+    for j in range(states):
+        b[j] = 1.0
+    for step in range(times):
+        here = (times - 1 - step) * states
+        for j in range(states):
+            b[states + j] = w[here + j] * b[j] / scales[times - 1 - step]
+            a[here + j] *= b[j]
+        for i in range(states):
+            if here:
+                x = 0.0
+                for j in range(states):
+                    x += gamma[i * states + j] * b[states + j]
+                    in_gamma[i * states + j] += a[here - states + i] * b[states + j]
+                b[i] = x
+            else:
+                in_rho[i] = b[states + i]
+
+
+@njit(nogil=True)
+def own_kernel(args: Any, dims: Any, steps: Any, kind: int) -> None:
+    """A kernel of our own."""
+    if kind == SELECT:
+        _select(args, dims[0], steps)
+    elif kind == GATHER:
+        x, index, out = doubles_at(args[0]), words_at(args[1]), doubles_at(args[2])
+        for i in range(dims[0]):
+            out[i] = x[index[i]]
+    elif kind == SCATTER:
+        part, index, out = args[0], words_at(args[1]), doubles_at(args[2])
+        for i in range(dims[0]):
+            out[index[i]] += doubles_at(part)[0]
+            part += dims[1]
+    elif kind == SOLVE:
+        _solve(doubles_at(args[0]), doubles_at(args[1]), dims[0], dims[1], dims[2])
+    elif kind == CHAIN:
+        _chain(args, dims[0], dims[1])
+
+
+@njit(nogil=True)
+def _call(loop: int, arguments: Any, dims: Any, steps: Any, data: int) -> None:
+    if loop:
+        call_loop(loop, arguments, dims, steps, data)
+    else:
+        own_kernel(arguments, dims, steps, data)
+
+
+@njit(nogil=True)
+def _nest(row: Any, arguments: Any) -> None:
+    """A loop within loops over outer axes: ``row[6]`` of them, whose lengths and strides stand behind the operands."""
+    count, axes = row[4], row[7]
+    lengths = after(row, 8 + 2 * count)
+    outer = after(lengths, axes)
+    counters, given = counters_on_stack(), given_on_stack()
+    for k in range(axes):
+        counters[k] = 0
+    while True:
+        for j in range(count):  # some loops move their arguments along
+            given[j] = arguments[j]
+        _call(row[2], given, after(row, row[5]), after(row, row[6]), row[3])
+        k = axes - 1
+        while k >= 0:
+            counters[k] += 1
+            if counters[k] < lengths[k]:
+                for j in range(count):
+                    arguments[j] += outer[k * count + j]
+                break
+            for j in range(count):
+                arguments[j] -= outer[k * count + j] * (lengths[k] - 1)
+            counters[k] = 0
+            k -= 1
+        if k < 0:
+            return
+
+
+@njit(nogil=True, error_model="numpy")
+def _arithmetic(code: int, x: float, y: float) -> float:
+    if code == 0:
+        return x + y
+    if code == 1:
+        return x - y
+    if code == 2:
+        return x * y
+    if code == 3:
+        return x / y
+    if code == 4:
+        return -x
+    if code == 5:
+        return x * x
+    return x
+
+
+@njit(nogil=True, error_model="numpy")
+def run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int:
+    """Run all rows; 0, or why the run ended."""
+    arguments = operands_on_stack()
+    # The dimensions of a block: of elementwise loops, and of an inner product.
+    length, vector = one_word_on_stack(), bases_on_stack()
+    vector[0] = vector[1] = vector[3] = 1
+    at = 0
+    while at < words:
+        row = after(table, at)
+        kind = row[0]
+        at += row[1]
+        if kind == ARITHMETIC:
+            x = doubles_at(bases[row[3]] + row[4])[0]
+            y = doubles_at(bases[row[5]] + row[6])[0]
+            doubles_at(bases[row[7]] + row[8])[0] = _arithmetic(row[2], x, y)
+        elif kind == CALL:
+            for j in range(row[4]):
+                arguments[j] = bases[row[8 + 2 * j]] + row[9 + 2 * j]
+            _call(row[2], arguments, after(row, row[5]), after(row, row[6]), row[3])
+        elif kind == NEST:
+            for j in range(row[4]):
+                arguments[j] = bases[row[8 + 2 * j]] + row[9 + 2 * j]
+            _nest(row, arguments)
+        elif kind == BLOCKS:
+            rows, inside, n, block = after(row, row[1]), row[2], row[3], row[4]
+            for start in range(0, n, block):
+                length[0] = vector[2] = min(block, n - start)
+                inner = 0
+                while inner < inside:
+                    each = after(rows, inner)
+                    inner += each[1]
+                    for j in range(each[4]):
+                        arguments[j] = bases[each[8 + 3 * j]] + each[9 + 3 * j] + start * each[10 + 3 * j]
+                    _call(each[2], arguments, vector if each[5] else length, after(each, each[6]), each[3])
+            at += inside
+        elif kind == GUARD:
+            truth = bases[row[2]] + row[3]
+            for _ in range(row[4]):
+                if not bytes_at(truth)[0]:
+                    return 1
+                truth += row[5]
+        elif kind == BETWEEN:
+            x, bounds = doubles_at(bases[row[2]] + row[3])[0], doubles_at(row[4])
+            if not bounds[0] < x < bounds[1]:
+                return 1
+        elif kind == PYTHON and call_python(python, user, row[2], bases):
+            return 2
+    return 0
+
+
+@_kept
+def run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
+    """Run a table on arrays, and return the first output, a number; nan if the run ended.
+
+    The table begins with the base and the offset of that number and with the function that calls Python. What its addresses refer
+    to is held by the caller.
+    """
+    bases = bases_on_stack()
+    bases[0], bases[1], bases[2], bases[3] = 0, scratch.ctypes.data, argument.ctypes.data, output.ctypes.data
+    words = words_at(table.ctypes.data)
+    if run_table(after(words, HEADER), len(table) - HEADER, bases, words[2], 0):
+        return math.nan
+    return doubles_at(bases[words[0]] + words[1])[0]  # type: ignore[no-any-return]
+
+
+
+@_kept
+def run_at(table: Any, bases: Any) -> float:
+    """The same with all bases given, of any number of arguments and outputs."""
+    words, places = words_at(table.ctypes.data), words_at(bases.ctypes.data)
+    if run_table(after(words, HEADER), len(table) - HEADER, places, words[2], 0):
+        return math.nan
+    return doubles_at(places[words[0]] + words[1])[0]  # type: ignore[no-any-return]
+
+
+@_kept
+def run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
+    """The same again and again, with bases that move on by so many bytes each time; their array is written over."""
+    for i in range(len(values)):
+        values[i] = run_at(table, bases)
+        for k in range(len(bases)):
+            bases[k] += steps[k]
