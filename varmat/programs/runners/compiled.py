@@ -1,5 +1,8 @@
 """What the native runner compiles: one loop over a table of steps, once for all programs; needs numba.
 
+The loop and the kernels of our own are C functions that are called at their addresses, so that each is compiled once, and a kernel
+only when a program first uses it.
+
 A row of the table is ``[kind, words, ...]``. Every address of a row is a number of a base and an offset to it: the bases are
 absolute addresses, the scratch memory of the run, its argument, its output. So threads share tables and bring their own memory.
 
@@ -15,27 +18,31 @@ absolute addresses, the scratch memory of the run, its argument, its output. So 
 from __future__ import annotations
 
 import math
+from functools import cache, partial
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
 CALL, NEST, BLOCKS, GUARD, PYTHON, ARITHMETIC, BETWEEN = range(7)
 ABSOLUTE, SCRATCH, ARGUMENT, OUTPUT = range(4)
-# Words before the rows of a table.
-HEADER = 3
-# Kernels of our own, by what `data` is.
-OWN = ("select", "gather", "scatter", "solve", "chain")
-SELECT, GATHER, SCATTER, SOLVE, CHAIN = range(5)
+# Words before the rows of a table: base and offset of the first output, the function that calls Python, and `run_table`.
+HEADER = 4
 MOST_OPERANDS, MOST_AXES = 10, 8
 
-def _kept(function: Any) -> Any:
-    """Compiled for the caller's types, and kept on disk where there is a place for it."""
+
+def _on_disk(make: Any, function: Any) -> Any:
+    """Compiled, and kept on disk where there is a place for it."""
     try:
-        return njit(nogil=True, cache=True, error_model="numpy")(function)
+        return make(cache=True, error_model="numpy")(function)
     except RuntimeError:  # neither the folder of the library nor that of the user can be written to
-        return njit(nogil=True, error_model="numpy")(function)
+        return make(error_model="numpy")(function)
+
+
+def _inner(function: Any) -> Any:
+    """For compiled functions only, so that nothing is compiled with which Python would call it."""
+    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 INT64 = ir.IntType(64)
@@ -52,6 +59,18 @@ def call_loop(context: Any, loop: Any, arguments: Any, dimensions: Any, strides:
         builder.call(builder.inttoptr(args[0], function), args[1:])
 
     return types.void(types.int64, WORDS, WORDS, WORDS, types.int64), generate
+
+
+@intrinsic
+def call_table(context: Any, function: Any, table: Any, words: Any, bases: Any, python: Any, user: Any) -> Any:
+    """Call `run_table` at its address."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        pointer = INT64.as_pointer()
+        kind = ir.FunctionType(INT64, [pointer, INT64, pointer, INT64, INT64]).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), args[1:])
+
+    return types.int64(types.int64, WORDS, types.int64, WORDS, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -76,6 +95,17 @@ def _pointer_to(kind: Any, element: Any) -> Any:
 words_at = _pointer_to(WORDS, INT64)
 doubles_at = _pointer_to(DOUBLES, ir.DoubleType())
 bytes_at = _pointer_to(BYTES, ir.IntType(8))
+
+
+@intrinsic
+def start_of(context: Any, array: Any) -> Any:
+    """The address of the elements of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        return builder.ptrtoint(context.make_array(kind)(context, builder, args[0]).data, INT64)
+
+    return types.int64(array), generate
 
 
 @intrinsic
@@ -107,10 +137,10 @@ one_word_on_stack = _on_stack(1)
 bases_on_stack = _on_stack(4)
 
 
-@njit(nogil=True)
-def _select(args: Any, n: int, steps: Any) -> None:
+def _select(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """Elements of one of two arrays, by a condition."""
     condition, x, y, out = args[0], args[1], args[2], args[3]
-    for _ in range(n):
+    for _ in range(dims[0]):
         doubles_at(out)[0] = doubles_at(x)[0] if bytes_at(condition)[0] else doubles_at(y)[0]
         condition += steps[0]
         x += steps[1]
@@ -118,9 +148,24 @@ def _select(args: Any, n: int, steps: Any) -> None:
         out += steps[3]
 
 
-@njit(nogil=True, error_model="numpy")
-def _solve(a: Any, b: Any, n: int, columns: int, transposed: int) -> None:
-    """A lower triangular system, over the right hand side; rows of `b` lie one after the other."""
+def _gather(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """Elements at places."""
+    x, index, out = doubles_at(args[0]), words_at(args[1]), doubles_at(args[2])
+    for i in range(dims[0]):
+        out[i] = x[index[i]]
+
+
+def _scatter(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """Add elements at places."""
+    part, index, out = args[0], words_at(args[1]), doubles_at(args[2])
+    for i in range(dims[0]):
+        out[index[i]] += doubles_at(part)[0]
+        part += dims[1]
+
+
+def _solve(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """A lower triangular system, over the right hand side; rows of it lie one after the other."""
+    a, b, n, columns, transposed = doubles_at(args[0]), doubles_at(args[1]), dims[0], dims[1], dims[2]
     if transposed:
         for step in range(n):
             i = n - 1 - step
@@ -142,9 +187,9 @@ def _solve(a: Any, b: Any, n: int, columns: int, transposed: int) -> None:
                 b[i * columns + c] /= pivot
 
 
-@njit(nogil=True, error_model="numpy")
-def _chain(args: Any, times: int, states: int) -> None:
+def _chain(args: Any, dims: Any, steps: Any, data: int) -> None:
     """The filter of a hidden Markov chain and, backwards, the smoother: see `varmat.densities.hmm.Chain`."""
+    times, states = dims[0], dims[1]
     w, gamma, rho, value = doubles_at(args[0]), doubles_at(args[1]), doubles_at(args[2]), doubles_at(args[3])
     a, in_gamma, in_rho = doubles_at(args[4]), doubles_at(args[5]), doubles_at(args[6])
     scales, b = doubles_at(args[7]), doubles_at(args[8])
@@ -185,35 +230,17 @@ def _chain(args: Any, times: int, states: int) -> None:
                 in_rho[i] = b[states + i]
 
 
-@njit(nogil=True)
-def own_kernel(args: Any, dims: Any, steps: Any, kind: int) -> None:
-    """A kernel of our own."""
-    if kind == SELECT:
-        _select(args, dims[0], steps)
-    elif kind == GATHER:
-        x, index, out = doubles_at(args[0]), words_at(args[1]), doubles_at(args[2])
-        for i in range(dims[0]):
-            out[i] = x[index[i]]
-    elif kind == SCATTER:
-        part, index, out = args[0], words_at(args[1]), doubles_at(args[2])
-        for i in range(dims[0]):
-            out[index[i]] += doubles_at(part)[0]
-            part += dims[1]
-    elif kind == SOLVE:
-        _solve(doubles_at(args[0]), doubles_at(args[1]), dims[0], dims[1], dims[2])
-    elif kind == CHAIN:
-        _chain(args, dims[0], dims[1])
+_OWN = {"select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve, "chain": _chain}
 
 
-@njit(nogil=True)
-def _call(loop: int, arguments: Any, dims: Any, steps: Any, data: int) -> None:
-    if loop:
-        call_loop(loop, arguments, dims, steps, data)
-    else:
-        own_kernel(arguments, dims, steps, data)
+@cache
+def own_kernel(name: str) -> int:
+    """The address of a kernel of our own, which has the signature of NumPy's inner loops."""
+    signature = types.void(WORDS, WORDS, WORDS, types.int64)
+    return _on_disk(partial(cfunc, signature), _OWN[name]).address  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@_inner
 def _nest(row: Any, arguments: Any) -> None:
     """A loop within loops over outer axes: ``row[6]`` of them, whose lengths and strides stand behind the operands."""
     count, axes = row[4], row[7]
@@ -225,7 +252,7 @@ def _nest(row: Any, arguments: Any) -> None:
     while True:
         for j in range(count):  # some loops move their arguments along
             given[j] = arguments[j]
-        _call(row[2], given, after(row, row[5]), after(row, row[6]), row[3])
+        call_loop(row[2], given, after(row, row[5]), after(row, row[6]), row[3])
         k = axes - 1
         while k >= 0:
             counters[k] += 1
@@ -241,7 +268,7 @@ def _nest(row: Any, arguments: Any) -> None:
             return
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def _arithmetic(code: int, x: float, y: float) -> float:
     if code == 0:
         return x + y
@@ -258,8 +285,7 @@ def _arithmetic(code: int, x: float, y: float) -> float:
     return x
 
 
-@njit(nogil=True, error_model="numpy")
-def run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int:
+def _run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int:
     """Run all rows; 0, or why the run ended."""
     arguments = operands_on_stack()
     # The dimensions of a block: of elementwise loops, and of an inner product.
@@ -277,7 +303,7 @@ def run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int
         elif kind == CALL:
             for j in range(row[4]):
                 arguments[j] = bases[row[8 + 2 * j]] + row[9 + 2 * j]
-            _call(row[2], arguments, after(row, row[5]), after(row, row[6]), row[3])
+            call_loop(row[2], arguments, after(row, row[5]), after(row, row[6]), row[3])
         elif kind == NEST:
             for j in range(row[4]):
                 arguments[j] = bases[row[8 + 2 * j]] + row[9 + 2 * j]
@@ -292,7 +318,7 @@ def run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int
                     inner += each[1]
                     for j in range(each[4]):
                         arguments[j] = bases[each[8 + 3 * j]] + each[9 + 3 * j] + start * each[10 + 3 * j]
-                    _call(each[2], arguments, vector if each[5] else length, after(each, each[6]), each[3])
+                    call_loop(each[2], arguments, vector if each[5] else length, after(each, each[6]), each[3])
             at += inside
         elif kind == GUARD:
             truth = bases[row[2]] + row[3]
@@ -309,35 +335,34 @@ def run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int
     return 0
 
 
-@_kept
-def run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
+run_table = _on_disk(partial(cfunc, types.int64(WORDS, types.int64, WORDS, types.int64, types.int64)), _run_table)
+
+
+def _run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
     """Run a table on arrays, and return the first output, a number; nan if the run ended.
 
-    The table begins with the base and the offset of that number and with the function that calls Python. What its addresses refer
-    to is held by the caller.
+    What the addresses of the table refer to is held by the caller.
     """
     bases = bases_on_stack()
-    bases[0], bases[1], bases[2], bases[3] = 0, scratch.ctypes.data, argument.ctypes.data, output.ctypes.data
-    words = words_at(table.ctypes.data)
-    if run_table(after(words, HEADER), len(table) - HEADER, bases, words[2], 0):
+    bases[0], bases[1], bases[2], bases[3] = 0, start_of(scratch), start_of(argument), start_of(output)
+    words = words_at(start_of(table))
+    if call_table(words[3], after(words, HEADER), len(table) - HEADER, bases, words[2], 0):
         return math.nan
     return doubles_at(bases[words[0]] + words[1])[0]  # type: ignore[no-any-return]
 
 
+def _run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
+    """Run a table with all bases given, of any number of arguments and outputs, again and again.
 
-@_kept
-def run_at(table: Any, bases: Any) -> float:
-    """The same with all bases given, of any number of arguments and outputs."""
-    words, places = words_at(table.ctypes.data), words_at(bases.ctypes.data)
-    if run_table(after(words, HEADER), len(table) - HEADER, places, words[2], 0):
-        return math.nan
-    return doubles_at(places[words[0]] + words[1])[0]  # type: ignore[no-any-return]
-
-
-@_kept
-def run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
-    """The same again and again, with bases that move on by so many bytes each time; their array is written over."""
+    The bases move on by so many bytes each time; their array is written over.
+    """
+    words, places = words_at(start_of(table)), words_at(start_of(bases))
     for i in range(len(values)):
-        values[i] = run_at(table, bases)
-        for k in range(len(bases)):
+        values[i] = math.nan
+        if call_table(words[3], after(words, HEADER), len(table) - HEADER, places, words[2], 0) == 0:
+            values[i] = doubles_at(places[words[0]] + words[1])[0]
+        for k in range(len(steps)):
             bases[k] += steps[k]
+
+
+run, run_many = (_on_disk(partial(njit, nogil=True), each) for each in (_run, _run_many))

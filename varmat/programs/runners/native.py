@@ -32,7 +32,6 @@ from varmat.programs.runners.compiled import (
     GUARD,
     NEST,
     OUTPUT,
-    OWN,
     PYTHON,
     SCRATCH,
 )
@@ -40,6 +39,7 @@ from varmat.programs.runners.compiled import (
 Loop = tuple[int, int]
 # Bytes of scratch memory up to which it is kept between calls.
 LARGE = 1 << 18
+NO_STEPS = np.empty(0, np.int64)
 # In the order of their codes in `compiled.run_table`.
 ARITHMETIC_OF = (np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.positive)
 
@@ -179,7 +179,7 @@ class Table:
 
     def own(self, name: str) -> Loop:
         """A kernel of our own."""
-        return 0, OWN.index(name)
+        return compiled.own_kernel(name), 0
 
     def call(self, loop: Loop, operands: Sequence[Value], dims: Sequence[int], steps: Sequence[int]) -> None:
         """One call of a loop."""
@@ -417,7 +417,7 @@ class NativeRunner:
         itself = ref(self)  # a callback that held the runner would keep both until the collector comes
         self._callback = _CALLBACK(lambda user, number, bases: itself()._call_python(user, number, bases))  # type: ignore[union-attr]
         self.python = ctypes.cast(self._callback, ctypes.c_void_p).value
-        self.table = np.array([*made.place(program.outputs[0]), self.python, *made.words], np.int64)
+        self.table = np.array([*made.place(program.outputs[0]), self.python, compiled.run_table.address, *made.words], np.int64)
         self._calls_python = any(kind == PYTHON for kind in kinds(made.words))
         shapes = [v.shape for v in program.outputs[1:]]
         self._shapes = shapes
@@ -469,7 +469,9 @@ class NativeRunner:
                 places = [np.empty(self._table.output_size)]
             # An argument and a place for outputs come first, whether there are any or not.
             arrays = [*(given[:1] or [self.table]), *(places[:1] or [self.table]), *given[1:], *places[1:]]
-            value = compiled.run_at(self.table, np.array([0, frame.address, *(x.ctypes.data for x in arrays)], np.int64))
+            bases = np.array([0, frame.address, *(x.ctypes.data for x in arrays)], np.int64)
+            compiled.run_many(self.table, bases, NO_STEPS, values := np.empty(1))
+            value = float(values[0])
             if places is not results:
                 ends = np.cumsum([v.size for v in made])
                 for x, end in zip(results, ends, strict=True):

@@ -31,8 +31,8 @@ from varmat.programs.runners.compiled import (
     address_of,
     after,
     bases_on_stack,
+    call_table,
     doubles_at,
-    run_table,
     words_at,
 )
 from varmat.programs.runners.native import Frame, NativeRunner
@@ -94,8 +94,7 @@ def run_block(block: Any, slot: Any, point: int, output: int) -> tuple[int, floa
     """Run the program of a block in a slot; 0 or why it ended, and its first output."""
     bases, table = bases_on_stack(), words_at(block[TABLE])
     bases[ABSOLUTE], bases[SCRATCH], bases[ARGUMENT], bases[OUTPUT] = 0, slot[1], point, output
-    # Before the rows stand the place of the first output and the function that calls Python.
-    status = run_table(after(table, HEADER), block[LENGTH] - HEADER, bases, table[2], 0)
+    status = call_table(table[3], after(table, HEADER), block[LENGTH] - HEADER, bases, table[2], 0)
     return status, math.nan if status else doubles_at(bases[table[0]] + table[1])[0]
 
 
