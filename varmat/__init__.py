@@ -13,6 +13,8 @@ from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed th
 from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
 from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
 from varmat.densities.counts import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
 from varmat.densities.glm import *  # noqa: F403 - the names are listed there
 from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
 from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
@@ -81,6 +83,8 @@ __all__ += densities.bernoulli.__all__
 __all__ += densities.bounded.__all__
 __all__ += densities.categorical.__all__
 __all__ += densities.counts.__all__
+__all__ += densities.cumulative.location_scale.__all__
+__all__ += densities.cumulative.positive.__all__
 __all__ += densities.glm.__all__
 __all__ += densities.hmm.__all__
 __all__ += densities.location_scale.__all__

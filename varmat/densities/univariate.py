@@ -81,10 +81,15 @@ class Quick(NamedTuple):
 class Univariate(Density, Operation):
     """A density of one variable; made by `univariate`."""
 
+    title: str
     reference: str
     points: tuple[Any, ...]
     tails: tuple[Any, ...]
     outside: tuple[Any, ...]
+    # The cumulative functions of the family, where there are any: see `varmat.densities.cumulative`.
+    cdf: Any = None
+    lcdf: Any = None
+    lccdf: Any = None
 
     def __init__(
         self, name: str, arguments: Arguments, let: dict[str, str], terms: Sequence[str], partials: dict[str, str],
@@ -391,13 +396,19 @@ def univariate(
     row = Univariate(name, arguments, let or {}, terms, partials, support, shown, demand, dropping or terms, quick)
     row.__module__ = sys._getframe(1).f_globals["__name__"]  # where it is found when it is unpickled
     row.reference, row.points, row.tails, row.outside = reference, tuple(points), tuple(tails), tuple(outside)
-    lines = "\n".join(f"    {each} : array_like\n        {words}: {domain.phrase}." for each, (words, domain) in arguments.items())
+    row.title = title
     row.__doc__ = _DOC.format(
-        kind="mass" if name.endswith("pmf") else "density", title=title, full=name, name=row.proportional.name, arguments=lines,
+        kind="mass" if name.endswith("pmf") else "density", title=title, full=name, name=row.proportional.name,
+        arguments=argument_lines(arguments),
         notes=notes.strip(), examples=examples.strip().replace("\n", "\n    "),
         outside=f" Where ``{support}`` does not hold the value is -inf and the gradient zero." if support else "",
     )  # fmt: skip
     return row
+
+
+def argument_lines(arguments: Arguments) -> str:
+    """The arguments in a docstring."""
+    return "\n".join(f"    {each} : array_like\n        {words}: {domain.phrase}." for each, (words, domain) in arguments.items())
 
 
 _DOC = """Log {kind} of the {title}, summed over all elements.

@@ -1,0 +1,201 @@
+"""Every cumulative function, from its row of the table: 50 digits, Stan, all routes, both ends of the support, refusals."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import stan
+from references import exact
+
+import varmat as vm
+from varmat.densities import univariate
+from varmat.densities.cumulative.row import Cumulative, LogCumulative
+from varmat.densities.univariate import Univariate
+from varmat.programs import emit
+from varmat.testing import expect_ad, expect_ad_matvar, expect_value
+
+ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), LogCumulative)]
+PROBABILITIES = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Cumulative)]
+DENSITIES = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and row.cdf is not None]
+FILES = sorted(path.stem for path in stan.DATA.glob("cumulative*.json"))
+every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+every_density = pytest.mark.parametrize("row", DENSITIES, ids=lambda row: row.name)
+
+
+def continuous(row: Any) -> tuple[int, ...]:
+    return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
+
+
+def given(row: Any, point: Any) -> tuple[Any, ...]:
+    return tuple(int(x) if name in row.discrete else x for x, name in zip(point, row.arguments, strict=True))
+
+
+def columns(row: LogCumulative) -> list[Any]:
+    """The arguments at all points, as columns."""
+    kinds = [np.int64 if name in row.discrete else np.float64 for name in row.arguments]
+    return [np.array(column, dtype=kind) for column, kind in zip(zip(*row.points, strict=True), kinds, strict=True)]
+
+
+@every_row
+def test_bulk(row):
+    for point in row.points:
+        expect_value(row, exact(row), [given(row, point)], rtol=1e-12)
+
+
+@every_row
+def test_tails(row):
+    for point in row.tails:
+        expect_value(row, exact(row), [given(row, point)], rtol=1e-9)
+
+
+@every_row
+def test_all_routes_agree(row):
+    vectors, scalars = columns(row), given(row, row.points[0])
+    expect_ad(row, *vectors)
+    expect_ad(row, *scalars)
+    expect_ad_matvar(row, *vectors)
+
+
+@every_density
+def test_probability_is_the_exponential_of_its_logarithm(row):
+    vectors, scalars = columns(row.lcdf), given(row, row.lcdf.points[0])
+    for args in (vectors, scalars):
+        value, gradients = vm.value_and_grad(row.cdf, continuous(row))(*args)
+        log, in_log = vm.value_and_grad(row.lcdf, continuous(row))(*args)
+        assert value == math.exp(log)
+        for g, h in zip(gradients, in_log, strict=True):
+            np.testing.assert_allclose(g, value * h, rtol=1e-15)
+    np.testing.assert_array_equal(row.cdf.pointwise(*vectors), np.exp(row.lcdf.pointwise(*vectors)))
+    assert row.cdf(*(v[:0] for v in vectors)) == 1.0
+
+
+@every_density
+def test_the_two_probabilities_add_up_to_one(row):
+    for point in row.lcdf.points:
+        args = given(row, point)
+        assert math.exp(row.lcdf(*args)) + math.exp(row.lccdf(*args)) == pytest.approx(1.0, abs=1e-14)
+
+
+@every_density
+def test_derivative_in_the_observation_is_the_density(row):
+    if row.arguments.keys() & row.discrete:
+        return
+    for point in row.lcdf.points:
+        slope = vm.value_and_grad(row.lcdf, 0)(*point)[1]
+        assert slope == pytest.approx(math.exp(row(*point) - row.lcdf(*point)), rel=1e-11)
+        slope = vm.value_and_grad(row.lccdf, 0)(*point)[1]
+        assert slope == pytest.approx(-math.exp(row(*point) - row.lccdf(*point)), rel=1e-11)
+
+
+def entries(throws: bool) -> list[Any]:
+    return [entry for file in FILES for entry in stan.entries(file, throws)]
+
+
+# Entries at which Stan is off by more than 1e-9, relative: there 50 digits decide.
+STAN_IS_OFF = {
+    *("exponential_lcdf#5", "exponential_lcdf#7"),  # 1 - exp(-t) for small t
+    *("normal_lcdf#2", "normal_lcdf#8", "normal_lcdf#24"),  # a rational approximation of the inverse Mills ratio
+}
+# Observations on the border, where derivatives are one-sided.
+ON_THE_BORDER = {"exponential_lccdf#4"}
+
+
+@pytest.mark.parametrize("entry", entries(throws=False))
+def test_stan(entry):
+    row = getattr(vm, entry["function"])
+    numbers = [stan.number(x) for pair in entry["args"] for x in pair if x is not None] + [stan.number(entry["output"])]
+    if entry["id"] in ON_THE_BORDER or not all(np.all(np.isfinite(x)) for x in numbers):
+        # Derivatives at the ends of the support are those of `test_outside_the_support`.
+        assert row(*stan.arguments(entry)) == stan.number(entry["output"])
+    elif entry["id"] in STAN_IS_OFF:
+        with pytest.raises(AssertionError):
+            stan.check(row, entry, rtol=1e-9)
+        assert np.ndim(row(*stan.arguments(entry))) == 0
+        log = row.log if isinstance(row, Cumulative) else row
+        for point in np.broadcast(*stan.arguments(entry)):
+            expect_value(log, exact(log), [given(log, map(float, point))], rtol=1e-10)
+    else:
+        stan.check(row, entry, rtol=1e-9)
+
+
+@pytest.mark.parametrize("entry", entries(throws=True))
+def test_refuses_what_stan_refuses(entry):
+    """Only an observation outside the support is no error here."""
+    row = getattr(vm, entry["function"])
+    try:
+        value = row(*stan.arguments(entry))
+    except (vm.DomainError, vm.ShapeError):
+        return
+    assert value in (-math.inf, 0.0, 1.0)
+
+
+@every_row
+def test_long_arrays_agree_with_short_ones(row, monkeypatch):
+    """In place and block by block."""
+    monkeypatch.setattr(emit, "CACHE", 90)  # several blocks, the last one shorter
+    args = [np.tile(v, 103 // v.size + 1)[:103] for v in columns(row)]
+    results = []
+    for long in (1, 1000):
+        monkeypatch.setattr(row, "_uses", {})
+        monkeypatch.setattr(row, "_long", {})
+        monkeypatch.setattr(univariate, "LONG", long)
+        results.append(vm.value_and_grad(row, continuous(row))(*args))
+    (value, gradients), (expected, others) = results
+    assert value == pytest.approx(expected, rel=1e-12)
+    for g, h in zip(gradients, others, strict=True):
+        np.testing.assert_allclose(g, h, rtol=1e-12)
+
+
+@every_density
+def test_outside_the_support(row):
+    """The probability is 0 on one side and 1 on the other; the derivatives are 0."""
+    for of_zero, of_one in ((row.lcdf, row.lccdf), (row.lccdf, row.lcdf)):
+        assert bool(of_zero.outside) == (of_zero.support is not None)
+        for point in of_zero.outside:
+            args = given(row, point) if all(map(math.isfinite, point)) else point
+            names = continuous(row)
+            for f, expected in ((of_zero, -math.inf), (of_one, 0.0)):
+                value, gradients = vm.value_and_grad(f, names)(*args)
+                assert (value, gradients) == (expected, (0.0,) * len(names))
+                last = names[-1]
+                assert vm.hessian(lambda x, f=f: f(*args[:last], x, *args[last + 1 :]), args[last]) == 0.0  # noqa: B023
+            # Beside observations in the bulk.
+            arrays = [np.append(np.asarray(c, float), x) for c, x in zip(columns(of_one), point, strict=True)]
+            alone = vm.value_and_grad(of_one, names)(*columns(of_one))
+            value, gradients = vm.value_and_grad(of_one, names)(*arrays)
+            assert value == pytest.approx(alone[0], rel=1e-15)
+            for g, h in zip(gradients, alone[1], strict=True):
+                np.testing.assert_allclose(g, np.append(h, 0.0), rtol=1e-15)
+            assert of_zero(*arrays) == -math.inf
+
+
+@every_density
+def test_arguments_outside_their_domain(row):
+    for f in (row.cdf, row.lcdf, row.lccdf):
+        for i, (title, domain) in enumerate(row.arguments.values()):
+            args: list[Any] = [*given(row, row.lcdf.points[0])]
+            args[i] = math.nan
+            with vm.nested() as tape:
+                variables = [vm.var(float(x)) if k in continuous(row) else x for k, x in enumerate(args)]
+                with pytest.raises(vm.DomainError) as caught:
+                    f(*variables)
+                assert str(caught.value) == f"{f.name}: {title} is nan, but must be {domain.phrase}!"
+                assert not tape
+
+
+@every_density
+def test_functions_of_a_family(row):
+    family = row.name.rpartition("_")[0]
+    assert [f.name for f in (row.cdf, row.lcdf, row.lccdf)] == [f"{family}_{suffix}" for suffix in ("cdf", "lcdf", "lccdf")]
+    for f in (row.cdf, row.lcdf, row.lccdf, row.cdf.log):
+        assert pickle.loads(pickle.dumps(f)) is f
+        assert "propto" not in str(f.__signature__)
+
+
+def test_every_function_belongs_to_a_density():
+    assert {row.name for row in ROWS} == {f.name for row in DENSITIES for f in (row.lcdf, row.lccdf)}
+    assert {row.name for row in PROBABILITIES} == {row.cdf.name for row in DENSITIES}

@@ -1,0 +1,214 @@
+"""Cumulative distribution functions: rows of a table, as the densities are.
+
+    normal_cdf, normal_lcdf, normal_lccdf = cumulative(
+        normal_lpdf,
+        let={"inv": "1.0 / sigma", "z": "(x - mu) * inv", ...},
+        below=Tail("log_ndtr(z)", {"y": "...", "mu": "...", "sigma": "..."}, "log(ncdf((y - mu) / sigma))"),
+        above=Tail("log_ndtr(-z)", {...}, "log(ncdf((mu - y) / sigma))"),
+        points=..., tails=..., notes=..., examples=...,
+    )
+
+In the expressions ``x`` is the observation, or a possible one where it is outside the support: nothing that is computed there gets
+into a derivative. Arguments, titles and domains are those of the density. The two logarithms are written apart: neither is computed
+from the other where that would lose digits, so that each is right in its own far tail. Of several observations the logarithms are
+summed and the probabilities multiplied, as in Stan.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.densities.density import positional
+from varmat.densities.pointwise import Pointwise
+from varmat.densities.univariate import Univariate, argument_lines
+
+__all__ = ["Cumulative", "LogCumulative", "Tail", "cumulative"]
+
+
+class Tail(NamedTuple):
+    """The logarithm of one of the two probabilities of an observation.
+
+    Attributes
+    ----------
+    term : str
+        The elementwise expression.
+    partials : dict
+        Name of an argument -> the elementwise derivative of the term. An argument that is missing is discrete.
+    reference : str
+        The same as an mpmath expression in the arguments, for the tests.
+    """
+
+    term: str
+    partials: dict[str, str]
+    reference: str
+
+
+class LogCumulative(Univariate):
+    """The logarithm of a probability up to, or above, an observation; made by `cumulative`."""
+
+    def __init__(self, name: str, density: Univariate, let: dict[str, str], tail: Tail, support: str | None) -> None:
+        # Scales of the wrong sign and infinite locations give probabilities too: all domains are checked beforehand.
+        super().__init__(name, density.arguments, let, (tail.term,), tail.partials, support, (), density.demand, (tail.term,), None)
+        self.reference = tail.reference
+        # Nothing is dropped of a probability.
+        self.__signature__ = inspect.Signature(self.parameters)
+        del self.proportional
+
+    def __call__(self, *args: Any, keep: Any = None, **named: Any) -> Any:
+        if "propto" in named:
+            raise TypeError(f"{self.name}() got an unexpected keyword argument 'propto'")
+        return super().__call__(*args, **named)
+
+
+class Cumulative:
+    """The probability up to an observation, multiplied over the observations; made by `cumulative`.
+
+    Attributes
+    ----------
+    name : str
+    log : LogCumulative
+        Its logarithm, which refuses in the name of this function.
+    """
+
+    def __init__(self, log: LogCumulative) -> None:
+        self.log = log
+        self.__name__ = self.__qualname__ = self.name = log.name
+        self.__module__ = log.__module__
+        self.arguments, self.discrete = log.arguments, log.discrete
+        self.__signature__ = inspect.Signature(positional(log.arguments))
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        log = self.log(*args, **named)
+        return math.exp(log) if type(log) is float else np.exp(log)
+
+    @cached_property
+    def pointwise(self) -> Any:
+        """The probability at each element, instead of their product."""
+        log = Pointwise(self.log)
+
+        def pointwise(*args: Any, **named: Any) -> Any:
+            return np.exp(log(*args, **named))
+
+        return pointwise
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
+
+
+class _Inner(LogCumulative):
+    """The logarithm within a `Cumulative`."""
+
+    def __reduce__(self) -> Any:
+        return getattr, (getattr(sys.modules[self.__module__], self.name), "log")
+
+
+def cumulative(
+    density: Univariate, *, below: Tail, above: Tail, notes: str, examples: str, points: Sequence[tuple[float, ...]],
+    tails: Sequence[tuple[float, ...]] = (), before: Sequence[tuple[float, ...]] = (), after: Sequence[tuple[float, ...]] = (),
+    let: dict[str, str] | None = None, start: str | None = None, end: str | None = None, inside: str = "1.0",
+) -> tuple[Cumulative, LogCumulative, LogCumulative]:  # fmt: skip
+    """Make the three cumulative functions of a density of one variable: one row of the table.
+
+    Parameters
+    ----------
+    density : Univariate
+        The density or mass, from which the names, the arguments and their domains come. It gets the three functions as its
+        ``cdf``, ``lcdf`` and ``lccdf``.
+    below, above : Tail
+        The logarithms of the probability up to an observation (itself included), and of that above it.
+    notes, examples : str
+        Text for the docstrings: formula; lines of a doctest.
+    points, tails : sequence of tuples
+        Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12; in the tails, where they are right
+        to 1e-9.
+    before, after : sequence of tuples
+        Arguments for the tests, with an observation for which `start`, or `end`, does not hold.
+    let : dict, optional
+        Abbreviations used in other expressions, and in later abbreviations.
+    start, end : str, optional
+        Conditions that hold above the smallest and below the largest possible observation. Where `start` does not hold the
+        probability up to the observation is 0 and that above it 1, where `end` does not hold it is the other way round; the
+        derivatives are 0.
+    inside : str
+        A possible observation, which takes the place of those outside.
+
+    Returns
+    -------
+    cdf : Cumulative
+    lcdf, lccdf : LogCumulative
+    """
+    module = sys._getframe(1).f_globals["__name__"]
+    family, _, _ = density.name.rpartition("_")
+    title = density.title
+    let, observation = let or {}, next(iter(density.arguments))
+
+    def made(kind: type[LogCumulative], suffix: str, tail: Tail, support: str | None, other: str | None) -> LogCumulative:
+        here = {"x": observation}
+        if other is not None:  # beyond the other end the probability is 1
+            here = {"x": f"where({other}, {observation}, {inside})"}
+            partials = {name: f"where({other}, {partial}, 0.0)" for name, partial in tail.partials.items()}
+            tail = Tail(f"where({other}, {tail.term}, 0.0)", partials, tail.reference)
+        row = kind(f"{family}_{suffix}", density, here | let, tail, support)
+        row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
+        return row
+
+    inner = made(_Inner, "cdf", below, start, end)
+    lcdf, lccdf = made(LogCumulative, "lcdf", below, start, end), made(LogCumulative, "lccdf", above, end, start)
+    inner.outside = lcdf.outside = tuple(before)
+    lccdf.outside = tuple(after)
+    cdf = Cumulative(inner)
+    functions: tuple[Any, ...] = (cdf, lcdf, lccdf)
+    words = ("Probability up to", "Log probability up to", "Log probability above")
+    for function, of, condition in zip(functions, words, (None, start, end), strict=True):
+        product = function is cdf
+        outside = f" Where ``{condition}`` does not hold the value is -inf and the gradient zero." if condition else ""
+        function.__doc__ = _DOC.format(
+            of=of, title=title, over="multiplied" if product else "summed", arguments=argument_lines(density.arguments),
+            what="product" if product else "sum", neutral="one" if product else "zero", outside=outside,
+            full=function.name, notes=notes.strip(), examples=examples.strip().replace("\n", "\n    "),
+        )  # fmt: skip
+    density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
+    return cdf, lcdf, lccdf
+
+
+_DOC = """{of} an observation, {title}; {over} over all elements.
+
+    Parameters
+    ----------
+{arguments}
+
+    Returns
+    -------
+    float or Var
+        The {what} over the elements to which the arguments broadcast; {neutral} if there are none.{outside}
+        ``{full}.pointwise`` is that of each element.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the arguments do not broadcast.
+
+    Notes
+    -----
+    {notes}
+
+    References
+    ----------
+    Stan Functions Reference, "{title}".
+
+    Examples
+    --------
+    {examples}
+"""
