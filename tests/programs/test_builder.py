@@ -342,6 +342,18 @@ def test_truth_values_and_numbers() -> None:
     assert len(builder.steps) == before
 
 
+def test_choices_that_are_always_the_same() -> None:
+    builder = Builder()
+    x, y = builder.argument((3,)), builder.argument(())
+    everywhere = builder.constant(np.ones(3, bool))
+    assert builder.where(everywhere, x, y) is x
+    assert builder.where(builder.constant(np.zeros(3, bool)), y, x) is x
+    assert builder.where(everywhere, y, x).base is y
+    assert not builder.steps
+    builder.where(builder.constant(np.array([True, False, True])), x, y)
+    assert len(builder.steps) == 1
+
+
 # --- places ---
 
 

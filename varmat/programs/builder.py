@@ -205,6 +205,9 @@ class Builder:
         condition = self.truth(condition)
         if x is y:
             return self.broadcast(x, np.broadcast_shapes(condition.shape, x.shape))
+        if condition.is_constant and (np.all(condition.data) or not np.any(condition.data)):
+            taken = self.number(x if np.all(condition.data) else y)
+            return self.broadcast(taken, np.broadcast_shapes(condition.shape, x.shape, y.shape))
         return self.call(SELECT, condition, self.number(x), self.number(y))
 
     def guard(self, condition: Value) -> None:
