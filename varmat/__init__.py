@@ -10,13 +10,19 @@ from varmat.core.operation import Saved, operation
 from varmat.core.tape import keep_alive, nested, recover_memory, set_zero_all_adjoints
 from varmat.core.variables import Var, VarMat, value, var
 from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed there
+from varmat.densities.beta_counts import *  # noqa: F403 - the names are listed there
 from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
 from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
+from varmat.densities.circular import *  # noqa: F403 - the names are listed there
 from varmat.densities.counts import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
+from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
+from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
 from varmat.densities.glm import *  # noqa: F403 - the names are listed there
+from varmat.densities.heavy_tails import *  # noqa: F403 - the names are listed there
 from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
+from varmat.densities.inverse_chi_square import *  # noqa: F403 - the names are listed there
 from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
 from varmat.densities.matrix_variate import *  # noqa: F403 - the names are listed there
 from varmat.densities.mixture import *  # noqa: F403 - the names are listed there
@@ -25,6 +31,7 @@ from varmat.densities.normal import *  # noqa: F403 - the names are listed there
 from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
 from varmat.densities.positive import *  # noqa: F403 - the names are listed there
 from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
+from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
 from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
@@ -45,6 +52,7 @@ from varmat.functions.reductions import *  # noqa: F403 - the names are listed t
 from varmat.functions.shaping import *  # noqa: F403 - the names are listed there
 from varmat.functions.solves import *  # noqa: F403 - the names are listed there
 from varmat.functions.special import *  # noqa: F403 - the names are listed there
+from varmat.functions.stirling import *  # noqa: F403 - the names are listed there
 from varmat.inspection import print_stack, profile
 from varmat.models.model import *  # noqa: F403 - the names are listed there
 from varmat.models.parameters import *  # noqa: F403 - the names are listed there
@@ -80,13 +88,19 @@ __all__ = [
     "var",
 ]
 __all__ += densities.bernoulli.__all__
+__all__ += densities.beta_counts.__all__
 __all__ += densities.bounded.__all__
 __all__ += densities.categorical.__all__
+__all__ += densities.circular.__all__
 __all__ += densities.counts.__all__
 __all__ += densities.cumulative.location_scale.__all__
 __all__ += densities.cumulative.positive.__all__
+__all__ += densities.extreme_value.__all__
+__all__ += densities.finite_populations.__all__
 __all__ += densities.glm.__all__
+__all__ += densities.heavy_tails.__all__
 __all__ += densities.hmm.__all__
+__all__ += densities.inverse_chi_square.__all__
 __all__ += densities.location_scale.__all__
 __all__ += densities.matrix_variate.__all__
 __all__ += densities.mixture.__all__
@@ -95,6 +109,7 @@ __all__ += densities.normal.__all__
 __all__ += densities.ordered.__all__
 __all__ += densities.positive.__all__
 __all__ += densities.simplex.__all__
+__all__ += densities.skewed.__all__
 __all__ += densities.unnormalised.__all__
 __all__ += functionals.__all__
 __all__ += functions.covariances.__all__
@@ -115,6 +130,7 @@ __all__ += functions.reductions.__all__
 __all__ += functions.shaping.__all__
 __all__ += functions.solves.__all__
 __all__ += functions.special.__all__
+__all__ += functions.stirling.__all__
 __all__ += models.model.__all__
 __all__ += models.parameters.__all__
 __all__ += transforms.bounded.__all__

@@ -1,12 +1,14 @@
-"""Distributions of numbers in an interval: uniform, beta."""
+"""Distributions of numbers in an interval: uniform, beta, beta of mean and precision."""
 
 from __future__ import annotations
 
-from varmat.core.errors import finite, positive_finite
+from varmat.core.errors import Domain, finite, positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Quick, univariate
 
-__all__ = ["beta_lpdf", "uniform_lpdf"]
+__all__ = ["beta_lpdf", "beta_proportion_lpdf", "uniform_lpdf"]
+
+proper_fraction = Domain("positive and less than 1", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1)
 
 uniform_lpdf = univariate(
     "uniform_lpdf", "uniform distribution",
@@ -60,6 +62,40 @@ beta_lpdf = univariate(
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda theta: vm.beta_lpdf(theta, 3.0, 3.0), 0.5)
+0.0
+""",
+)  # fmt: skip
+
+beta_proportion_lpdf = univariate(
+    "beta_proportion_lpdf", "beta distribution of mean and precision",
+    theta=("Random variable", not_nan), mu=("Location parameter", proper_fraction), kappa=("Precision parameter", positive_finite),
+    support="(theta >= 0.0) & (theta <= 1.0)",
+    let={
+        "nu": "1.0 - mu", "a": "mu * kappa", "b": "nu * kappa",
+        "log_theta": "log(theta)", "rising": "where(a == 1.0, 0.0, (a - 1.0) * log_theta)",
+        "log_rest": "log1p(-theta)", "falling": "where(b == 1.0, 0.0, (b - 1.0) * log_rest)",
+        "up": "(a - 1.0) / where((a == 1.0) & (theta == 0.0), 5e-324, theta)",
+        "down": "(b - 1.0) / where((b == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)",
+        "first": "zeta_difference(1.0, a, b) + log_theta", "second": "zeta_difference(1.0, b, a) + log_rest",
+    },
+    quick=Quick({
+        "rising": "(a - 1.0) * log_theta", "falling": "(b - 1.0) * log_rest",
+        "up": "(a - 1.0) / theta", "down": "(b - 1.0) / (1.0 - theta)",
+    }),
+    terms=("-betaln(a, b)", "rising", "falling"),
+    dropping=("gammaln(kappa)", "-gammaln(a) - gammaln(b)", "rising", "falling"),
+    partials={"theta": "up - down", "mu": "kappa * (first - second)", "kappa": "mu * first + nu * second"},
+    reference="loggamma(kappa) - loggamma(mu * kappa) - loggamma(kappa - mu * kappa)"
+    " + (mu * kappa - 1) * log(theta) + (kappa - mu * kappa - 1) * log(1 - theta)",
+    points=[(0.3, 0.4, 3.0), (0.9, 0.6, 0.7), (1e-9, 0.01, 10.0), (0.61, 0.6, 105.0), (0.4, 0.5, 2.0)],
+    tails=[(1e-6, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 2e6)],
+    outside=[(-1.0, 0.4, 1.5), (1.5, 0.4, 1.5)],
+    notes="""`beta_lpdf` with the shapes :math:`\\alpha = \\mu\\kappa` and :math:`\\beta = (1 - \\mu)\\kappa`: the mean is
+    :math:`\\mu`, the variance :math:`\\mu (1 - \\mu) / (1 + \\kappa)`.
+    In SciPy ``scipy.stats.beta(mu * kappa, (1 - mu) * kappa)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.gradient(lambda mu: vm.beta_proportion_lpdf([0.25, 0.75], mu, 4.0), 0.5)
 0.0
 """,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from varmat.core.errors import finite, nonnegative, positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Quick, univariate
 
-__all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "poisson_log_lpmf", "poisson_lpmf"]
+__all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "neg_binomial_lpmf", "poisson_log_lpmf", "poisson_lpmf"]
 
 COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
 OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
@@ -106,5 +106,29 @@ neg_binomial_2_log_lpmf = univariate(
 >>> import varmat as vm
 >>> round(vm.gradient(lambda eta: vm.neg_binomial_2_log_lpmf([1, 3], eta, 2.0), 0.0), 12)
 1.333333333333
+""",
+)  # fmt: skip
+
+neg_binomial_lpmf = univariate(
+    "neg_binomial_lpmf", "negative binomial distribution of shape and inverse scale",
+    n=("Failures variable", not_nan), alpha=("Shape parameter", positive_finite), beta=("Inverse scale parameter", positive_finite),
+    support=COUNT,
+    let={"l": "log1p(1.0 / beta)"},
+    terms=("log_rising_factorial(alpha, n) - gammaln(n + 1.0)", "-n * log1p(beta)", "-alpha * l"),
+    partials={
+        "alpha": "zeta_difference(1.0, alpha, n) - l", "beta": "(alpha / beta - n) / (1.0 + beta)",
+    },
+    reference="loggamma(n + alpha) - loggamma(alpha) - loggamma(n + 1) - n * log1p(beta) - alpha * log1p(1 / beta)",
+    points=[(3, 2.0, 0.5), (0, 1.5, 1.2), (12, 4.0, 0.3), (40, 370.0, 12.0), (1, 0.1, 40.0)],
+    tails=[(13, 1e11, 1e10), (11, 1e5, 1e4), (1000, 35.0, 0.036), (2, 1e-3, 1e5)],
+    outside=OUTSIDE,
+    notes="""The mean is :math:`\\alpha / \\beta` and the variance :math:`\\alpha (1 + \\beta) / \\beta^2`. The log mass is
+    :math:`\\log \\binom{n + \\alpha - 1}{n} - n \\log(1 + \\beta) - \\alpha \\log(1 + 1 / \\beta)`: that of a Poisson count
+    whose rate has a gamma distribution of this shape and inverse scale.
+    In SciPy ``scipy.stats.nbinom(alpha, beta / (1 + beta))``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.gradient(lambda beta: vm.neg_binomial_lpmf([1, 3], 4.0, beta), 2.0)
+0.0
 """,
 )  # fmt: skip

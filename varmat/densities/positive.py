@@ -1,12 +1,12 @@
-"""Distributions of positive numbers: lognormal, gamma, inverse gamma, exponential, chi-square, Weibull."""
+"""Distributions of positive numbers: lognormal, gamma, inverse gamma, exponential, chi-square, Weibull, Rayleigh."""
 
 from __future__ import annotations
 
-from varmat.core.errors import finite, positive_finite
+from varmat.core.errors import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
 from varmat.densities.univariate import Quick, univariate
 
-__all__ = ["chi_square_lpdf", "exponential_lpdf", "gamma_lpdf", "inv_gamma_lpdf", "lognormal_lpdf", "weibull_lpdf"]
+__all__ = ["chi_square_lpdf", "exponential_lpdf", "gamma_lpdf", "inv_gamma_lpdf", "lognormal_lpdf", "rayleigh_lpdf", "weibull_lpdf"]
 
 VARIABLE = ("Random variable", not_nan)
 SHAPE = ("Shape parameter", positive_finite)
@@ -150,5 +150,25 @@ weibull_lpdf = univariate(
 >>> import varmat as vm
 >>> vm.gradient(lambda sigma: vm.weibull_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
 0.0
+""",
+)  # fmt: skip
+
+rayleigh_lpdf = univariate(
+    "rayleigh_lpdf", "Rayleigh distribution",
+    y=VARIABLE, sigma=("Scale parameter", positive),
+    support="(y > 0.0) & (y <= 1.7976931348623157e308)", shown=("sigma",),
+    let={"log_y": "log(y)", "inv": "1.0 / sigma", "z": "y * inv"},
+    terms=("-2.0 * log(sigma)", "log_y", "-0.5 * z * z"),
+    partials={"y": "(1.0 - z) * (1.0 + z) / y", "sigma": "(z * z - 2.0) * inv"},
+    reference="log(y) - 2 * log(sigma) - (y / sigma)**2 / 2",
+    points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
+    tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
+    outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],
+    notes="""The log density is :math:`\\log y - 2 \\log \\sigma - y^2 / 2 \\sigma^2`.
+    In SciPy ``scipy.stats.rayleigh(scale=sigma)``.""",
+    examples="""
+>>> import varmat as vm
+>>> vm.value_and_grad(vm.rayleigh_lpdf)(1.0, 1.0)
+(-0.5, 0.0)
 """,
 )  # fmt: skip

@@ -2,10 +2,16 @@
 
 from varmat.densities import (
     bernoulli,
+    beta_counts,
     bounded,
     categorical,
+    circular,
     counts,
+    extreme_value,
+    finite_populations,
     glm,
+    heavy_tails,
+    inverse_chi_square,
     location_scale,
     matrix_variate,
     multi_normal,
@@ -13,13 +19,17 @@ from varmat.densities import (
     ordered,
     positive,
     simplex,
+    skewed,
 )
 
 __all__ = [
     "bernoulli_logit_glm_lupmf",
     "bernoulli_logit_lupmf",
     "bernoulli_lupmf",
+    "beta_binomial_lupmf",
     "beta_lupdf",
+    "beta_neg_binomial_lupmf",
+    "beta_proportion_lupdf",
     "binomial_logit_lupmf",
     "binomial_lupmf",
     "categorical_logit_lupmf",
@@ -27,14 +37,21 @@ __all__ = [
     "cauchy_lupdf",
     "chi_square_lupdf",
     "dirichlet_lupdf",
+    "discrete_range_lupmf",
     "double_exponential_lupdf",
+    "exp_mod_normal_lupdf",
     "exponential_lupdf",
+    "frechet_lupdf",
     "gamma_lupdf",
+    "gumbel_lupdf",
+    "hypergeometric_lupmf",
+    "inv_chi_square_lupdf",
     "inv_gamma_lupdf",
     "inv_wishart_lupdf",
     "lkj_corr_cholesky_lupdf",
     "lkj_corr_lupdf",
     "logistic_lupdf",
+    "loglogistic_lupdf",
     "lognormal_lupdf",
     "multi_normal_cholesky_lupdf",
     "multi_normal_lupdf",
@@ -44,15 +61,24 @@ __all__ = [
     "multinomial_lupmf",
     "neg_binomial_2_log_lupmf",
     "neg_binomial_2_lupmf",
+    "neg_binomial_lupmf",
     "normal_id_glm_lupdf",
     "normal_lupdf",
+    "normal_sufficient_lupdf",
     "ordered_logistic_lupmf",
+    "pareto_lupdf",
+    "pareto_type_2_lupdf",
     "poisson_log_glm_lupmf",
     "poisson_log_lupmf",
     "poisson_lupmf",
+    "rayleigh_lupdf",
+    "scaled_inv_chi_square_lupdf",
+    "skew_double_exponential_lupdf",
+    "skew_normal_lupdf",
     "std_normal_lupdf",
     "student_t_lupdf",
     "uniform_lupdf",
+    "von_mises_lupdf",
     "weibull_lupdf",
     "wishart_lupdf",
 ]
@@ -61,17 +87,31 @@ bernoulli_logit_lupmf = bernoulli.bernoulli_logit_lpmf.proportional
 bernoulli_lupmf = bernoulli.bernoulli_lpmf.proportional
 binomial_logit_lupmf = bernoulli.binomial_logit_lpmf.proportional
 binomial_lupmf = bernoulli.binomial_lpmf.proportional
+beta_binomial_lupmf = beta_counts.beta_binomial_lpmf.proportional
+beta_neg_binomial_lupmf = beta_counts.beta_neg_binomial_lpmf.proportional
 beta_lupdf = bounded.beta_lpdf.proportional
+beta_proportion_lupdf = bounded.beta_proportion_lpdf.proportional
 uniform_lupdf = bounded.uniform_lpdf.proportional
 categorical_logit_lupmf = categorical.categorical_logit_lpmf.proportional
 categorical_lupmf = categorical.categorical_lpmf.proportional
+von_mises_lupdf = circular.von_mises_lpdf.proportional
 neg_binomial_2_log_lupmf = counts.neg_binomial_2_log_lpmf.proportional
 neg_binomial_2_lupmf = counts.neg_binomial_2_lpmf.proportional
+neg_binomial_lupmf = counts.neg_binomial_lpmf.proportional
 poisson_log_lupmf = counts.poisson_log_lpmf.proportional
 poisson_lupmf = counts.poisson_lpmf.proportional
+frechet_lupdf = extreme_value.frechet_lpdf.proportional
+gumbel_lupdf = extreme_value.gumbel_lpdf.proportional
+discrete_range_lupmf = finite_populations.discrete_range_lpmf.proportional
+hypergeometric_lupmf = finite_populations.hypergeometric_lpmf.proportional
 bernoulli_logit_glm_lupmf = glm.bernoulli_logit_glm_lpmf.proportional
 normal_id_glm_lupdf = glm.normal_id_glm_lpdf.proportional
 poisson_log_glm_lupmf = glm.poisson_log_glm_lpmf.proportional
+loglogistic_lupdf = heavy_tails.loglogistic_lpdf.proportional
+pareto_lupdf = heavy_tails.pareto_lpdf.proportional
+pareto_type_2_lupdf = heavy_tails.pareto_type_2_lpdf.proportional
+inv_chi_square_lupdf = inverse_chi_square.inv_chi_square_lpdf.proportional
+scaled_inv_chi_square_lupdf = inverse_chi_square.scaled_inv_chi_square_lpdf.proportional
 cauchy_lupdf = location_scale.cauchy_lpdf.proportional
 double_exponential_lupdf = location_scale.double_exponential_lpdf.proportional
 logistic_lupdf = location_scale.logistic_lpdf.proportional
@@ -86,6 +126,7 @@ multi_normal_prec_lupdf = multi_normal.multi_normal_prec_lpdf.proportional
 multi_student_t_cholesky_lupdf = multi_normal.multi_student_t_cholesky_lpdf.proportional
 multi_student_t_lupdf = multi_normal.multi_student_t_lpdf.proportional
 normal_lupdf = normal.normal_lpdf.proportional
+normal_sufficient_lupdf = normal.normal_sufficient_lpdf.proportional
 std_normal_lupdf = normal.std_normal_lpdf.proportional
 ordered_logistic_lupmf = ordered.ordered_logistic_lpmf.proportional
 chi_square_lupdf = positive.chi_square_lpdf.proportional
@@ -93,6 +134,10 @@ exponential_lupdf = positive.exponential_lpdf.proportional
 gamma_lupdf = positive.gamma_lpdf.proportional
 inv_gamma_lupdf = positive.inv_gamma_lpdf.proportional
 lognormal_lupdf = positive.lognormal_lpdf.proportional
+rayleigh_lupdf = positive.rayleigh_lpdf.proportional
 weibull_lupdf = positive.weibull_lpdf.proportional
 dirichlet_lupdf = simplex.dirichlet_lpdf.proportional
 multinomial_lupmf = simplex.multinomial_lpmf.proportional
+exp_mod_normal_lupdf = skewed.exp_mod_normal_lpdf.proportional
+skew_double_exponential_lupdf = skewed.skew_double_exponential_lpdf.proportional
+skew_normal_lupdf = skewed.skew_normal_lpdf.proportional
