@@ -15,8 +15,12 @@ from varmat.densities.bounded import *  # noqa: F403 - the names are listed ther
 from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
 from varmat.densities.circular import *  # noqa: F403 - the names are listed there
 from varmat.densities.counts import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.bounded import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.extreme_value import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.heavy_tails import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
 from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
 from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
 from varmat.densities.glm import *  # noqa: F403 - the names are listed there
@@ -93,8 +97,12 @@ __all__ += densities.bounded.__all__
 __all__ += densities.categorical.__all__
 __all__ += densities.circular.__all__
 __all__ += densities.counts.__all__
+__all__ += densities.cumulative.bounded.__all__
+__all__ += densities.cumulative.extreme_value.__all__
+__all__ += densities.cumulative.heavy_tails.__all__
 __all__ += densities.cumulative.location_scale.__all__
 __all__ += densities.cumulative.positive.__all__
+__all__ += densities.cumulative.skewed.__all__
 __all__ += densities.extreme_value.__all__
 __all__ += densities.finite_populations.__all__
 __all__ += densities.glm.__all__

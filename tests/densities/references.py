@@ -15,7 +15,12 @@ def log_ncdf(z: Any) -> Any:
     return mpmath.log1p(-half) if z > 0 else mpmath.log(half)
 
 
-HELPERS = {"log_ncdf": log_ncdf}
+def log1m_exp(t: Any) -> Any:
+    """``log(1 - exp(t))`` for t < 0."""
+    return mpmath.log(-mpmath.expm1(t)) if t > -1 else mpmath.log1p(-mpmath.exp(t))
+
+
+HELPERS = {"log1m_exp": log1m_exp, "log_ncdf": log_ncdf}
 
 
 def exact(row: Univariate) -> Any:

@@ -1,5 +1,5 @@
 """Cumulative distribution functions and their logarithms, one module per family of distributions as for the densities."""
 
-from varmat.densities.cumulative import location_scale, positive
+from varmat.densities.cumulative import bounded, extreme_value, heavy_tails, location_scale, positive, skewed
 
-__all__ = ["location_scale", "positive"]
+__all__ = ["bounded", "extreme_value", "heavy_tails", "location_scale", "positive", "skewed"]
