@@ -36,6 +36,7 @@ from varmat.densities.ordered import *  # noqa: F403 - the names are listed ther
 from varmat.densities.positive import *  # noqa: F403 - the names are listed there
 from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
 from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
+from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
 from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
@@ -118,6 +119,7 @@ __all__ += densities.ordered.__all__
 __all__ += densities.positive.__all__
 __all__ += densities.simplex.__all__
 __all__ += densities.skewed.__all__
+__all__ += densities.truncated.__all__
 __all__ += densities.unnormalised.__all__
 __all__ += functionals.__all__
 __all__ += functions.covariances.__all__

@@ -17,6 +17,7 @@ from varmat.densities import (
     positive,
     programs,
     simplex,
+    truncated,
     unnormalised,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "positive",
     "programs",
     "simplex",
+    "truncated",
     "unnormalised",
 ]

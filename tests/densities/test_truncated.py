@@ -1,0 +1,94 @@
+"""Truncated densities: 50 digits, all routes, mass one, both tails, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from references import exact
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_value
+
+Y = np.array([0.5, 1.2, 0.1])
+LOWER, UPPER, BOTH = {"lower": 0.0}, {"upper": 2.0}, {"lower": 0.0, "upper": 2.0}
+every_bound = pytest.mark.parametrize("bounds", [LOWER, UPPER, BOTH], ids=["lower", "upper", "both"])
+
+
+def truth(density, lower=None, upper=None):
+    """The truncated density of one observation, of 50 digits."""
+
+    def function(y, *parameters):
+        low = mpmath.exp(exact(density.lcdf)(lower, *parameters)) if lower is not None else 0
+        high = mpmath.exp(exact(density.lcdf)(upper, *parameters)) if upper is not None else 1
+        return exact(density)(y, *parameters) - mpmath.log(high - low)
+
+    return function
+
+
+@every_bound
+@pytest.mark.parametrize(
+    ("density", "point"),
+    [(vm.normal_lpdf, (0.5, 0.3, 1.1)), (vm.weibull_lpdf, (0.5, 1.3, 2.0)), (vm.cauchy_lpdf, (0.5, -3.0, 0.2))],
+)
+def test_value_and_derivatives(density, point, bounds):
+    bounds = {name: x + 0.1 for name, x in bounds.items()}
+    expect_value(vm.truncated(density, **bounds), truth(density, **bounds), [point], rtol=1e-11)
+
+
+@pytest.mark.parametrize("bounds", [(40.0, 41.0), (-41.0, -40.0), (-0.1, 30.0), (8.0, 9.0)])
+def test_intervals_in_the_tails(bounds):
+    """A difference of probabilities close to one would have no digits."""
+    lower, upper = bounds
+    with mpmath.workdps(400):
+        expected = truth(vm.normal_lpdf, lower, upper)(mpmath.mpf(lower + 0.25), 0, 1)
+    value = vm.truncated(vm.normal_lpdf, lower=lower, upper=upper)(lower + 0.25, 0.0, 1.0)
+    assert value == pytest.approx(float(expected), rel=1e-12)
+
+
+@every_bound
+def test_all_routes_agree(bounds):
+    expect_ad(lambda mu, sigma: vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma), 0.3, 1.1)
+    expect_ad(lambda mu, sigma: vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma), np.array([0.3, -0.2, 1.0]), 1.1)
+    expect_ad(lambda y, lower: vm.truncated(vm.logistic_lpdf, lower=lower, upper=3.0)(y, 0.2, 1.3), Y, -0.4)
+    expect_ad(lambda upper: vm.truncated(vm.logistic_lpdf, lower=-1.0, upper=upper)(Y, 0.2, 1.3), np.array([1.4, 2.0, 3.0]))
+
+
+def test_what_is_the_same_for_all_observations():
+    several = vm.truncated(vm.normal_lpdf, **BOTH)
+    assert several(Y, 0.3, 1.1) == pytest.approx(sum(several(y, 0.3, 1.1) for y in Y), rel=1e-14)
+    assert several(Y, sigma=1.1, mu=0.3) == several(Y, 0.3, 1.1)
+    rows = several(Y[:, None], np.array([0.3, 0.4]), 1.1)
+    assert rows == pytest.approx(several(Y, 0.3, 1.1) + several(Y, 0.4, 1.1), rel=1e-14)
+
+
+@every_bound
+def test_outside(bounds):
+    f = vm.truncated(vm.normal_lpdf, **bounds)
+    outside = -0.5 if "lower" in bounds else 2.5
+    assert f(outside, 0.0, 1.0) == -math.inf
+    assert f(np.append(Y, outside), 0.0, 1.0) == -math.inf
+    assert vm.value_and_grad(f, 1)(outside, 0.0, 1.0) == (-math.inf, 0.0)
+    assert vm.value_and_grad(f)(outside, 0.0, 1.0)[0] == -math.inf
+    for end in bounds.values():
+        assert math.isfinite(f(end, 0.0, 1.0))
+
+
+def test_recorded_where_an_observation_leaves_the_interval():
+    recorded = vm.recorded(lambda x: vm.truncated(vm.normal_lpdf, lower=x[1])(Y, x[0], 1.0))
+    assert recorded(np.array([0.3, 0.0]))[0] == vm.truncated(vm.normal_lpdf, lower=0.0)(Y, 0.3, 1.0)
+    assert recorded(np.array([0.3, 0.2]))[0] == -math.inf
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match=r"truncated: density is .*, but must be a density of one variable that has"):
+        vm.truncated(vm.multi_normal_lpdf, lower=0.0)
+    with pytest.raises(TypeError, match="truncated: neither lower nor upper is given"):
+        vm.truncated(vm.normal_lpdf)
+    with pytest.raises(vm.DomainError, match=r"truncated: lower is 1.0 and upper is 0.0, but lower must be below upper!"):
+        vm.truncated(vm.normal_lpdf, lower=1.0, upper=0.0)
+    with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0"):
+        vm.truncated(vm.normal_lpdf, lower=1.0)(2.0, 0.0, -1.0)
+    assert repr(vm.truncated(vm.normal_lpdf, lower=1.0)) == "varmat.truncated(normal_lpdf, lower=1.0)"
