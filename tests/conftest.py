@@ -23,13 +23,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Coverage:
-    """What a run of the tests records, and whether it is complete."""
+    """What a run of the tests records, and whether it is complete.
+
+    With ``-n`` the tests are run by processes of pytest-xdist, each of which collects all of them, runs some, and hands its notes to
+    the one that prints, which collects none.
+    """
 
     def __init__(self, config: Any, recorder: coverage.Recorder) -> None:
         self.config = config
         self.recorder = recorder
         self.all_files = False
         self.deselected = 0
+        # Whether each of the processes saw all tests; one that crashed did not finish its own.
+        self.processes: list[bool] = []
 
     def pytest_collection_finish(self, session: Any) -> None:
         self.all_files = {item.path for item in session.items} == set(HERE.rglob("test_*.py"))
@@ -39,8 +45,16 @@ class Coverage:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: Any) -> None:
-        if session.exitstatus == pytest.ExitCode.OK and self.is_complete() and self.recorder.missing():
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput.update(noted=self.recorder.notes(), saw_all=self.all_files and not self.deselected)
+        elif session.exitstatus == pytest.ExitCode.OK and self.is_complete() and self.recorder.missing():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        output = getattr(node, "workeroutput", {})
+        self.recorder.add(output.get("noted", {}))
+        self.processes.append(output.get("saw_all", False))
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         target = self.config.getoption("--coverage-table")
@@ -56,10 +70,10 @@ class Coverage:
         pytest.raises = RAISES
 
     def is_complete(self) -> bool:
-        """Whether all tests were run in this process: all files, nothing left out, no early stop."""
+        """Whether all tests were run: all files, nothing left out, no early stop."""
         option, parts = self.config.option, any("::" in arg for arg in self.config.args)
-        distributed = hasattr(self.config, "workerinput") or bool(getattr(option, "numprocesses", None))
-        return self.all_files and not (self.deselected or parts or distributed or option.collectonly or option.maxfail)
+        saw_all = all(self.processes) if self.processes else self.all_files and not self.deselected
+        return saw_all and not (parts or option.collectonly or option.maxfail)
 
 
 @contextmanager

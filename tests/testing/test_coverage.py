@@ -209,7 +209,9 @@ RUNS: dict[str, tuple[dict[str, Any], bool]] = {
     "one file": ({"files": [ROOT / "test_docs.py"]}, False),
     "the first failure ends it": ({"option": {"collectonly": False, "maxfail": 1}}, False),
     "nothing is run": ({"option": {"collectonly": True, "maxfail": 0}}, False),
-    "several processes": ({"option": {"collectonly": False, "maxfail": 0, "numprocesses": 2}}, False),
+    "several processes": ({"files": [], "processes": [{"saw_all": True}] * 2}, True),
+    "one process left some out": ({"files": [], "processes": [{"saw_all": True}, {"saw_all": False}]}, False),
+    "one process crashed": ({"files": [], "processes": [{"saw_all": True}, {}]}, False),
 }
 
 
@@ -222,6 +224,8 @@ def test_only_a_complete_run_demands_all_functions(name: str, recorder: Any) -> 
     run.pytest_deselected([None] * settings["left_out"])
     session = SimpleNamespace(items=[SimpleNamespace(path=path) for path in files], exitstatus=pytest.ExitCode.OK)
     run.pytest_collection_finish(session)
+    for output in settings.get("processes", ()):
+        run.pytest_testnodedown(SimpleNamespace(workeroutput=output))
     assert run.is_complete() is complete
     run.pytest_sessionfinish(session)
     assert session.exitstatus == (pytest.ExitCode.TESTS_FAILED if complete else pytest.ExitCode.OK)
@@ -243,11 +247,38 @@ def test_all_but_the_first():
 """
 
 
-def test_a_run_in_which_a_function_is_missing(tmp_path: Path) -> None:
+TWO_PROCESSES = ["-n", "2", "--dist", "loadfile"]
+
+
+@pytest.mark.parametrize("settings", [[], TWO_PROCESSES], ids=["one process", "two processes"])
+def test_a_run_in_which_a_function_is_missing(tmp_path: Path, settings: list[str]) -> None:
+    if settings:
+        pytest.importorskip("xdist")
     shutil.copy(ROOT / "conftest.py", tmp_path)
-    (tmp_path / "test_suite.py").write_text(SUITE)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--coverage-table"]
+    first, other = SUITE.split("    for row")
+    (tmp_path / "test_suite.py").write_text(first)
+    (tmp_path / "test_other.py").write_text(first.replace("np.exp, 0.5", "np.log, 0.5") + "    for row" + other)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--coverage-table", *settings]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == pytest.ExitCode.TESTS_FAILED, result.stdout + result.stderr
+    assert "2 passed" in result.stdout
     assert f"No expect_ad in the tests for {coverage.public_functions()[0].names[0]}\n" in result.stdout
     assert any(line.split()[:3] == ["functions.elementwise:", "np.exp", "0"] for line in result.stdout.splitlines())
+
+
+def test_notes_of_several_processes_are_added_up(recorder: coverage.Recorder) -> None:
+    coverage.note(np.exp, varmat=np.float64(2e-16), mpmath=1e-16)
+    coverage.note_refusal(ValueError("det: no"))
+    notes = recorder.notes()
+    assert all(type(error) is float for errors, _ in notes.values() for error in errors.values())  # what can be sent
+    other = coverage.start()
+    coverage.note(np.exp, varmat=1e-16, matvar=0.0)
+    coverage.note_refusal(ValueError("det: no"))
+    other.add(notes)
+    rows = {name: row for row in other.rows for name in row.names}
+    assert rows["np.exp"].errors == {"varmat": 2e-16, "mpmath": 1e-16, "matvar": 0.0}
+    assert rows["np.linalg.det"].refusals == 2
+    assert len(other.notes()) == 2
+    for row in other.rows:
+        other.note(row.function, (), {"varmat": 0.0})
+    assert len(other.notes()) == len(other.rows)  # each has a name of its own

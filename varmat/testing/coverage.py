@@ -5,7 +5,7 @@ In varmat's own test suite
     python -m pytest --coverage-table
 
 prints the table after the run, and ``--coverage-table=FILE`` writes it as Markdown. A complete run of the suite fails if a public
-function was never compared along the routes of `expect_ad`.
+function was never compared along the routes of `expect_ad`. Both hold for a run in several processes (``-n auto``) as well.
 
 The harness reports to a recorder, which is absent unless `start` was called. A tested function is often a lambda: the recorder
 calls it once more, on variables, and looks which public functions it calls. What these call in turn does not count. A test that
@@ -62,7 +62,7 @@ class Row:
         """Remember the error if it is the worst so far."""
         if column not in COLUMNS:
             raise TypeError(f"note: there is no column {column!r}, only {COLUMNS}")
-        self.errors[column] = max(error, self.errors.get(column, 0.0))
+        self.errors[column] = max(float(error), self.errors.get(column, 0.0))
 
     @property
     def worst(self) -> float:
@@ -147,6 +147,22 @@ class Recorder:
         if match := REFUSAL.match(str(error)):
             for row in self.by_name.get(match[1], ()):
                 row.refusals += 1
+
+    def notes(self) -> dict[str, Any]:
+        """What was noted, in plain types: a process that runs a part of the tests hands it to the one that adds up."""
+        return {key: (dict(row.errors), row.refusals) for key, row in self._by_key().items() if row.errors or row.refusals}
+
+    def add(self, notes: Mapping[str, Any]) -> None:
+        """Add what another process noted."""
+        rows = self._by_key()
+        for key, (errors, refusals) in notes.items():
+            rows[key].refusals += refusals
+            for column, error in errors.items():
+                rows[key].note(column, error)
+
+    def _by_key(self) -> dict[str, Row]:
+        """The rows by what they are called in every process."""
+        return {f"{row.module}: {row.names[0]}": row for row in self.rows}
 
     def called(self, f: Any, args: Sequence[Any], active: Iterable[int] | None) -> list[Row]:
         """The public functions that `f` is or calls itself; those that its public functions call in turn do not count."""
