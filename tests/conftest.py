@@ -25,8 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 class Coverage:
     """What a run of the tests records, and whether it is complete.
 
-    With ``-n`` the tests are run by processes of pytest-xdist, each of which collects all of them, runs some, and hands its notes to
-    the one that prints, which collects none.
+    With ``-n`` the tests are run by processes of pytest-xdist, each of which collects all of them, runs some, and hands its notes
+    to the one that prints, which collects none.
     """
 
     def __init__(self, config: Any, recorder: coverage.Recorder) -> None:

@@ -49,6 +49,7 @@ from varmat.functions.forms import *  # noqa: F403 - the names are listed there
 from varmat.functions.gathering import *  # noqa: F403 - the names are listed there
 from varmat.functions.joining import *  # noqa: F403 - the names are listed there
 from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
+from varmat.functions.log_incomplete import *  # noqa: F403 - the names are listed there
 from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
 from varmat.functions.orderings import *  # noqa: F403 - the names are listed there
 from varmat.functions.products import *  # noqa: F403 - the names are listed there
@@ -132,6 +133,7 @@ __all__ += functions.forms.__all__
 __all__ += functions.gathering.__all__
 __all__ += functions.joining.__all__
 __all__ += functions.least_squares.__all__
+__all__ += functions.log_incomplete.__all__
 __all__ += functions.matrix_functions.__all__
 __all__ += functions.orderings.__all__
 __all__ += functions.products.__all__

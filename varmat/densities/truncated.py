@@ -46,7 +46,8 @@ class Truncated:
         shape = np.broadcast_shapes(*map(np.shape, (y, *bounds, *parameters)))
         log = self.log_probability(*parameters)
         # What is the same for several observations is computed once.
-        return total - np.sum(log) * (math.prod(shape) / math.prod(np.shape(log)))
+        result = total - np.sum(log) * (math.prod(shape) / math.prod(np.shape(log)))
+        return float(result) if isinstance(result, np.floating) else result
 
     def _outside(self, y: Any) -> Any:
         outside: Any = False

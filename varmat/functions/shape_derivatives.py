@@ -296,14 +296,18 @@ def _stirling_factor(special: Any, a: Any) -> Any:
 # derivatives in small shapes cancel, is apart: (a E)^(n) = a E^(n) + n E^(n - 1).
 
 
-def _gamma_weight(special: Any, a: Any, x: Any) -> Any:
-    """``x**a exp(-x) / gamma(a + 1)``."""
-    direct = np.exp(special.xlogy(a, x) - x - special.gammaln(a + 1.0))
-    scaled = np.exp(a * _log_less_line(x / a, (x - a) / a)) / (np.sqrt(2.0 * np.pi * a) * _stirling_factor(special, a))
+def gamma_log_weight(special: Any, a: Any, x: Any) -> Any:
+    """The logarithm of ``x**a exp(-x) / gamma(a + 1)``."""
+    direct = special.xlogy(a, x) - x - special.gammaln(a + 1.0)
+    scaled = a * _log_less_line(x / a, (x - a) / a) - np.log(np.sqrt(2.0 * np.pi * a) * _stirling_factor(special, a))
     return np.where(a < 8.0, direct, scaled)
 
 
-def _gamma_cumulants(special: Any, a: Any, x: Any) -> Derivative:
+def _gamma_weight(special: Any, a: Any, x: Any) -> Any:
+    return np.exp(gamma_log_weight(special, a, x))
+
+
+def gamma_cumulants(special: Any, a: Any, x: Any) -> Derivative:
     """The derivatives with respect to a of ``log E(x)``."""
     large = np.maximum(a, _ASYMPTOTIC)
     less_digamma = 0.5 / large + polynomial(large**-2, _DIGAMMA) / large**2 - 1.0 / large  # log(a) - psi(a + 1)
@@ -329,11 +333,16 @@ def gammainc_derivative(special: Any, order: Any, a: Any, x: Any) -> Any:
 
 
 def _gammainc_parts(special: Any, n: int, region: int, a: Any, x: Any) -> Any:
-    cumulant = _gamma_cumulants(special, a, x)
+    cumulant = gamma_cumulants(special, a, x)
     if region == 0:
-        return np.exp(x) * _gamma_weight(special, a, x) * _gamma_series(n, cumulant, a, x)
-    nodes, weights = double_exponential() if region == 1 else gauss(32)
+        return np.exp(x) * _gamma_weight(special, a, x) * gamma_series(n, cumulant, a, x)
     side = np.where(cumulant(1, 0) + 1.0 / a < 0.0, -1.0, 1.0)
+    return -side * _gamma_weight(special, a, x) * gamma_integral(n, region == 2, cumulant, a, x, side)
+
+
+def gamma_integral(n: int, smooth: bool, cumulant: Derivative, a: Any, x: Any, side: Any) -> Any:
+    """The integral over one side of x of the derivative of order n of the density, over `gamma_log_weight`'s weight."""
+    nodes, weights = gauss(32) if smooth else double_exponential()
     distance = _gamma_reach(a, x, side)
     steps = (side * distance)[:, None] * nodes
     column = a[:, None]
@@ -343,7 +352,7 @@ def _gammainc_parts(special: Any, n: int, region: int, a: Any, x: Any) -> Any:
         return cumulant(i, j)[:, None] + (steps if i == 1 else 0.0)
 
     integrand *= column * bell(n, 0, along) + n * bell(n - 1, 0, along)
-    return -side * distance * _gamma_weight(special, a, x) * np.sum(integrand * weights, axis=1)
+    return distance * np.sum(integrand * weights, axis=1)
 
 
 def _gamma_reach(a: Any, x: Any, side: Any) -> Any:
@@ -355,7 +364,7 @@ def _gamma_reach(a: Any, x: Any, side: Any) -> Any:
     return reach(fall, np.where(side < 0, (DROP + x) / a, np.log1p((100.0 + 12.0 * np.sqrt(a)) / x)))
 
 
-def _gamma_series(n: int, cumulant: Any, a: Any, x: Any) -> Any:
+def gamma_series(n: int, cumulant: Any, a: Any, x: Any) -> Any:
     # gamma(a + 1) x**-a P(a, x) = 1 + a sum (-x)**k / (k! (a + k)), for x up to 1.
     total = bell(n, 0, cumulant)
     factor: Any = 1.0
@@ -376,7 +385,7 @@ def gamma_density_derivative(special: Any, order: Any, a: Any, x: Any) -> Any:
     density = np.where(a < 8.0, direct, a / np.where(x == 0, 1.0, x) * _gamma_weight(special, a, x))
     density = np.where(np.isinf(x) & np.isfinite(a), 0.0, density)
     inside = (a > 0) & (x >= 0) & (density > 0) & (order > 0)
-    shape = on_domain(lambda n, *v: _density_factor(n, _gamma_cumulants(special, *v), v[0]), order, inside, a, x)
+    shape = on_domain(lambda n, *v: _density_factor(n, gamma_cumulants(special, *v), v[0]), order, inside, a, x)
     return np.where((a > 0) & (x >= 0), np.where((order == 0) | (density == 0), density, density * shape), np.nan)
 
 
@@ -387,19 +396,23 @@ def _density_factor(n: int, cumulant: Any, a: Any) -> Any:
 # The incomplete beta function. The order is a number of two digits, those of a and of b.
 
 
-def _beta_weight(special: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """``x**a y**b / beta(a, b)`` where y is 1 - x."""
+def beta_log_weight(special: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """The logarithm of ``x**a y**b / beta(a, b)`` where y is 1 - x."""
     total = a + b
-    direct = np.exp(special.xlogy(a, x) + np.where(x < 0.5, special.xlog1py(b, -x), special.xlogy(b, y)) - special.betaln(a, b))
+    direct = special.xlogy(a, x) + np.where(x < 0.5, special.xlog1py(b, -x), special.xlogy(b, y)) - special.betaln(a, b)
     # The exponent is relative to its value at the mode a / (a + b), where the linear terms of the two logarithms cancel.
     off = x * b - a * y
     exponent = a * _log_less_line(x * (total / a), off / a) + b * _log_less_line(y * (total / b), -off / b)
     factor = _stirling_factor(special, total) / (_stirling_factor(special, a) * _stirling_factor(special, b))
-    scaled = np.sqrt(a * (b / total) / (2.0 * np.pi)) * factor * np.exp(exponent)
+    scaled = np.log(np.sqrt(a * (b / total) / (2.0 * np.pi)) * factor) + exponent
     return np.where(total < 8.0, direct, scaled)
 
 
-def _beta_cumulants(special: Any, a: Any, b: Any, x: Any, y: Any) -> Derivative:
+def _beta_weight(special: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    return np.exp(beta_log_weight(special, a, b, x, y))
+
+
+def beta_cumulants(special: Any, a: Any, b: Any, x: Any, y: Any) -> Derivative:
     """The derivatives with respect to a and b of ``log(x**a y**b / beta(a, b))``."""
 
     def logarithm(t: Any, complement: Any) -> Any:
@@ -439,13 +452,14 @@ def _betainc_parts(special: Any, order: int, smooth: bool, a: Any, b: Any, x: An
     result = np.empty(x.shape)
     for which, sign, values, orders in ((left, 1.0, (b, a, y, x), (m, n)), (~left, -1.0, (a, b, x, y), (n, m))):
         if which.any():
-            result[which] = sign * _beta_tail(special, orders, smooth, *(v[which] for v in values))
+            part = [v[which] for v in values]
+            result[which] = sign * _beta_weight(special, *part) * beta_integral(special, orders, smooth, *part)
     return result
 
 
-def _beta_tail(special: Any, orders: tuple[int, int], smooth: bool, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """The integral from x to 1, of the derivative of the density, in the log odds."""
-    cumulant = _beta_cumulants(special, a, b, x, y)
+def beta_integral(special: Any, orders: tuple[int, int], smooth: bool, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """The integral from x to 1 of the derivative of the density, over `beta_log_weight`'s weight; in the log odds."""
+    cumulant = beta_cumulants(special, a, b, x, y)
     nodes, weights = gauss(32) if smooth else double_exponential()
     columns = [v[:, None] for v in (x, y, np.log(x))]
     distance = _beta_reach(a, b, x, y)
@@ -464,7 +478,7 @@ def _beta_tail(special: Any, orders: tuple[int, int], smooth: bool, a: Any, b: A
         along = _moved(cumulant, which, p, q)
         integrand = np.exp(-a[which, None] * p - b[which, None] * q) * bell(*orders, along)
         total[which] += width * np.sum(integrand * weights, axis=1)
-    return total * _beta_weight(special, a, b, x, y)
+    return total
 
 
 def _moved(cumulant: Any, which: Any, p: Any, q: Any) -> Derivative:
@@ -508,7 +522,7 @@ def beta_density_derivative(special: Any, order: Any, a: Any, b: Any, x: Any) ->
     inside = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
 
     def factor(code: int, *values: Any) -> Any:
-        return bell(*divmod(code, 10), _beta_cumulants(special, *values))
+        return bell(*divmod(code, 10), beta_cumulants(special, *values))
 
     shape = on_domain(factor, order, inside & (density > 0) & (order > 0), a, b, x, y)
     return np.where(inside, np.where((order == 0) | (density == 0), density, density * shape), np.nan)

@@ -1,0 +1,216 @@
+"""Logarithms of the incomplete gamma and beta functions, with their derivatives in all arguments, of any order: the algorithms.
+
+Where a function is small, its logarithm and derivatives come from one integral over its own tail: value and derivatives share a
+weight that may underflow, and in the logarithm the weight is a term of its own. Where it is not small, the other tail is subtracted
+from one, and a derivative is that of the function, divided by it.
+
+The functions get `scipy.special` as an argument; `varmat.functions.log_incomplete` has the rows that call them. The digits of an
+`order` are the orders of differentiation in each argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from math import comb, factorial, prod
+from typing import Any
+
+import numpy as np
+
+from varmat.functions.shape_derivatives import (
+    SMOOTH,
+    beta_cumulants,
+    beta_integral,
+    beta_log_weight,
+    betainc_derivative,
+    gamma_cumulants,
+    gamma_integral,
+    gamma_log_weight,
+    gamma_series,
+    gammainc_derivative,
+    on_domain,
+)
+
+__all__: list[str] = []
+
+Order = tuple[int, ...]
+# Below this SciPy's functions come near to underflow.
+_TINY = 1e-270
+
+
+def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Any:
+    """The sum over the orders i up to that of a first derivative taken apart, of ``function(i, order - i)`` times binomials."""
+    axis = next(k for k, n in enumerate(order) if n)
+    rest = tuple(n - (k == axis) for k, n in enumerate(order))
+    total: Any = 0.0
+    for i in product(*(range(n + 1) for n in rest)):
+        inner = tuple(m + (k == axis) for k, m in enumerate(i))
+        outer = tuple(n - m for n, m in zip(rest, i, strict=True))
+        total = total + prod(map(comb, rest, i)) * function(inner, outer)
+    return total
+
+
+def of_exponential(order: Order, f: Callable[[Order], Any]) -> Any:
+    """The derivative of exp(f), over exp(f), given the derivatives of f."""
+    return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
+
+
+def of_logarithm(order: Order, moment: Callable[[Order], Any]) -> Any:
+    """The derivative of log(f), given those of f, over f."""
+    return moment(order) - _parts(order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0)
+
+
+def _log(function: Any, small: Any, other: Any, inside: Any, *values: Any) -> Any:
+    """The logarithm of a probability, given its complement: of the smaller one, or by `function` where it is tiny."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = np.where(small <= 0.5, np.log(small), np.log1p(-other))
+    tiny = inside & (small < _TINY)
+    if np.any(tiny):
+        result = np.where(tiny, on_domain(lambda _, *v: function(*v), 0, tiny, *values), result)
+    return result
+
+
+# The incomplete gamma function: P(a, x) and, where `upper`, Q(a, x).
+
+
+def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
+    """The logarithm of the regularised incomplete gamma function."""
+    a, x = np.broadcast_arrays(a, x)
+    lower, higher = special.gammainc(a, x), special.gammaincc(a, x)
+    small, other = (higher, lower) if upper else (lower, higher)
+    inside = (a > 0) & np.isfinite(a) & (x > 0) & np.isfinite(x)
+    return _log(lambda a, x: _log_gamma_tail(special, upper, a, x), small, other, inside, a, x)
+
+
+def _log_gamma_tail(special: Any, upper: bool, a: Any, x: Any) -> Any:
+    return gamma_log_weight(special, a, x) + np.log(_gamma_integrals(special, 0, upper, a, x))
+
+
+def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
+    """The derivative of order n of the tail, over the weight."""
+    cumulant = gamma_cumulants(special, a, x)
+    result = np.empty(x.shape)
+    series, smooth = (x <= 1.0) & (not upper), a >= SMOOTH
+    for kind, which in enumerate((series, ~series & ~smooth, ~series & smooth)):
+        if not which.any():
+            continue
+
+        def here(i: int, j: int, which: Any = which) -> Any:
+            value = cumulant(i, j)
+            return value[which] if np.ndim(value) else value
+
+        values = a[which], x[which]
+        if kind == 0:
+            result[which] = np.exp(values[1]) * gamma_series(n, here, *values)
+        else:
+            result[which] = gamma_integral(n, kind == 2, here, *values, np.full(values[0].shape, 1.0 if upper else -1.0))
+    return result
+
+
+def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) -> Any:
+    """A derivative of `log_gamma` in the shape and the argument."""
+    order, a, x = np.broadcast_arrays(order, a, x)
+    inside = (a > 0) & np.isfinite(a) & (x > 0) & np.isfinite(x) & (order > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_tail = (np.log(x) > special.psi(a)) == upper
+    code = np.where(inside, 2 * order + in_tail, 0)
+    result = on_domain(lambda code, *v: _log_gamma_parts(special, upper, code, *v), code, inside, a, x)
+    # At the end at which it is one, the function is constant.
+    constant = (a > 0) & (np.isinf(x) if not upper else x == 0) & (order > 0)
+    return np.where(order == 0, log_gamma(upper, special, a, x), np.where(constant, 0.0, result))
+
+
+def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> Any:
+    order, in_tail = divmod(code, 2)
+    cumulant, sign = gamma_cumulants(special, a, x), -1.0 if upper else 1.0
+    log_value = _log_gamma_tail(special, upper, a, x) if in_tail else log_gamma(upper, special, a, x)
+    # The density over the function.
+    rate = np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value)
+    whole = _gamma_integrals(special, 0, upper, a, x) if in_tail else np.exp(log_value)
+
+    def density(i: Order) -> Any:
+        n, m = i
+        if m == 0:
+            return cumulant(n, 0) - (-1.0) ** n * factorial(n - 1) / a**n
+        power = (-1.0) ** (m - 1) * factorial(m - 1) / x**m
+        return power * (a - 1.0) - (m == 1) if n == 0 else power if n == 1 else 0.0
+
+    def moment(i: Order) -> Any:
+        n, m = i
+        if m:
+            return sign * rate * of_exponential((n, m - 1), density)
+        if in_tail:
+            return _gamma_integrals(special, n, upper, a, x) / whole
+        return sign * gammainc_derivative(special, n, a, x) / whole
+
+    return of_logarithm(divmod(order, 10), moment)
+
+
+# The incomplete beta function: I_x(a, b) and, where `upper`, its complement, which is that of the shapes exchanged at 1 - x.
+
+
+def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
+    """The logarithm of the regularised incomplete beta function."""
+    a, b, x = np.broadcast_arrays(a, b, x)
+    lower, higher = special.betainc(a, b, x), special.betaincc(a, b, x)
+    small, other = (higher, lower) if upper else (lower, higher)
+    inside = (a > 0) & np.isfinite(a) & (b > 0) & np.isfinite(b) & (x > 0) & (x < 1)
+    return _log(lambda *v: _log_beta_tail(special, _towards(upper, *v)), small, other, inside, a, b, x)
+
+
+def _towards(upper: bool, a: Any, b: Any, x: Any) -> tuple[Any, ...]:
+    """Shapes, argument and complement such that the tail lies above the argument."""
+    return (a, b, x, 1.0 - x) if upper else (b, a, 1.0 - x, x)
+
+
+def _log_beta_tail(special: Any, values: tuple[Any, ...]) -> Any:
+    return beta_log_weight(special, *values) + np.log(_beta_integrals(special, (0, 0), values))
+
+
+def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ...]) -> Any:
+    result = np.empty(values[0].shape)
+    smooth = np.minimum(values[0], values[1]) >= SMOOTH
+    for which in (smooth, ~smooth):
+        if which.any():
+            result[which] = beta_integral(special, orders, bool(smooth[which][0]), *(v[which] for v in values))
+    return result
+
+
+def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any) -> Any:
+    """A derivative of `log_beta` in both shapes and the argument."""
+    order, a, b, x = np.broadcast_arrays(order, a, b, x)
+    inside = (a > 0) & np.isfinite(a) & (b > 0) & np.isfinite(b) & (x > 0) & (x < 1) & (order > 0)
+    lower, higher = special.betainc(a, b, x), special.betaincc(a, b, x)
+    in_tail = (higher < 0.4) if upper else (lower < 0.4)
+    code = np.where(inside, 2 * order + in_tail, 0)
+    result = on_domain(lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x)
+    constant = (a > 0) & (b > 0) & (x == (0 if upper else 1)) & (order > 0)
+    return np.where(order == 0, log_beta(upper, special, a, b, x), np.where(constant, 0.0, result))
+
+
+def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any) -> Any:
+    order, in_tail = divmod(code, 2)
+    y, values, sign = 1.0 - x, _towards(upper, a, b, x), -1.0 if upper else 1.0
+    cumulant = beta_cumulants(special, a, b, x, y)
+    log_value = _log_beta_tail(special, values) if in_tail else log_beta(upper, special, a, b, x)
+    rate = np.exp(beta_log_weight(special, a, b, x, y) - np.log(x) - np.log(y) - log_value)
+    whole = _beta_integrals(special, (0, 0), values) if in_tail else np.exp(log_value)
+
+    def density(i: Order) -> Any:
+        n, m, k = i
+        if k == 0:
+            return cumulant(n, m)
+        of_x, of_y = (-1.0) ** (k - 1) * factorial(k - 1) / x**k, factorial(k - 1) / y**k
+        if n + m == 0:
+            return (a - 1.0) * of_x - (b - 1.0) * of_y
+        return {(1, 0): of_x, (0, 1): -of_y}.get((n, m), 0.0)
+
+    def moment(i: Order) -> Any:
+        n, m, k = i
+        if k:
+            return sign * rate * of_exponential((n, m, k - 1), density)
+        if in_tail:
+            return _beta_integrals(special, (n, m) if upper else (m, n), values) / whole
+        return sign * betainc_derivative(special, 10 * n + m, a, b, x) / whole
+
+    return of_logarithm((order // 100, order // 10 % 10, order % 10), moment)
