@@ -119,6 +119,15 @@ def test_small_vectors(monkeypatch):
     check(f, np.linspace(-0.5, 0.5, 55), 80, monkeypatch)
 
 
+def test_windows(monkeypatch):
+    """What they overlap in has contributions of several."""
+
+    def f(x):
+        return sum(np.sum(np.sin(x[i : i + 3])) * np.sum(np.cos(x[i + 1 : i + 3])) for i in range(50))
+
+    check(f, np.linspace(-0.5, 0.5, 53), 30, monkeypatch)
+
+
 def test_small_matrices(monkeypatch):
     def f(x):
         total = 0.0

@@ -120,6 +120,26 @@ def test_calls_with_effects_are_not_shared() -> None:
     assert names(builder)[before:] == ["guard"]
 
 
+@pytest.mark.parametrize(("at", "place"), [
+    ((5, 2), (0, (8, 8))), ((2, 5), (0, (8, 8))), ((2, 2, 3), (0, (24, 8, 16))), ((3, 2), (8, (0, 24))), ((10, 9), (0, (8, 8))),
+    ((4, 3), (72, (-16, 8))),
+])  # fmt: skip
+def test_windows_that_overlap_are_added_up(at: Any, place: Any) -> None:
+    """An element of the result counts what every window has for it."""
+    places = np.ndarray(at, np.int64, np.arange(20), *place)
+    for base in (None, np.arange(20.0)):
+        builder = Builder()
+        x = builder.argument(at)
+        parts = [(place, at, x), ((0, ()), (), builder.constant(3.0))]
+        whole = builder.assemble((20,), parts, None if base is None else builder.constant(base))
+        values = np.random.default_rng(1).normal(size=at)
+        expected = np.zeros(20) if base is None else base.copy()
+        np.add.at(expected, places, values)
+        expected[0] += 3.0
+        for found in run_all(returning(builder, whole), values).values():
+            np.testing.assert_allclose(found[0], expected, rtol=1e-14)
+
+
 # --- views ---
 
 

@@ -377,6 +377,7 @@ class Builder:
     def assemble(self, shape: Shape, parts: Sequence[tuple[Any, Shape, Value]], base: Value | None = None) -> Value:
         """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``, or an array of places."""
         places, operands = [], [] if base is None else [self.full(base, shape)]
+        parts = [each for place, at, part in parts for each in self._without_overlap(shape, place, at, part)]
         for place, _, part in parts:
             is_index = isinstance(place, np.ndarray)
             places.append(None if is_index else place)
@@ -388,6 +389,34 @@ class Builder:
         return self.call(kernel, *operands)
 
 
+    def _without_overlap(self, shape: Shape, place: Any, at: Shape, part: Value) -> Iterable[tuple[Any, Shape, Value]]:
+        """A part as parts of which each goes to any element once, as windows that overlap do not."""
+        axes = [] if isinstance(place, np.ndarray) else [i for i, n in enumerate(at) if n > 1]
+        reach = 0
+        for stride, length in sorted((abs(place[1][i]), at[i]) for i in axes):
+            if stride <= reach:
+                break
+            reach += (length - 1) * stride
+        else:
+            return [(place, at, part)]
+        (offset, strides), full = place, self.broadcast(part, at)
+        k = min(axes, key=lambda i: at[i])
+        if at[k] > FEW:
+            index = np.ndarray(at, np.int64, np.arange(math.prod(shape)), offset, strides)
+            return [(index.copy(), at, self.contiguous(full))]
+        left = (*at[:k], *at[k + 1 :])
+        found: list[tuple[Any, Shape, Value]] = []
+        for i in range(at[k]):
+            there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))
+            piece = self.part(full, left, i * full.strides[k], (*full.strides[:k], *full.strides[k + 1 :]))
+            if full.is_constant:
+                piece = self.constant(full.data.take(i, k))
+            found += self._without_overlap(shape, there, left, piece)
+        return found
+
+
+# Parts up to which windows that overlap are added up one after the other, and not element by element.
+FEW = 8
 # Where strided arrays that are only looked at lie.
 _PLACE = np.zeros(1)
 
