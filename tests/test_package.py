@@ -34,7 +34,7 @@ BELOW = {
     "functionals": {"core", "programs"},
     "testing": {"core", "programs", "functionals"},
     "densities": {"kernels", "core", "programs", "functions"},
-    "transforms": {"core", "functions"},
+    "transforms": {"core", "programs", "functions"},
     "models": {"core", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.

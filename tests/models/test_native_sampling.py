@@ -116,7 +116,7 @@ def test_the_density_is_not_called_from_python(monkeypatch):
 
 def test_steps_that_call_python(monkeypatch):
     def log_density(x):
-        return vm.std_normal_lpdf(x) + vm.log_determinant(np.eye(2) + np.outer(x, x))
+        return vm.std_normal_lpdf(x) + np.sum(np.log(np.linalg.svdvals(np.diag([1.0, 2.0]) + np.outer(x, x))))
 
     def make():
         return vm.Model(log_density, x=vm.real(2), recorded=True)

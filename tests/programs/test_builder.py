@@ -120,6 +120,15 @@ def test_calls_with_effects_are_not_shared() -> None:
     assert names(builder)[before:] == ["guard"]
 
 
+def test_what_is_said_to_hold_together_is_several_guards() -> None:
+    builder = Builder()
+    x = builder.argument((3,))
+    above, below = (builder.compare(ufunc, x, builder.constant(0.5)) for ufunc in (np.greater, np.less))
+    both = builder.logical(np.logical_and, above, builder.reduce(np.logical_and, below, (0,)))
+    builder.guard(both)
+    assert [step.operands[0] for step in builder.steps if step.kernel.name == "guard"] == [above, below]
+
+
 @pytest.mark.parametrize(("at", "place"), [
     ((5, 2), (0, (8, 8))), ((2, 5), (0, (8, 8))), ((2, 2, 3), (0, (24, 8, 16))), ((3, 2), (8, (0, 24))), ((10, 9), (0, (8, 8))),
     ((4, 3), (72, (-16, 8))),

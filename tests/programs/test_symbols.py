@@ -48,6 +48,24 @@ TRACED = {
     "diagonals": lambda x, y, s: np.diagonal(x) + np.diag(x) * np.trace(x) + np.diagonal(x, 1),
     "likes": lambda x, y, s: np.zeros_like(x) + np.ones_like(y) * x + np.copy(x) + x.copy() + x.astype(float),
     "writing": lambda x, y, s: written(x, y, s),
+    "systems": lambda x, y, s: (
+        np.linalg.solve(x[:, :2], y[:2]) * np.linalg.slogdet(x[:, 1:])[1] + np.linalg.det(x[:, :2]) + np.linalg.inv(x[:, ::2])
+        + np.linalg.solve(x[:, 1:], x[:, :2])
+    ),
+    "stacks of systems": lambda x, y, s: (
+        np.linalg.solve(np.stack([x[:, :2], x[:, 1:]]), x[:, :2]) + np.linalg.inv(np.stack([x[:, 1:], x[:, ::2]]))
+        + np.linalg.slogdet(np.stack([x[:, :2], x[:, 1:]]))[1]
+    ),
+    "einsum": lambda x, y, s: (
+        np.einsum("ij,kj->ki", x, x) + np.einsum("ij,ij->", x, x) * np.einsum("ij,j->i", x, y) + np.einsum("ij->i", x)
+        + np.einsum("ij,kj,k->i", x, x, y[:2]) + np.einsum("i,j->ji", y[:2], x[:, 1]) + np.einsum("...i,i->...", x, y)
+        + np.einsum("jj->", x[:, :2]) + np.einsum("ij,ij->i", x, 2.0 * x) + np.einsum("jj->j", x[:, 1:])
+    ),
+    "einsum of stacks": lambda x, y, s: (
+        np.einsum("nij,njk->nik", np.stack([x, x * s]), np.stack([x.T, x.T]))
+        + np.einsum("nij,n->ij", np.stack([x[:, :2]] * 2), y[:2])
+    ),
+    "triangles": lambda x, y, s: np.tril(x[:, :2]) + np.tril(x.T)[:2] * np.diff(y) + x.diagonal(),
     "shapes that are asked for": lambda x, y, s: x * np.shape(y)[0] + np.ndim(x) * np.size(y) + x.shape[1] * y.size + x.ndim,
 }  # fmt: skip
 
@@ -88,7 +106,7 @@ def test_symbols_do_what_arrays_do(name: str) -> None:
         bool, float, int, list, np.asarray, np.array, lambda x: 1.0 if x[0, 0] > 0.0 else 0.0, lambda x: x[x > 0.0],
         lambda x: x.item(0), lambda x: x.tolist(), np.sort, np.argmax, lambda x: range(3)[x[0, 0]], lambda x: 1.0 in x,
         lambda x: x.astype(int), np.any, lambda x: x.reshape(-1, order="F"), lambda x: np.cumsum(x, dtype=int),
-        lambda x: (x > 0).all(), np.linalg.eigvalsh, np.frexp, lambda x: x.real,
+        lambda x: bool((x > 0).all()), np.linalg.eigvalsh, np.frexp, lambda x: x.real,
         lambda x: np.add(x, x, where=X > 0), lambda x: np.add(x, 1.0, out=np.empty((2, 3))),
         lambda x: np.gcd(x, 2), lambda x: x + "a", lambda x: x + np.array([1j, 2.0, 3.0]), lambda x: np.add.at(x, 0, 1.0),
         lambda x: x[x], lambda x: x[0].__iadd__(x), lambda x: next(iter(x[0, 0])), lambda x: len(x[0, 0]),

@@ -15,8 +15,9 @@ from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
-from varmat.functions.exponentials import log_softmax, softmax
+from varmat.functions.exponentials import log_softmax, log_softmax_straight, softmax
 from varmat.functions.reductions import add_reduce
+from varmat.programs.symbols import refuse, spread_back
 
 __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
 
@@ -101,6 +102,14 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     return Saved(value, counts=counts)
 
 
+@categorical_lpmf.straight
+def categorical_straight(n: Any, theta: Any, keep: Any) -> Any:
+    counts = tally("categorical_lpmf", "", n, np.shape(theta))
+    places = refuse() if counts is None else np.flatnonzero(counts)
+    some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
+    return np.sum(times * np.log(some)), lambda g: (None, lambda: spread_back(g * times / some, places, np.shape(theta)))
+
+
 @categorical_lpmf.reverse
 def categorical_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any, counts: Any) -> Any:
     return None, lambda: ZERO if counts is None else g * ratios(counts, theta)
@@ -159,6 +168,16 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
         return Saved(-math.inf, counts=None, logs=None)
     logs = log_softmax(beta, axis=-1)
     return Saved(float(counts.ravel().dot(logs.ravel())), counts=counts, logs=logs)
+
+
+@categorical_logit_lpmf.straight
+def categorical_logit_straight(n: Any, beta: Any, keep: Any) -> Any:
+    counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
+    if counts is None:
+        refuse()
+    logs, _ = log_softmax_straight(beta, axis=-1)
+    totals = add_reduce(counts, axis=-1, keepdims=True)
+    return np.vdot(counts, logs), lambda g: (None, lambda: g * (counts - totals * np.exp(logs)))
 
 
 @categorical_logit_lpmf.reverse

@@ -182,6 +182,11 @@ class StructuredDensity(Density):
         """Decorator: the tangent rule."""
         return self.operation.tangent(rule)
 
+    def straight(self, rule: Any) -> Any:
+        """Decorator: how the density is written into a program, of the same arguments as its function."""
+        self.operation.straight(lambda *values, keep: rule(*values, keep=self.all_terms if keep is None else keep))
+        return rule
+
 
 def density(*discrete: str, **arguments: tuple[str, Domain]) -> Callable[[Callable[..., Any]], StructuredDensity]:
     """Make a density of a function on plain arrays.

@@ -13,7 +13,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, DomainError, ShapeError, finite, nonnegative, positive
 from varmat.densities.density import not_nan
-from varmat.functions.checks import one
+from varmat.functions.checks import TOLERANCE, one
 from varmat.functions.lapack import check_symmetric, cholesky_factor, place_of
 
 # The contribution of an observation outside the support, and of no observation at all.
@@ -51,12 +51,16 @@ class Vector(Domain):
 
 
 class Matrix(Domain):
-    """Square matrices; `refuse` raises what is wrong with one that is outside. It is the whole test: there is no `holds`."""
+    """Square matrices; `refuse` raises what is wrong with one that is outside.
+
+    It is the whole test; `holds` is what a program asks for beforehand, where the rest shows in the value.
+    """
 
     __slots__ = ("refuse",)
 
-    def __init__(self, phrase: str, refuse: Callable[[str, Any, str], None]) -> None:
-        self.phrase, self.refuse = phrase, refuse
+    def __init__(self, phrase: str, refuse: Callable[[str, Any, str], None], holds: Callable[[Any], Any]) -> None:
+        super().__init__(phrase, holds)
+        self.refuse = refuse
 
     def check(self, function: str, name: str, value: Any) -> None:
         shape = np.shape(value)
@@ -89,14 +93,17 @@ def _refuse_factor(function: str, x: Any, name: str) -> None:
         positive.check(function, name, np.where(np.eye(len(x), dtype=bool), x, 1.0))
 
 
-simplex = Vector("a simplex", lambda x: (x >= 0).all() and one.holds(np.add.reduce(x, axis=-1)).all(), check_simplex)
+simplex = Vector("a simplex", lambda x: (x >= 0).all() & one.holds(np.add.reduce(x, axis=-1)).all(), check_simplex)
 finite_vector = Vector("finite", lambda x: np.isfinite(x).all(), lambda function, x, name: finite.check(function, name, x))
-ordered = Vector("strictly increasing", lambda x: _increases(x).all() and np.isfinite(x).all(), _explain_ordered)
+ordered = Vector("strictly increasing", lambda x: _increases(x).all() & np.isfinite(x).all(), _explain_ordered)
 # Whether it is positive definite, its Cholesky factor shows.
-symmetric_matrix = Matrix("symmetric positive definite", check_symmetric)
-lower_factor = Matrix("lower triangular with a positive diagonal; what stands above it is not read", _refuse_factor)
+symmetric_matrix = Matrix("symmetric positive definite", check_symmetric, lambda x: abs(x - x.mT) <= TOLERANCE)
+lower_factor = Matrix(
+    "lower triangular with a positive diagonal; what stands above it is not read", _refuse_factor,
+    lambda x: (x.diagonal() > 0) & (x.diagonal() < np.inf),
+)  # fmt: skip
 # Observations, whose support is a matter of the value and not of a refusal.
-square_matrix = Matrix("not nan", lambda function, x, name: not_nan.check(function, name, x))
+square_matrix = Matrix("not nan", lambda function, x, name: not_nan.check(function, name, x), not_nan.holds)
 
 
 def factor_or_none(a: Any) -> Any:

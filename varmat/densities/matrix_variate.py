@@ -30,7 +30,8 @@ from varmat.functions.lapack import (
 )
 from varmat.functions.reductions import add_reduce
 from varmat.functions.solves import inner, inverse_spd_of, symmetric
-from varmat.functions.special import digamma, lmgamma, log_rising_factorial, zeta_difference
+from varmat.functions.special import digamma, gammaln, lmgamma, log_rising_factorial, zeta_difference
+from varmat.programs.symbols import applied, inverse_lower, positive_definite, require, solve_lower, spread_back, triangle
 
 __all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "wishart_lpdf"]
 
@@ -53,6 +54,14 @@ def _lkj_constant_slope(eta: Any, k: int) -> Any:
     """The derivative; differentiable."""
     half = 0.5 * np.arange(1.0, k)
     return np.sum(zeta_difference(1.0, eta + (half[::-1] - 0.5), half))
+
+
+def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
+    """The constant and, as a function of nothing, its derivative as steps of a program."""
+    half = 0.5 * np.arange(1.0, k)
+    start = eta + (half[::-1] - 0.5)
+    constant = np.sum(applied(log_rising_factorial, start, half)) - k * (k - 1) * QUARTER_LOG_PI
+    return constant, lambda: np.sum(applied(zeta_difference, 1.0, start, half))
 
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
@@ -119,6 +128,22 @@ def _powers(k: int, eta: Any) -> Any:
     """The powers of the elements on the diagonal; differentiable."""
     intercepts, slopes = _lines(k)
     return intercepts + slopes * eta
+
+
+@lkj_corr_cholesky_lpdf.straight
+def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Any) -> Any:
+    k, diagonal = len(factor), np.diagonal(factor)
+    require(diagonal > 0.0)
+    require(abs(np.sum(np.square(factor), axis=-1) - 1.0) <= 2.0 * TOLERANCE)
+    require(triangle(factor) == factor)
+    powers, logs, (constant, slope) = _powers(k, eta), np.log(diagonal), _lkj_straight(eta, k)
+    value = np.sum(powers * logs)
+
+    def contributions(g: Any) -> Any:
+        in_eta = lambda: g * (2.0 * np.sum(logs[1:]) + slope())  # noqa: E731
+        return lambda: spread_back(g * powers / diagonal, np.arange(k) * (k + 1), (k, k)), in_eta
+
+    return value + constant if "eta" in keep else value, contributions
 
 
 @lkj_corr_cholesky_lpdf.reverse
@@ -196,6 +221,20 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
     return Saved(value + _lkj_constant(eta, len(sigma)) if "eta" in keep else value, factor=factor)
 
 
+@lkj_corr_lpdf.straight
+def lkj_corr_straight(sigma: Any, eta: Any, keep: Any) -> Any:
+    require(one.holds(np.diagonal(sigma)))
+    factor, (constant, slope) = positive_definite(sigma), _lkj_straight(eta, len(sigma))
+    log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
+    value = (eta - 1.0) * log_determinant
+
+    def contributions(g: Any) -> Any:
+        in_sigma = lambda: triangle(2.0 * g * (eta - 1.0) * inverse_lower(factor), half=True)  # noqa: E731
+        return in_sigma, lambda: g * (log_determinant + slope())
+
+    return value + constant if "eta" in keep else value, contributions
+
+
 @lkj_corr_lpdf.reverse
 def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
     if factor is None:
@@ -242,6 +281,37 @@ def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -
     if "nu" in keep:
         value -= nu * k * HALF_LOG_TWO + (lmgamma(k, 0.5 * nu) if k else 0.0)
     return Saved(value, factors=factors, root=root)
+
+
+def _wishart_straight(w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+    k = len(s)
+    require((nu > k - 1.0) & (nu < math.inf))
+    factors = positive_definite(w), positive_definite(s)
+    m, p = factors if sign > 0 else factors[::-1]
+    root = solve_lower(p, m)
+    half_w, half_s = (np.sum(np.log(np.diagonal(x))) for x in factors)
+    value = -0.5 * np.vdot(root, root) if keep & {"W", "S"} else 0.0
+    if keep & {"W", "nu"}:
+        value = value + (sign * nu - k - 1.0) * half_w
+    if keep & {"S", "nu"}:
+        value = value - sign * nu * half_s
+    if "nu" in keep:
+        value = value - nu * k * HALF_LOG_TWO - k * (k - 1) * QUARTER_LOG_PI - np.sum(applied(gammaln, 0.5 * (nu - np.arange(k))))
+
+    def contributions(g: Any) -> Any:
+        def of_m() -> Any:
+            return triangle(g * (_power_of_m(nu, k, sign) * inverse_lower(m) - inverse_lower(p)), half=True)
+
+        def of_p() -> Any:
+            x = solve_lower(p, root, transposed=True)
+            return triangle(g * (x @ x.T - _power_of_p(nu, k, sign) * inverse_lower(p)), half=True)
+
+        def of_nu() -> Any:
+            return g * (sign * (half_w - half_s) - k * HALF_LOG_TWO - 0.5 * np.sum(applied(digamma, 0.5 * (nu - np.arange(k)))))
+
+        return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
+
+    return value, contributions
 
 
 def _wishart_reverse(g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, root: Any, sign: float) -> Any:
@@ -394,3 +464,4 @@ def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
 for _density, _sign in ((wishart_lpdf, 1.0), (inv_wishart_lpdf, -1.0)):
     _density.reverse(partial(_wishart_reverse, sign=_sign))
     _density.tangent(partial(_wishart_tangent, sign=_sign))
+    _density.straight(partial(_wishart_straight, sign=_sign))

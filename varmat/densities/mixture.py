@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import not_nan, probability
-from varmat.functions.exponentials import logsumexp
+from varmat.functions.exponentials import logsumexp, logsumexp_straight
 from varmat.programs.symbols import require
 
 __all__ = ["log_mix"]
@@ -166,6 +166,13 @@ def log_mix_of_many(theta: Any, lps: Any) -> Any:
     _check(theta, lps=lps)
     with np.errstate(all="ignore"):
         return logsumexp(np.log(theta) + lps, axis=-1, keepdims=True)
+
+
+@log_mix_of_many.straight
+def log_mix_of_many_straight(theta: Any, lps: Any) -> Any:
+    require((theta > 0.0) & (theta <= 1.0))
+    r, _ = logsumexp_straight(np.log(theta) + lps, axis=-1, keepdims=True)
+    return r, lambda g: (lambda: g * np.exp(lps - r), lambda: g * _share(theta, lps - r))
 
 
 @log_mix_of_many.reverse

@@ -20,7 +20,7 @@ from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor, symmetric_matrix
-from varmat.functions.checks import TOLERANCE, is_held
+from varmat.functions.checks import is_held
 from varmat.functions.lapack import (
     blas,
     check_symmetric,
@@ -38,7 +38,7 @@ from varmat.functions.lapack import (
 from varmat.functions.reductions import add_reduce
 from varmat.functions.solves import inner, inverse_spd_of, solve_triangular, symmetric
 from varmat.functions.special import log_rising_factorial, zeta_difference
-from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
+from varmat.programs.symbols import applied, inverse_lower, positive_definite, refuse, require, solve_lower, triangle
 
 __all__ = [
     "multi_normal_cholesky_lpdf",
@@ -282,38 +282,58 @@ def _normal_reverse(g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, sca
     return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(z, g, 1 if z.ndim == 1 else len(z))
 
 
-def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str) -> Any:
-    """One observation with its covariance, or the Cholesky factor of that, as steps of a program."""
-    if kind not in (Cholesky, Covariance) or not _is_one(y, mu, matrix) or len(y) > UNROLLED or keep == frozenset():
-        refuse()
-    k, mask = len(y), np.tri(len(y))
-    if kind is Covariance:
-        require(np.abs(matrix - matrix.T) <= TOLERANCE)
-        factor = np.linalg.cholesky(matrix)
-    else:
-        factor = matrix
-        require(matrix * (1.0 - mask) == 0.0)
-    diagonal = np.diagonal(factor)
-    require(diagonal > 0.0)
-    z = solve_lower(factor, y - mu)
-    value = -0.5 * np.vdot(z, z)
-    keep = keep if keep is not None else {name, "constants"}
-    if name in keep:
-        value = value - np.sum(np.log(diagonal))
-    if "constants" in keep:
-        value = value - k * HALF_LOG_TWO_PI
+class Columns:
+    """What the densities are made of, as steps of a program: one observation is a vector, several are the columns of a matrix."""
 
-    def contributions(g: Any) -> Any:
-        w = solve_lower(factor, z, transposed=True)
-        in_mu = g * w if np.ndim(mu) else g * np.sum(w)
+    def __init__(self, y: Any, mu: Any, matrix: Any, kind: Any) -> None:
+        self.matrix, self.kind, self.k = matrix, kind, np.shape(matrix)[-1]
+        d = y - mu
+        if not np.size(d) or np.shape(d)[-1] != self.k:
+            refuse()
+        self.shape, self.n = np.shape(d), np.size(d) // self.k
+        self.d = d if len(self.shape) == 1 else np.reshape(d, (self.n, self.k)).T
+        if not issubclass(kind, Cholesky):
+            self.factor = positive_definite(matrix)
+        else:
+            self.factor = matrix
+            require(lower_factor.holds(matrix))
+        self.z = self.factor.T @ self.d if kind is Precision else solve_lower(self.factor, self.d)
+
+    def half_log_determinant(self) -> Any:
+        return self.kind.sign * self.n * np.sum(np.log(np.diagonal(self.factor)))
+
+    def partials(self, w: Any = 1.0) -> Any:
+        """Minus the derivative with respect to the residuals, in their shape, and that with respect to the matrix.
+
+        Observations count by weights; what is for the matrix alone is a function of nothing.
+        """
+        p = self.factor @ self.z if self.kind is Precision else solve_lower(self.factor, self.z, transposed=True)
+        weighted = w * p
 
         def in_matrix() -> Any:
-            if kind is Cholesky:
-                return g * (w[:, None] * z * mask - np.eye(k) / diagonal)
-            inverse = solve_lower(factor, solve_lower(factor, np.eye(k)), transposed=True)
-            return g * ((w[:, None] * w - inverse) * (mask - 0.5 * np.eye(k)))
+            if self.kind is Cholesky:
+                return triangle(_outer(weighted, self.z)) - self.n * np.eye(self.k) / np.diagonal(self.factor)
+            squares = -_outer(w * self.d, self.d) if self.kind is Precision else _outer(weighted, p)
+            return triangle(squares - self.kind.sign * self.n * inverse_lower(self.factor), half=True)
 
-        return -g * w, in_mu, in_matrix
+        return np.reshape(weighted.T, self.shape), in_matrix
+
+
+def _outer(x: Any, y: Any) -> Any:
+    return x[:, None] * y if np.ndim(x) == 1 else x @ y.T
+
+
+def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str) -> Any:
+    columns = Columns(y, mu, matrix, kind)
+    value = -0.5 * np.vdot(columns.z, columns.z)
+    if name in keep:
+        value = value - columns.half_log_determinant()
+    if "constants" in keep:
+        value = value - columns.n * columns.k * HALF_LOG_TWO_PI
+
+    def contributions(g: Any) -> Any:
+        in_mu, in_matrix = columns.partials()
+        return lambda: -g * in_mu, lambda: g * in_mu, lambda: g * in_matrix()
 
     return value, contributions
 
@@ -349,6 +369,31 @@ def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> 
     if "constants" in keep:
         value -= d.size * HALF_LOG_PI
     return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d, q=q)
+
+
+def _student_straight(y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str) -> Any:
+    require((nu > 0.0) & (nu < math.inf))
+    columns = Columns(y, mu, matrix, kind)
+    n, k = columns.n, columns.k
+    q = np.sum(np.square(columns.z), axis=0)
+    value = -0.5 * (nu + k) * np.sum(np.log1p(q / nu))
+    if "nu" in keep:
+        value = value + n * (applied(log_rising_factorial, 0.5 * nu, 0.5 * k) - 0.5 * k * np.log(nu))
+    if name in keep:
+        value = value - columns.half_log_determinant()
+    if "constants" in keep:
+        value = value - n * k * HALF_LOG_PI
+
+    def contributions(g: Any) -> Any:
+        in_mu, in_matrix = columns.partials((nu + k) / (nu + q))
+
+        def in_nu() -> Any:
+            each = (q - k) / (nu + q) - np.log1p(q / nu)
+            return g * 0.5 * (np.sum(each) + n * applied(zeta_difference, 1.0, 0.5 * nu, 0.5 * k))
+
+        return lambda: -g * in_mu, in_nu, lambda: g * in_mu, lambda: g * in_matrix()
+
+    return value, contributions
 
 
 # With w = (nu + K) / (nu + q) the gradients are those of the normal density, observations weighted by w. With respect to nu the
@@ -483,8 +528,7 @@ def multivariate(full: str, family: Family, kind: Any, name: str, given: str, sc
     made.operation.domains = {}  # the value function looks itself, where it must
     made.reverse(family.reverse)
     made.tangent(partial(family.tangent, kind=kind))
-    if family is NORMAL:
-        made.operation.straight(partial(_normal_straight, kind=kind, name=name))
+    made.straight(partial(_normal_straight if family is NORMAL else _student_straight, kind=kind, name=name))
     return made
 
 

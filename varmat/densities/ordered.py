@@ -15,6 +15,7 @@ from varmat.densities.domains import ZERO, ordered
 from varmat.functions.elementwise import softplus
 from varmat.functions.reductions import add_reduce
 from varmat.functions.special import expit, log1m_exp
+from varmat.programs.symbols import applied, refuse, spread_back
 
 __all__ = ["ordered_logistic_lpmf"]
 
@@ -117,6 +118,32 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     inner = float(add_reduce(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
     below, above = (float(add_reduce(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high))
     return Saved(inner - below - above, cells=cells)
+
+
+@ordered_logistic_lpmf.straight
+def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+    shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints)
+    which = categories(n, shape[-1] + 1)
+    if which is None or not np.size(cutpoints):
+        refuse()
+    cells, widths = Cells(which, shape, full), np.diff(cutpoints)
+    low, high = cells.bounds(cutpoints)
+    value = np.sum(cells.counts * applied(log1m_exp, -widths))
+    for x in (low - eta, eta - high):
+        value = value - np.sum(np.broadcast_to(softplus(x), full))
+
+    def contributions(g: Any) -> Any:
+        below, above = applied(expit, low - eta), applied(expit, eta - high)
+
+        def in_cutpoints() -> Any:
+            places, odds, none = np.broadcast_to(cells.places, full), cells.counts / np.expm1(widths), np.zeros((*shape[:-1], 1))
+            first, second = (np.broadcast_to(x, full) for x in (below, above))
+            ends = spread_back(second, places + 1, cells.ends) - spread_back(first, places, cells.ends)
+            return g * (ends[..., 1:-1] + np.concatenate([none, odds], axis=-1) - np.concatenate([odds, none], axis=-1))
+
+        return None, lambda: g * (below - above), in_cutpoints
+
+    return value, contributions
 
 
 # With odds = 1 / (exp(width) - 1) the derivatives are F(low - eta) - F(eta - high) with respect to eta, -F(low - eta) - odds to

@@ -111,7 +111,7 @@ def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
     def write(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
         operands = [program.operand(x) for x in args]
         (y, _), (x, x_node), (alpha, _), (beta, _), *others = operands
-        if len(x.shape) != 2 or x.size > LARGE or not x.size or x_node is not None or any(
+        if len(x.shape) != 2 or x.size > LARGE or not x.size or any(
             v.shape not in ((), x.shape[:1]) for v in (y, alpha, *(value for value, _ in others))):  # fmt: skip
             structured(program, rule, result, args, settings)
             return
@@ -129,6 +129,9 @@ def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
             g: Any = program.adjoint(node)
             traced.guard_value(g)
             slope = builder.ufunc(np.multiply, g, traced.partial(predictor))
+            if x_node is not None:
+                rows = builder.reshaped(builder.broadcast(slope, x.shape[:1]), (x.shape[0], 1))
+                program.contribute(x_node, builder.ufunc(np.multiply, rows, beta), x.shape)
             for place, c in ((2, slope), (3, None)):
                 operand = operands[place][1]
                 if operand is not None:

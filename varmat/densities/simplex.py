@@ -15,6 +15,7 @@ from varmat.densities.domains import ZERO, simplex
 from varmat.functions.checks import check_values
 from varmat.functions.reductions import add_reduce
 from varmat.functions.special import digamma, gammaln
+from varmat.programs.symbols import applied, refuse, require
 
 __all__ = ["dirichlet_lpdf", "multinomial_lpmf"]
 
@@ -109,6 +110,24 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
     return Saved(value, logs=logs)
 
 
+@dirichlet_lpdf.straight
+def dirichlet_straight(theta: Any, alpha: Any, keep: Any) -> Any:
+    shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)
+    require(simplex.holds(theta))
+    logs, totals = np.log(theta), np.sum(alpha, axis=-1, keepdims=True)
+    value = np.sum(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs))
+    if "alpha" in keep:
+        value = value + repeats(shape, alpha) * (np.sum(applied(gammaln, totals)) - np.sum(applied(gammaln, alpha)))
+
+    def contributions(g: Any) -> Any:
+        return (
+            lambda: g * ratios(alpha - 1.0, theta),
+            lambda: g * (logs + (applied(digamma, totals) - applied(digamma, alpha))),
+        )
+
+    return value, contributions
+
+
 @dirichlet_lpdf.reverse
 def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Any, logs: Any) -> Any:
     if logs is None:
@@ -184,6 +203,17 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
 def _are_counts(n: Any) -> bool:
     return bool(((n >= 0) & (n == np.floor(n)) & (n < np.inf)).all())
+
+
+@multinomial_lpmf.straight
+def multinomial_straight(n: Any, theta: Any, keep: Any) -> Any:
+    if not _are_counts(n):
+        refuse()
+    shape = check_shapes("multinomial_lpmf", "", n, "", theta)
+    value = np.sum(np.where(n == 0.0, 0.0, n * np.log(theta)))
+    if "constants" in keep:
+        value = value + repeats(shape, n) * float(np.sum(gammaln(np.sum(n, axis=-1) + 1.0)) - np.sum(gammaln(n + 1.0)))
+    return value, lambda g: (None, lambda: g * ratios(n, theta))
 
 
 @multinomial_lpmf.reverse

@@ -17,10 +17,11 @@ from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of
+from varmat.programs.builder import Builder
 from varmat.programs.entries import plain as plain_operands
 from varmat.programs.kernels import PythonCall
 from varmat.programs.program import ElsewhereError
-from varmat.programs.symbols import lift
+from varmat.programs.symbols import UntraceableError, lift, plain_or_symbol
 from varmat.programs.tape_programs import TapeProgram, writes
 
 __all__: list[str] = []
@@ -41,6 +42,12 @@ def check_values(check: Callable[..., Any], *operands: Any) -> Any:
     if tape is not None and tape.watch is not None:
         tape.append((_CHECK, ALWAYS, operands, (check, found)))
     return found
+
+
+def is_watched(*operands: Any) -> bool:
+    """Whether what is done with the operands is being recorded, to be run again."""
+    tape = tape_of(operands)
+    return tape is not None and tape.watch is not None
 
 
 def is_held(domain: Domain, x: Any) -> bool:
@@ -67,8 +74,29 @@ def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, ch
     if isinstance(domain, Domain) and len(values) == 1:
         program.builder.guard(lift(program.builder, domain.holds(program.symbol(values[0]))))
         return
+    if _traced(program.builder, function, found, values):
+        return
     again = partial(_check_again, function, found, [v.shape for v in values])
     program.builder.apply(PythonCall("check", again, [], False), *values)
+
+
+def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
+    """Write a check as guards: what it asks for before it returns holds, and so does what it returns."""
+    builder.asked = []
+    try:
+        made = function(*(plain_or_symbol(builder, v) for v in values))
+        if isinstance(made, bool) and made != found:
+            return False
+        if found is not None:
+            builder.asked.append(lift(builder, made == found))
+        asked = builder.asked
+    except (UntraceableError, TypeError, ValueError, AttributeError):
+        return False
+    finally:
+        builder.asked = None
+    for condition in asked:
+        builder.guard(condition)
+    return True
 
 
 def _check_again(check: Callable[..., Any], found: Any, shapes: Any, *values: Any) -> tuple[Any, ...]:

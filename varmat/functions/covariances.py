@@ -193,20 +193,33 @@ def gp_stationary_cov_reverse(
 
 @gp_stationary_cov.straight
 def gp_stationary_cov_straight(x1: Any, x2: Any, sigma: Any, length_scale: Any, kernel: Kernel) -> Any:
-    if not (isinstance(x1, np.ndarray) and isinstance(x2, np.ndarray)) or _ndim(length_scale) or len(x1) * len(x2) > LARGE:
+    if not np.size(x1) * np.size(x2) or len(x1) * len(x2) > LARGE:
         refuse()
     for parameter in (sigma, length_scale):
         require((parameter > 1e-100) & (parameter < 1e100))
-    squares = np.sum((_rows(x1)[:, None, :] - _rows(x2)[None, :, :]) ** 2, axis=-1)
+    differences = _rows(x1)[:, None, :] - _rows(x2)[None, :, :]
+    shape, squares = differences.shape[:2], np.square(differences)
+    # A column for each length scale.
+    squares = kernel.unit * (np.reshape(squares, (-1, squares.shape[-1])) if _ndim(length_scale) else np.sum(squares, axis=-1))
     inverse = 1.0 / length_scale
     variance = sigma * sigma
-    z = (kernel.unit * squares) * (inverse * inverse)
+    z = np.reshape(squares @ (inverse * inverse), shape) if _ndim(length_scale) else squares * (inverse * inverse)
     r = kernel.correlation(z * 1.0, z * 1.0) * variance
 
     def contributions(g: Any) -> Any:
+        w = kernel.slope(z, r, variance) * g
+
+        def of_points(x: Any, axis: int, sign: float) -> Any:
+            return np.reshape(np.sum((sign * w)[:, :, None] * (differences * (inverse * inverse)), axis=axis), np.shape(x))
+
+        def of_scale() -> Any:
+            if _ndim(length_scale):
+                return -2.0 * inverse * inverse * inverse * (np.reshape(w, (-1,)) @ squares)
+            return -2.0 * inverse * np.vdot(w, z)
+
+        unit = 2.0 * kernel.unit
         return (
-            refuse, refuse, lambda: 2.0 / sigma * np.vdot(g, r),
-            lambda: -2.0 * inverse * np.vdot(kernel.slope(z, r, variance) * g, z),
+            lambda: of_points(x1, 1, unit), lambda: of_points(x2, 0, -unit), lambda: 2.0 / sigma * np.vdot(g, r), of_scale,
         )  # fmt: skip
 
     return r, contributions

@@ -15,6 +15,7 @@ from varmat.functions.checks import check_settings, delivered
 from varmat.functions.constant import named
 from varmat.functions.reductions import before
 from varmat.kernels import is_safe_divisor
+from varmat.programs.symbols import refuse, require
 
 __all__ = [
     "cumulative_sum",
@@ -115,6 +116,22 @@ def _recurrence(m: Any, b: Any) -> Any:
         m = np.concatenate([m[..., :step], m[..., step:] * m[..., :-step]], axis=-1)
         step *= 2
     return b
+
+
+@cumprod.straight
+def cumprod_straight(a: Any, axis: int | None = None) -> Any:
+    if not np.ndim(a) or not np.size(a):
+        refuse()
+    flat = np.ravel(a) if axis is None else np.moveaxis(a, axis, -1)
+    r = np.cumprod(flat, axis=-1)
+    require((np.abs(r) > 1e-290) & (np.abs(r) < 1e290))
+
+    def contribution(g: Any) -> Any:
+        g = g if axis is None else np.moveaxis(g, axis, -1)
+        c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
+        return np.reshape(c, np.shape(a)) if axis is None else np.moveaxis(c, -1, axis)
+
+    return (r if axis is None else np.moveaxis(r, -1, axis)), contribution
 
 
 @cumprod.reverse

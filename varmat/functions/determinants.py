@@ -25,6 +25,7 @@ from varmat.functions.lapack import (
 )
 from varmat.functions.solves import inner, inverse_of, inverse_spd_of, symmetric
 from varmat.kernels import is_safe_divisor
+from varmat.programs.symbols import inverse_lower, positive_definite, refuse, require, triangle, unrolled
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
@@ -84,6 +85,14 @@ def log_determinant_spd_of(a: Any, factor: Any) -> Any:
     return log_determinant_spd.known(_log_determinant_of(factor), a)
 
 
+@log_determinant_spd.straight
+def log_determinant_spd_straight(a: Any) -> Any:
+    if np.ndim(a) != 2:
+        refuse()
+    factor = positive_definite(a)
+    return 2.0 * np.sum(np.log(np.diagonal(factor))), lambda g: triangle(2.0 * g * inverse_lower(factor), half=True)
+
+
 @log_determinant_spd.reverse
 def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
     return scaled(g + g, half_diagonal(inverse_triangle(factor)))
@@ -128,6 +137,14 @@ def det(a: Any, workspace: Any = np.empty) -> Any:
     check_square("det", "a", np.shape(a))
     factor = lu_factor(a, workspace)
     return Saved(lu_det(factor), factor=factor) if factor else np.linalg.det(a)
+
+
+@det.straight
+def det_straight(a: Any) -> Any:
+    unrolled(a)
+    d = np.linalg.det(a)
+    require((abs(d) > 1e-290) & (abs(d) < 1e290))
+    return d, lambda g: (g * d)[..., None, None] * np.linalg.inv(a).mT
 
 
 @det.reverse
@@ -267,6 +284,19 @@ def slogdet(a: Any, workspace: Any = np.empty) -> Any:
     return Saved(SlogdetResult(lu_sign(factor), lu_logabsdet(factor)), factor=factor) if factor else np.linalg.slogdet(a)
 
 
+@slogdet.straight
+def slogdet_straight(a: Any) -> Any:
+    value, contribution = _log_straight(a)
+    return value, lambda g: 0.0 if g[1] is None else contribution(g[1])
+
+
+def _log_straight(a: Any) -> Any:
+    unrolled(a)
+    value = np.linalg.slogdet(a)
+    require(np.isfinite(value[1]))
+    return value, lambda g: g[..., None, None] * np.linalg.inv(a).mT
+
+
 @slogdet.reverse
 def slogdet_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
     if g[1] is None:
@@ -312,6 +342,12 @@ def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
     check_square("log_determinant", "a", np.shape(a))
     factor = lu_factor(a, workspace)
     return Saved(lu_logabsdet(factor), factor=factor) if factor else np.linalg.slogdet(a)[1]
+
+
+@log_determinant.straight
+def log_determinant_straight(a: Any) -> Any:
+    (_, value), contribution = _log_straight(a)
+    return value, contribution
 
 
 @log_determinant.reverse

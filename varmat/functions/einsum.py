@@ -16,6 +16,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_settings, delivered
 from varmat.functions.shaping import view
 from varmat.kernels import unbroadcast
+from varmat.programs import contractions  # noqa: F401 - how symbols answer
 
 __all__: list[str] = []
 

@@ -238,6 +238,7 @@ def _by_blocks(text: str) -> Callable[..., Any]:
                 write(flat[start : start + _BLOCK], target[start : start + _BLOCK])
         return out
 
+    ufunc.formula = lambda x: function_of("x", [f"return {text}"], {}, f"value of {text}")(x)  # type: ignore[attr-defined]
     return ufunc
 
 

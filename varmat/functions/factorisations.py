@@ -31,7 +31,7 @@ from varmat.functions.lapack import (
 )
 from varmat.functions.qr import qr, qr_Q, qr_R, qr_thin, qr_thin_Q, qr_thin_R
 from varmat.functions.solves import solve_triangular, symmetric
-from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
+from varmat.programs.symbols import refuse, require, solve_lower, triangle, unrolled
 
 __all__ = [
     "cholesky_decompose",
@@ -121,19 +121,17 @@ def cholesky_reverse(g: Any, r: Any, a: Any, upper: bool = False) -> Any:
 # With Phi the lower triangle with halved diagonal, the contribution is Phi(S + S^T), S = L^-T Phi(L^T G) L^-1.
 @cholesky.straight
 def cholesky_straight(a: Any, upper: bool = False) -> Any:
-    n = np.shape(a)[-1]
-    if np.ndim(a) != 2 or n > UNROLLED:
+    if np.ndim(a) != 2:
         refuse()
-    mask = np.tri(n)
-    halved = mask - 0.5 * np.eye(n)
+    unrolled(a)
     factor = np.linalg.cholesky(a.mT if upper else a)
     require(np.isfinite(factor[:1, 0]))  # all of it is nan where the matrix is not positive definite
 
     def contribution(g: Any) -> Any:
-        phi = (factor.mT @ ((g.mT if upper else g) * mask)) * halved
+        phi = triangle(factor.mT @ triangle(g.mT if upper else g), half=True)
         left = solve_lower(factor, phi, transposed=True)
         s = solve_lower(factor, left.mT, transposed=True)
-        folded = (s + s.mT) * halved
+        folded = triangle(s + s.mT, half=True)
         return folded.mT if upper else folded
 
     return (factor.mT if upper else factor), contribution

@@ -13,12 +13,13 @@ import numpy as np
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import broadcastable, check_matrix, check_square
+from varmat.functions.checks import TOLERANCE, broadcastable, check_matrix, check_square
 from varmat.functions.lapack import check_symmetric, lower_triangle, mirrored, product
 from varmat.functions.matrix_functions import expm, expm_reverse, expm_tangent
 from varmat.functions.products import matmul_reverse
 from varmat.functions.solves import check_system, column, inner, uncolumn
 from varmat.kernels import unbroadcast
+from varmat.programs.symbols import require
 
 __all__ = [
     "crossprod",
@@ -67,12 +68,17 @@ def _transposed_times(b: Any, x: Any) -> Any:
 
 def _outer_square(g: Any, b: Any) -> Any:
     """``g b bᵀ`` for a vector `b` and a scalar, or a stack of scalars, `g`."""
-    return (np.asarray(g)[..., None] * b)[..., None] * b
+    return (_column(g) * b)[..., None] * b
+
+
+def _column(g: Any) -> Any:
+    """A scalar, or a stack of them, as what vectors are multiplied with."""
+    return g[..., None] if np.ndim(g) else g
 
 
 def _product(a: Any, b: Any, workspace: Any) -> Any:
     """``a @ b``, of two matrices in memory from a workspace, if there is one."""
-    if a.ndim == b.ndim == 2 and workspace is not np.empty:
+    if a.ndim == b.ndim == 2 and workspace is not np.empty and type(b) is np.ndarray:
         return a.dot(b, workspace((len(a), b.shape[1])))
     return a @ b
 
@@ -91,7 +97,9 @@ def _sum(x: Any, y: Any) -> Any:
 
 def _times(g: Any, x: Any) -> Any:
     """``g x`` for a scalar, or a stack of scalars, `g` and a new array `x` of matrices, in place if there is no stack."""
-    return np.asarray(g)[..., None, None] * x if np.ndim(g) else np.multiply(x, g, out=x)
+    if isinstance(g, float):
+        return np.multiply(x, g, out=x)
+    return g[..., None, None] * x if np.ndim(g) else g * x
 
 
 @operation(native=True)
@@ -133,7 +141,7 @@ def quad_form(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 @quad_form.reverse
 def quad_form_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
     if b.ndim == 1:
-        return lambda: _outer_square(g, b), lambda: np.asarray(g)[..., None] * (ab + a.mT @ b)
+        return lambda: _outer_square(g, b), lambda: _column(g) * (ab + a.mT @ b)
     bg = product(b, g)
     return lambda: product(bg, b.mT), lambda: _sum(product(ab, g.mT), product(a.mT, bg))
 
@@ -184,10 +192,17 @@ def quad_form_sym(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     return Saved(ab @ b if b.ndim == 1 else mirrored(_product(b.mT, ab, workspace)), ab=ab)
 
 
+@quad_form_sym.straight
+def quad_form_sym_straight(a: Any, b: Any) -> Any:
+    require(abs(a - a.mT) <= TOLERANCE)
+    ab = a @ b
+    return (ab @ b if np.ndim(b) == 1 else b.mT @ ab), lambda g: quad_form_sym_reverse(g, None, a, b, ab)
+
+
 @quad_form_sym.reverse
 def quad_form_sym_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
     if b.ndim == 1:
-        return lambda: _outer_square(g, b), lambda: np.asarray(g + g)[..., None] * ab
+        return lambda: _outer_square(g, b), lambda: _column(g + g) * ab
     s = g + g.mT
     return lambda: product(_times(0.5, product(b, s)), b.mT), lambda: product(ab, s)
 
@@ -435,6 +450,12 @@ def multiply_lower_tri_self_transpose(m: Any) -> Any:
     check_matrix("multiply_lower_tri_self_transpose", "m", m)
     lower = np.tril(m)
     return Saved(lower @ lower.mT, lower=lower)
+
+
+@multiply_lower_tri_self_transpose.straight
+def multiply_lower_tri_self_transpose_straight(m: Any) -> Any:
+    lower = np.tril(m)
+    return lower @ lower.mT, lambda g: np.tril((g + g.mT) @ lower)
 
 
 @multiply_lower_tri_self_transpose.reverse

@@ -137,6 +137,11 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return np.array(a, order="C")
 
 
+@copy.straight
+def copy_straight(a: Any, **settings: Any) -> Any:
+    return a, lambda g: g
+
+
 @copy.reverse
 def copy_reverse(g: Any, r: Any, a: Any, **settings: Any) -> Any:
     return g

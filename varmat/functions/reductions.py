@@ -21,6 +21,7 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat, new
 from varmat.kernels import by_columns, is_between, is_safe_divisor, summed
+from varmat.programs.symbols import refuse, require
 
 __all__ = [
     "dot_self",
@@ -237,6 +238,20 @@ def _merged(x: Any, axes: tuple[int, ...]) -> Any:
     return np.reshape(x, (*lead, math.prod(np.shape(x)[len(lead) :])))
 
 
+@prod.straight
+def prod_straight(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if not np.size(a):
+        refuse()
+    shape, axes = np.shape(a), axes_of(axis, np.ndim(a))
+    r, inner = np.prod(a, axis=axis, keepdims=True), tuple(range(-len(axes), 0))
+
+    def contribution(g: Any) -> Any:
+        others = np.reshape(_others(_merged(a, axes)), np.shape(np.moveaxis(np.empty(shape, bool), axes, inner)))
+        return np.reshape(g, np.shape(r)) * np.moveaxis(others, inner, axes)
+
+    return (r if keepdims else np.squeeze(r, axis=axis)), contribution
+
+
 @prod.reverse
 def prod_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     shape = np.shape(a)
@@ -353,6 +368,17 @@ def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
         d = d - mean.function(d, axis=axis, keepdims=axis is not None)
         r = np.sqrt(np.true_divide(_squares(d, axis, keepdims), n))
     return Saved(r, d=d)
+
+
+@std.straight
+def std_straight(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> Any:
+    n, m = _freedom(a, axis, ddof), np.sum(a, axis=axis, keepdims=True) / builtins.max(count_of(np.shape(a), axis), 1)
+    if not n or not np.size(a):
+        refuse()
+    d = a - m
+    r = np.sqrt(np.sum(np.square(d), axis=axis, keepdims=True) / n)
+    require((r > 0.0) & (r >= 1e-8 * np.abs(m)))
+    return (r if keepdims else np.squeeze(r, axis=axis)), lambda g: d * (np.reshape(g, np.shape(r)) / (r * n))
 
 
 @std.reverse
@@ -640,6 +666,25 @@ def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> An
         sign = np.sign(x_plain)
         slope = np.where(sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0))
     return np.where(none, 0.0, g * slope)
+
+
+@p_norm.straight
+def p_norm_straight(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
+    if not np.size(x):
+        refuse()
+    size = np.abs(x)
+    total = np.sum(size if ord == 1 else np.square(x) if ord == 2 else size**ord, axis=axis, keepdims=True)
+    if ord != 1:
+        require((total > ORDINARY[0]) & (total < ORDINARY[1]))
+    r = total if ord == 1 else np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
+
+    def contribution(g: Any) -> Any:
+        g = np.reshape(g, np.shape(r))
+        if ord in (1, 2):
+            return g * np.sign(x) if ord == 1 else x * (g / r)
+        return g * np.where(x == 0.0, 0.0, np.sign(x) * (np.where(x == 0.0, r, size) / r) ** (ord - 1.0))
+
+    return (r if keepdims else np.squeeze(r, axis=axis)), contribution
 
 
 @p_norm.reverse

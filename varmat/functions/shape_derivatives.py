@@ -99,6 +99,24 @@ def _zeta_difference_close(special: Any, x: Any, middle: Any, half: Any) -> Any:
     return total
 
 
+def zeta_difference_straight(x: Any, y: Any, z: Any) -> Any:
+    """`zeta_difference` for x = 1 as `zeta_difference_of_numbers` computes it, the same for all positive arguments."""
+    if not isinstance(x, float) or x != 1.0:
+        raise TypeError("only differences of digamma functions are one formula")
+    near = np.minimum(y, y + z) < _ASYMPTOTIC
+    start = np.where(near, y, 1.0)
+    steps = sum(z / (start + k + z) / (start + k) for k in range(int(_ASYMPTOTIC)))
+    y = np.where(near, y + _ASYMPTOTIC, y)
+    a, b, powers, tail, rest = 1.0 / (y + z), 1.0 / y, 0.0, 0.0, 1.0
+    u, v = a * a, b * b
+    for c in _DIGAMMA:
+        powers = powers * u + rest
+        rest = rest * v
+        tail = tail + c * powers
+    ratio = z * a
+    return np.where(near, steps, 0.0) + np.log1p(z * b) + 0.5 * ratio * b + ratio * (1.0 + y * a) * v * tail
+
+
 def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
     """`zeta_difference` of Python floats, quickly where x = 1; anything else is left to the arrays."""
     if not (x == 1.0 and 0.0 < y < inf and 0.0 < y + z < inf) or y + z < _ASYMPTOTIC < _COUNTED < y:
@@ -118,7 +136,7 @@ def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
 
 def log_rising(special: Any, x: Any, y: Any) -> Any:
     """``gammaln(x + y) - gammaln(x)`` without cancellation."""
-    x, y = (np.asarray(v)[()] for v in (x, y))  # no Python floats, which raise where arrays have infinities
+    x, y = (np.float64(v) if type(v) is float else v for v in (x, y))  # Python's raise where arrays have infinities
     near = np.minimum(x, x + y) < _ASYMPTOTIC
     if not np.any(near):
         return _log_rising_far(x, y)

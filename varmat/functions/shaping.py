@@ -53,6 +53,11 @@ def reshaped(a: Any, *, shape: Any) -> Any:
     return np.array(a, order="C").reshape(shape)
 
 
+@reshaped.straight
+def reshaped_straight(a: Any, *, shape: Any) -> Any:
+    return np.reshape(a, shape), lambda g: np.reshape(g, np.shape(a))
+
+
 @reshaped.reverse
 def reshaped_reverse(g: Any, r: Any, a: Any, shape: Any) -> Any:
     return np.reshape(g, np.shape(a))

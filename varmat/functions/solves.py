@@ -44,6 +44,7 @@ from varmat.functions.lapack import (
     triangular_solve,
     tril,
 )
+from varmat.programs.symbols import inverse_lower, positive_definite, refuse, require, solve_lower, triangle, unrolled
 
 __all__ = [
     "cho_solve",
@@ -157,6 +158,14 @@ def inv(a: Any) -> Any:
         raise _singular("inv", a) from None
 
 
+@inv.straight
+def inv_straight(a: Any) -> Any:
+    unrolled(a)
+    x = np.linalg.inv(a)
+    require(np.isfinite(x[..., 0, 0]))  # all of it is nan where the matrix is singular
+    return x, lambda g: -(x.mT @ g @ x.mT)
+
+
 @inv.reverse
 def inv_reverse(g: Any, r: Any, a: Any) -> Any:
     c = (r.mT @ g) @ r.mT
@@ -220,6 +229,21 @@ def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
         raise _singular("solve", a) from None
+
+
+# A program factorises again in the reverse pass, as stacks of small matrices do.
+@solve.straight
+def solve_straight(a: Any, b: Any) -> Any:
+    unrolled(a)
+    vector = np.ndim(b) == 1
+    x = np.linalg.solve(a, column(b, vector))
+    require(np.isfinite(x[..., 0, 0]))
+
+    def contributions(g: Any) -> Any:
+        z = np.linalg.solve(a.mT, column(g, vector))
+        return lambda: -(z @ x.mT), lambda: uncolumn(z, vector)
+
+    return uncolumn(x, vector), contributions
 
 
 @solve.reverse
@@ -295,6 +319,27 @@ def _transposed(trans: Any) -> bool:
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise DomainError(f"solve_triangular: trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'!")
     return trans not in (0, "N")
+
+
+@solve_triangular.straight
+def solve_triangular_straight(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
+    if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or unit_diagonal:
+        refuse()
+    factor, transposed = (a, _transposed(trans)) if lower else (a.mT, not _transposed(trans))
+    require(np.diagonal(factor) != 0.0)
+    x = solve_lower(factor, b, transposed)
+
+    def contributions(g: Any) -> Any:
+        z = solve_lower(factor, g, not transposed)
+
+        def of_a() -> Any:
+            u, v = (column(each, np.ndim(b) == 1) for each in ((x, z) if transposed else (z, x)))
+            c = -triangle(u @ v.mT)
+            return c if lower else c.mT
+
+        return of_a, lambda: z
+
+    return x, contributions
 
 
 @solve_triangular.reverse
@@ -404,6 +449,14 @@ def chol2inv(factor: Any) -> Any:
     return mirrored(inverse_triangle(factor))
 
 
+@chol2inv.straight
+def chol2inv_straight(factor: Any) -> Any:
+    require(np.diagonal(factor) != 0.0)
+    require(triangle(factor) == factor)
+    x = inverse_lower(factor)
+    return x, lambda g: -triangle(solve_lower(factor, (g + g.mT) @ x, transposed=False).mT)
+
+
 @chol2inv.reverse
 def chol2inv_reverse(g: Any, r: Any, factor: Any) -> Any:
     c = triangular_solve(factor, r @ (g + g.mT), lower=True, trans=True, right=True)
@@ -456,6 +509,11 @@ def mdivide_left_tri_low(a: Any, b: Any) -> Any:
     return triangular_solve(a, b, lower=True, vector=b.ndim == 1)
 
 
+@mdivide_left_tri_low.straight
+def mdivide_left_tri_low_straight(a: Any, b: Any) -> Any:
+    return solve_triangular_straight(a, b, lower=True)
+
+
 @mdivide_left_tri_low.reverse
 def mdivide_left_tri_low_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
     return solve_triangular_reverse(g, r, a, b, lower=True, trans=0, unit_diagonal=False)
@@ -504,6 +562,21 @@ def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     check_symmetric("mdivide_left_spd", a)
     factor = cholesky_factor("mdivide_left_spd", a, workspace)
     return Saved(cholesky_solve(factor, b, b.ndim == 1), factor=factor)
+
+
+@mdivide_left_spd.straight
+def mdivide_left_spd_straight(a: Any, b: Any) -> Any:
+    if np.ndim(b) > 2 or not np.size(b):
+        refuse()
+    factor, vector = positive_definite(a), np.ndim(b) == 1
+    x = solve_lower(factor, solve_lower(factor, b), transposed=True)
+
+    def contributions(g: Any) -> Any:
+        z = solve_lower(factor, solve_lower(factor, g), transposed=True)
+        c = column(z, vector) @ column(x, vector).mT
+        return lambda: -triangle(c + c.mT, half=True), lambda: z
+
+    return x, contributions
 
 
 @mdivide_left_spd.reverse
@@ -621,6 +694,17 @@ def inverse_spd(a: Any) -> Any:
 def inverse_spd_of(a: Any, factor: Any) -> Any:
     """The inverse of a matrix of which the Cholesky factor is at hand."""
     return inverse_spd.known(mirrored(inverse_triangle(factor)), a)
+
+
+@inverse_spd.straight
+def inverse_spd_straight(a: Any) -> Any:
+    x = inverse_lower(positive_definite(a))
+
+    def contribution(g: Any) -> Any:
+        c = x @ g @ x
+        return -triangle(c + c.mT, half=True)
+
+    return x, contribution
 
 
 @inverse_spd.reverse

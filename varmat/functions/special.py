@@ -57,13 +57,19 @@ def _special() -> Any:
     return scipy.special
 
 
-def _lazy(function: Any) -> Any:
-    """A formula with functions of `scipy.special`, which it gets as its first argument when it is called."""
+def _lazy(function: Any, straight: Any = None) -> Any:
+    """A formula with functions of `scipy.special`, which it gets as its first argument when it is called.
+
+    In programs `straight` stands for it, where it chooses between ways of which one or the other is too long for all elements.
+    """
 
     def with_special(*values: Any) -> Any:
         return function(_special(), *values)
 
-    return formula(with_special)
+    ufunc = formula(with_special)
+    if straight is not None:
+        ufunc.formula = straight  # type: ignore[attr-defined]
+    return ufunc
 
 
 # 1 / e, where the branches of Lambert's W meet, in two parts, and W as a polynomial in sqrt(2 (e x + 1)) there.
@@ -104,12 +110,23 @@ def _expit(x: Any, out: Any = None) -> Any:
     return np.reciprocal(e, e)
 
 
+_expit.formula = lambda x: _special().expit(x)  # type: ignore[attr-defined]
+
+
 def _logistic(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
 
 
 def _softplus(x: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+def _minus_softplus(sign: float) -> Any:
+    def ufunc(x: Any, out: Any = None) -> Any:
+        return np.negative(softplus(x if sign > 0 else -x), out=out)
+
+    ufunc.formula = lambda x: -softplus(sign * x)  # type: ignore[attr-defined]
+    return ufunc
 
 
 # Gamma functions.
@@ -126,6 +143,8 @@ psi = digamma
 zeta = row("zeta", (None, "-g * (x * zeta(x + 1.0, y))"), "Hurwitz zeta function: the sum over k = 0, 1, ... of ``1 / (k + y)**x``",
     None, "zeta(x, y)", ((2.0, 0.5), (3.5, 1e-5), (2.0, 100.0), (5.0, 3.3)), -16.8288, domain="x > 1, y > 0",
     constant=("the exponent x",))
+# Of SciPy's function, which is written in Python, the ufunc behind it.
+zeta.formula = lambda x, y: _special()._ufuncs._zeta(x, y)  # type: ignore[attr-defined]
 gamma = row("gamma", "g * r * digamma(x)", "Gamma function", math.gamma,
     "gamma(x)", (0.5, 1e-10, 3.7, 150.0, -2.3), -3.48023, domain="not 0, -1, -2, ...")
 tgamma = gamma
@@ -176,7 +195,8 @@ zeta_difference = row("zeta_difference",
     shape_derivatives.zeta_difference_of_numbers,
     "psi(0, y + z) - psi(0, y) if x == 1 else zeta(x, y) - zeta(x, y + z)",
     ((1.0, 0.5, 2.0), (1.0, 3.0, 4.5), (2.0, 1e-5, 1.0), (1.0, 100.0, 2.5), (2.0, 1e10, 2.0), (1.0, 2.0, 1e10), (3.0, 15.5, 0.5)),
-    -4.44444, domain="x >= 1, y > 0, y + z > 0", constant=("the exponent x",), ufunc=_lazy(shape_derivatives.zeta_difference))
+    -4.44444, domain="x >= 1, y > 0, y + z > 0", constant=("the exponent x",),
+    ufunc=_lazy(shape_derivatives.zeta_difference, straight=shape_derivatives.zeta_difference_straight))
 
 # Incomplete gamma and beta functions; gammainc(a, x) is P(a, x), betainc(a, b, x) is I_x(a, b).
 
@@ -314,12 +334,12 @@ inv_logit = expit
 logit = row("logit", "g / (x * (1.0 - x))", "Log odds ``log(x / (1 - x))``", None,
     "log(x / (1 - x))", (0.25, 1e-100, 0.999999), 5.33333, domain="0 < x < 1")
 log_expit = row("log_expit", "g * expit(-x)", "Logarithm of the logistic function", lambda x: -_softplus(-x),
-    "-log1p(exp(-x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.377541, ufunc=lambda x, out=None: np.negative(softplus(-x), out=out))
+    "-log1p(exp(-x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.377541, ufunc=_minus_softplus(-1.0))
 log_inv_logit = log_expit
 log1p_exp = row("log1p_exp", "g * expit(x)", "``log(1 + exp(x))`` without overflow (softplus)", _softplus,
     "log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.622459, ufunc=softplus)
 log1m_inv_logit = row("log1m_inv_logit", "-g * expit(x)", "``log(1 - inv_logit(x))``", lambda x: -_softplus(x),
-    "-log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), -0.622459, ufunc=lambda x, out=None: np.negative(softplus(x), out=out))
+    "-log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), -0.622459, ufunc=_minus_softplus(1.0))
 log1m = row("log1m", "-g / (1.0 - x)", "``log(1 - x)``, exact near 0", lambda x: math.log1p(-x),
     "log1p(-x)", (0.5, -1e100, 1e-10, 0.999), -2.0, domain="x < 1", ufunc=formula(lambda x: np.log1p(-x)))
 log1m_exp = row("log1m_exp", "-g * exp(x) / absolute(expm1(x))", "``log(1 - exp(x))`` without cancellation",

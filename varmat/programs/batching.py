@@ -424,8 +424,10 @@ def _reduce(batching: _Batching, step: Step, columns: Sequence[Column], numbers:
     return batching.builder.reduce(step.kernel.ufunc, columns[0].make(), [i + 1 for i in step.kernel.axes])
 
 
-def _gufunc(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value:
-    return batching.builder.call(step.kernel, columns[0].make())
+def _gufunc(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value | None:
+    if len(step.results) > 1 or len(set(step.kernel.parted(step.operands)[0])) > 1:
+        return None
+    return batching.builder.call(step.kernel, *(_full(batching, column, len(numbers)) for column in columns))
 
 
 def _matmul(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value | None:

@@ -33,6 +33,7 @@ from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, co
 
 MULTIPLY, DIVIDE, NEGATIVE = ufunc_kernel(np.multiply), ufunc_kernel(np.divide), ufunc_kernel(np.negative)
 ADD, SUBTRACT, SQUARE = ufunc_kernel(np.add), ufunc_kernel(np.subtract), ufunc_kernel(np.square)
+AND = ufunc_kernel(np.logical_and)
 
 
 class Builder:
@@ -54,6 +55,10 @@ class Builder:
         self._held: list[np.ndarray] = []
         self._views: dict[Any, Value] = {}
         self._guarded: set[tuple[Kernel, Value]] = set()
+        # While a check is traced: what it asks for, which then has to hold at every run.
+        self.asked: list[Value] | None = None
+        # Whether the function that is traced asks for `any` only to save itself a choice between elements.
+        self.in_formula = False
 
     def program(self, outputs: Iterable[Value]) -> Program:
         return Program(self.arguments, self.steps, list(outputs))
@@ -212,7 +217,11 @@ class Builder:
 
     def guard(self, condition: Value) -> None:
         """End the run where a condition does not hold for all elements."""
-        if not (condition.is_constant and bool(np.all(condition.data))):
+        step = None if condition.is_view else condition.step
+        if step is not None and step.kernel in (AND, Reduce(np.logical_and, tuple(range(len(step.operands[0].shape))))):
+            for each in step.operands:  # all that is said to hold by one condition
+                self.guard(each)
+        elif not (condition.is_constant and bool(np.all(condition.data))):
             self._guard(GUARD, condition)
 
     def guard_between(self, x: Value, low: float, high: float) -> None:

@@ -20,7 +20,7 @@ from varmat.core.variables import ARRAYS, Outputs, View
 from varmat.kernels import is_basic, unbroadcast
 from varmat.programs.kernels import PythonCall, kept_kernel
 from varmat.programs.program import FLOAT, OBJECT, Shape, Value
-from varmat.programs.symbols import Scope, Symbol, UntraceableError, Written, apply_row, lift
+from varmat.programs.symbols import Scope, Symbol, UntraceableError, Written, apply_row, lift, plain_or_symbol
 from varmat.programs.tape_programs import TapeProgram, place_of, writes
 
 
@@ -210,20 +210,19 @@ class Call:
         return self.results
 
     def _symbols(self) -> list[Any]:
-        # A rule may ask whether an operand is a number.
-        plain = [None if v.data is None else v.data if v.shape else float(v.data) for v in self.operands]
-        return [Symbol(self.program.builder, v) if x is None else x for v, x in zip(self.operands, plain, strict=True)]
+        return [plain_or_symbol(self.program.builder, v) for v in self.operands]
 
     def _traced_values(self) -> list[Value]:
         op, builder, symbols = self.op, self.program.builder, self._symbols()
+        for name, symbol in zip(op.operands, symbols, strict=False):
+            if name in op.domains and isinstance(symbol, Symbol):
+                builder.guard(builder.truth(lift(builder, op.domains[name][1].holds(symbol))))
         if op.straight_rule is not None:
             value, self.pull = op.straight_rule(*symbols, **self.settings)
             made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
             return [builder.number(v) for v in made]
-        for name, symbol in zip(op.operands, symbols, strict=False):
-            if name in op.domains and isinstance(symbol, Symbol):
-                builder.guard(lift(builder, op.domains[name][1].holds(symbol)))
-        value, self.saved = op.function(*symbols, **self.settings), {}
+        settings = {**self.settings, "workspace": unplaced} if op.wants_workspace else self.settings
+        value, self.saved = op.function(*symbols, **settings), {}
         if type(value) is Saved:
             value, self.saved = value.value, value.saved
         made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
@@ -271,6 +270,10 @@ class Call:
             c = lift(builder, parts[i]() if callable(parts[i]) else parts[i])
             found.append(c if c.shape in (shape, ()) else builder.unbroadcast(c, c.shape, shape))
         return found
+
+
+def unplaced(shape: Shape) -> None:
+    """The workspace of a function that is traced: results find their places later."""
 
 
 class Workspace(threading.local):

@@ -11,6 +11,7 @@ A kernel that is the same for all steps is one object; one with settings is equa
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -413,29 +414,43 @@ MATMUL = Matmul()
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Gufunc(Kernel):
-    """A generalised ufunc of `numpy.linalg` on square matrices, of which the results are square matrices."""
+    """A generalised ufunc of `numpy.linalg`, as ``(m,m),(m,n)->(m,n)``."""
 
     ufunc: Any
-    nan_means: str = ""
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return str(self.ufunc.__name__)
 
+    @property
+    def axes(self) -> list[str]:
+        """The letters of the core axes, of the operands and of the results."""
+        return ["".join(re.findall(r"\w", each)) for each in re.findall(r"\(([^)]*)\)", self.ufunc.signature)]
+
     def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
-        return [(operands[0].shape, FLOAT)]
+        leading, lengths = self.parted(operands)
+        shape = np.broadcast_shapes(*(v.shape[:n] for v, n in zip(operands, leading, strict=True)))
+        return [((*shape, *(lengths[letter] for letter in core)), FLOAT) for core in self.axes[self.ufunc.nin :]]
+
+    def parted(self, values: Sequence[Value]) -> tuple[list[int], dict[str, int]]:
+        """How many leading axes values have, and how long the core axes are."""
+        pairs = list(zip(values, self.axes, strict=False))
+        leading = [len(v.shape) - len(core) for v, core in pairs]
+        return leading, {c: n for (v, core), k in zip(pairs, leading, strict=True) for c, n in zip(core, v.shape[k:], strict=True)}
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
-        return (self.ufunc(*operands),)
+        made = self.ufunc(*operands)
+        return made if self.ufunc.nout > 1 else (made,)
 
     def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
         return partial(self.ufunc, *operands, *results)
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        (a,), (out,) = operands, results
-        leading = len(a.shape) - 2
-        steps = (*a.strides[-2:], *out.strides[-2:])
-        table.gufunc(table.loop_of(self.ufunc, "d->d"), [a, out], [leading, leading], a.shape[-1:], steps)
+        values = [*operands, *results]
+        leading, lengths = self.parted(values)
+        steps = [stride for v, n in zip(values, leading, strict=True) for stride in v.strides[n:]]
+        loop = table.loop_of(self.ufunc, f"{'d' * len(operands)}->{'d' * len(results)}")
+        table.gufunc(loop, values, leading, list(lengths.values()), steps)
 
 
 # --- places ---

@@ -27,7 +27,9 @@ _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_
 _AS_LOGICAL = {
     np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor, np.invert: np.logical_not,
 }  # fmt: skip
-CHOLESKY, INVERSE = Gufunc(np.linalg._umath_linalg.cholesky_lo), Gufunc(np.linalg._umath_linalg.inv)
+_LINALG = np.linalg._umath_linalg
+CHOLESKY, INVERSE, DETERMINANT = Gufunc(_LINALG.cholesky_lo), Gufunc(_LINALG.inv), Gufunc(_LINALG.det)
+SOLVE, SOLVE_ONE, LOG_DETERMINANT = Gufunc(_LINALG.solve), Gufunc(_LINALG.solve1), Gufunc(_LINALG.slogdet)
 _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
 
@@ -57,6 +59,8 @@ class Symbol:
     size = property(lambda self: self.value.size)
     dtype = property(lambda self: self.value.dtype)
     strides = property(lambda self: self.value.strides)
+    # Of what carries derivatives the numbers: see `varmat.core.dispatch.plain`.
+    _plain = property(lambda self: self)
     T = property(lambda self: self.part(self.builder.transposed(self.value)))
 
     @property
@@ -83,7 +87,13 @@ class Symbol:
     def __len__(self) -> int:
         return self.shape[0] if self.shape else refuse()  # type: ignore[no-any-return]
 
-    __bool__ = __float__ = __int__ = __index__ = __array__ = __contains__ = refuse
+    def __bool__(self) -> bool:
+        if self.builder.asked is None:
+            refuse()
+        self.builder.asked.append(self.builder.truth(self.value))
+        return True
+
+    __float__ = __int__ = __index__ = __array__ = __contains__ = refuse
     tolist = item = refuse
     __hash__ = object.__hash__
 
@@ -142,8 +152,14 @@ class Symbol:
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Symbol:
         return reduced(self, np.minimum, axis, keepdims)
 
-    def all(self) -> Any:
-        refuse()
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Symbol:
+        return reduced(self.of(self.builder.truth(self.value)), np.logical_and, axis, keepdims)
+
+    def any(self) -> bool:
+        return self.builder.in_formula or refuse()
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
+        return _diagonal(self, offset, axis1, axis2)
 
     def dot(self, other: Any, out: Any = None) -> Symbol:
         if out is not None or np.ndim(other) not in (1, 2) or self.ndim not in (1, 2):
@@ -408,6 +424,16 @@ def _outer(a: Any, b: Any) -> Symbol:
     return Symbol(builder, builder.ufunc(np.multiply, builder.reshaped(x, (x.size, 1)), builder.reshaped(y, (1, y.size))))
 
 
+def _sine_quotient(x: Any) -> Any:
+    return np.sin(x) / x
+
+
+def _solved(a: Any, b: Any) -> Symbol:
+    builder = _first(a, b)
+    x, y = lift(builder, a), lift(builder, b)
+    return Symbol(builder, builder.call(SOLVE_ONE if len(y.shape) == 1 else SOLVE, x, y))
+
+
 def _flipped(x: Symbol, axis: Any = None) -> Symbol:
     axes = normalised(axis, x.ndim)
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
@@ -419,7 +445,16 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     np.size: lambda x: x.size,
     np.sum: lambda x, axis=None, keepdims=False: reduced(x, np.add, axis, keepdims),
     np.linalg.cholesky: lambda a: a.of(a.builder.call(CHOLESKY, a.builder.contiguous(a.value))),
-    np.linalg.inv: lambda a: a.of(a.builder.call(INVERSE, a.builder.contiguous(a.value))),
+    np.linalg.inv: lambda a: a.of(a.builder.call(INVERSE, a.value)),
+    np.linalg.det: lambda a: a.of(a.builder.call(DETERMINANT, a.value)),
+    np.linalg.slogdet: lambda a: tuple(map(a.of, a.builder.apply(LOG_DETERMINANT, a.value))),
+    np.linalg.solve: lambda a, b: _solved(a, b),
+    np.all: lambda x, axis=None: x.all(axis),
+    np.any: lambda x: x.any(),
+    np.cumprod: lambda x, axis=None: np.multiply.accumulate(x.ravel() if axis is None else x, axis=axis or 0),
+    np.tril: lambda x, k=0: _where(np.tri(x.shape[-2], x.shape[-1], k, bool), x, 0.0),
+    np.sinc: lambda x: _sine_quotient(np.multiply(math.pi, _where(x == 0.0, 1e-20, x))),
+    np.diff: lambda x: x[..., 1:] - x[..., :-1],
     np.prod: lambda x, axis=None, keepdims=False: reduced(x, np.multiply, axis, keepdims),
     np.max: lambda x, axis=None, keepdims=False: reduced(x, np.maximum, axis, keepdims),
     np.amax: lambda x, axis=None, keepdims=False: reduced(x, np.maximum, axis, keepdims),
@@ -455,12 +490,22 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
 
 # Rows up to which factorisations are steps of a program; of larger matrices the functions called from Python work block by block.
 UNROLLED = 128
+# Rows up to which triangular systems are solved without products.
+BLOCK = 64
+# How far elements across a diagonal may be apart: see `varmat.functions.checks`.
+TOLERANCE = 1e-8
 
 
 def called(kernel: Kernel, *operands: Any) -> list[Symbol]:
     """The results of a kernel of contiguous arrays."""
     builder = _first(*operands)
     return [Symbol(builder, v) for v in builder.apply(kernel, *(builder.contiguous(lift(builder, x)) for x in operands))]
+
+
+def as_symbols(*operands: Any) -> list[Symbol]:
+    """Symbols and plain values as symbols."""
+    builder = _first(*operands)
+    return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
 
 
 def spread_back(x: Any, places: np.ndarray, shape: Shape) -> Any:
@@ -478,8 +523,47 @@ def require(condition: Any) -> None:
 
 def solve_lower(a: Any, b: Any, transposed: bool = False) -> Any:
     """The solution of a lower triangular system, or of that of the transpose, for a vector or the columns of a matrix."""
-    builder = _first(a, b)
-    return Symbol(builder, builder.call(SolveTriangular(transposed), *(builder.contiguous(lift(builder, x)) for x in (a, b))))
+    if np.ndim(a) != 2 or np.shape(a)[-1] > UNROLLED:
+        refuse()
+    if not isinstance(a, Symbol) and not isinstance(b, Symbol):
+        return SolveTriangular(transposed).evaluate(*map(np.ascontiguousarray, (a, b)))[0]
+    builder, n = _first(a, b), np.shape(a)[-1]
+    if n <= BLOCK:
+        return Symbol(builder, builder.call(SolveTriangular(transposed), *(builder.contiguous(lift(builder, x)) for x in (a, b))))
+    # Half of it after the other, so that nearly all is done by products.
+    k = (n + 1) // 2
+    a, b = as_symbols(a, b)
+    if transposed:
+        below = solve_lower(a[k:, k:], b[k:], True)
+        return joined([solve_lower(a[:k, :k], b[:k] - a[k:, :k].T @ below, True), below])
+    above = solve_lower(a[:k, :k], b[:k])
+    return joined([above, solve_lower(a[k:, k:], b[k:] - a[k:, :k] @ above)])
+
+
+def inverse_lower(factor: Any) -> Any:
+    """The inverse of the matrix of which `factor` is the lower Cholesky factor."""
+    return solve_lower(factor, solve_lower(factor, np.eye(np.shape(factor)[-1])), transposed=True)
+
+
+def triangle(x: Any, half: bool = False) -> Any:
+    """The lower triangle, zeros above it; with `half` the diagonal is halved."""
+    n = np.shape(x)[-1]
+    return x * (np.tri(n) - 0.5 * np.eye(n) if half else np.tri(n))
+
+
+def unrolled(a: Any) -> None:
+    """Refuse matrices for which functions that work block by block are called from Python, and empty ones."""
+    if not np.size(a) or np.shape(a)[-1] > UNROLLED:
+        refuse()
+
+
+def positive_definite(a: Any) -> Any:
+    """The lower Cholesky factor of what has to be symmetric and positive definite, or the run ends."""
+    unrolled(a)
+    require(np.abs(a - a.mT) <= TOLERANCE)
+    factor = np.linalg.cholesky(a)
+    require(np.isfinite(factor[..., :1, 0]))  # all of it is nan where the matrix is not positive definite
+    return factor
 
 
 # --- expressions of tables ---
@@ -494,15 +578,34 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     ufunc = row.ufunc
     if isinstance(ufunc, np.ufunc) and _is_traced(ufunc):
         return apply_ufunc(builder, ufunc, values)
-    # Set by `varmat.kernels.with_out`.
-    formula = getattr(ufunc, "formula", None)
+    # Set by `varmat.kernels.with_out`, or for the row.
+    formula = getattr(row, "formula", None) or getattr(ufunc, "formula", None)
     if formula is not None:
+        builder.in_formula = True
         try:
-            return lift(builder, formula(*(Symbol(builder, v) for v in values)))
-        except UntraceableError:
+            given = (Symbol(builder, v) if v.data is None else v.data[()] for v in map(builder.number, values))
+            return lift(builder, formula(*given))
+        except (UntraceableError, TypeError, AttributeError):
             pass
+        finally:
+            builder.in_formula = False
     kernel = _FUNCTIONS.setdefault(row, Function(row.name, ufunc))
     return builder.call(kernel, *map(builder.number, values))
+
+
+def applied(row: Elementwise, *operands: Any) -> Any:
+    """An elementwise operation of symbols and plain values, in rules that are traced."""
+    if not any(isinstance(x, Symbol) for x in operands):
+        return row(*operands)
+    builder = _first(*operands)
+    return Symbol(builder, apply_row(builder, row, [lift(builder, x) for x in operands]))
+
+
+def plain_or_symbol(builder: Builder, value: Value) -> Any:
+    """What stands for a value in a function that is traced: a rule may ask whether an operand is a number."""
+    if value.data is None:
+        return Symbol(builder, value)
+    return value.data if value.shape else float(value.data)
 
 
 # A row -> the kernel of its function.

@@ -121,7 +121,7 @@ def interval_reverse(g: Any, r: Any, x: Any, lb: Any, ub: Any, jacobian: bool, s
     g, h, _ = split(g, r, jacobian)
 
     def of_bound(sign: float) -> Any:
-        c = g * expit(sign * x)
+        c = g * expit.ufunc(sign * x)
         # The Jacobian has one factor ub - lb for each element of x.
         return c + h * (sign / (ub - lb)) if jacobian else c
 

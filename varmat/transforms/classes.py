@@ -13,7 +13,7 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.core.variables import data
-from varmat.functions.checks import check_integer, check_values
+from varmat.functions.checks import check_integer, check_values, is_watched
 from varmat.transforms import bounded, matrices, vectors
 
 __all__ = [
@@ -205,10 +205,10 @@ class ElementwiseTransform(FromFunctions):
         constrain = self._functions[0]
 
         def are_finite(*values: Any) -> bool:
-            # What is wrong with the bounds is said now, not again at each call.
-            constrain(data(np.zeros(shape)), *values)
             return all(np.all(np.isfinite(value)) for value in values)
 
+        # What is wrong with the bounds is said now, not again at each call; a recording looks again in every run.
+        constrain(data(np.zeros(shape)), *(bounds if is_watched(*bounds) else map(plain, bounds)))
         if check_values(are_finite, *bounds) and self._finite is not None:
             self._functions = self._finite, self._functions[1]
 

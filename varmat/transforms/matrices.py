@@ -18,6 +18,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_square, one
 from varmat.functions.forms import tcrossprod
 from varmat.functions.lapack import check_symmetric, cholesky_factor, triangle_mask
+from varmat.programs.symbols import applied, refuse
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
     check_vector,
@@ -115,6 +116,19 @@ def correlation_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any
     if jacobian:
         return Saved((y, -plain_sum(places.weights * log_cosh(x))), z=z, slope=slope)
     return Saved(y, z=z, slope=slope)
+
+
+@correlation_factor.straight
+def correlation_factor_straight(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+    if not np.size(x):
+        refuse()
+    z, e = np.tanh(x), np.exp(-np.abs(x))
+    c = 2.0 * e / (1.0 + e * e)
+    filled = np.where(places.source < places.rows.size, places.matrix(c), 1.0)
+    s = np.concatenate([np.ones((*np.shape(filled)[:-1], 1)), np.multiply.accumulate(filled[..., :-1], axis=-1)], axis=-1)
+    y, slope = s * (places.matrix(z) + places.eye), s[..., places.rows, places.cols] * (c * c)
+    value = (y, -np.sum(places.weights * applied(log_cosh, x))) if jacobian else y
+    return value, lambda g: correlation_factor_reverse(g, value, x, places, jacobian, z, slope)
 
 
 @correlation_factor.reverse
@@ -362,6 +376,23 @@ def covariance_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
     v[..., places.diagonal] = np.exp(v[..., places.diagonal])
     y = places.filled(v, 0.0)
     return (y, prod(x.shape[:-1]) * places.constant + plain_sum(x * places.weights)) if jacobian else y
+
+
+@covariance_factor.straight
+def covariance_factor_straight(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+    if not np.size(x):
+        refuse()
+    v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
+    y = places.matrix(v)
+    value = (y, prod(np.shape(x)[:-1]) * places.constant + np.sum(x * places.weights)) if jacobian else y
+
+    def contribution(g: Any) -> Any:
+        g, h, _ = split(g, value, jacobian)
+        c = g[..., places.rows, places.cols]
+        c = np.where(places.diagonal & (c != 0.0), c * v, c)
+        return c + h * places.weights if jacobian else c
+
+    return value, contribution
 
 
 @covariance_factor.reverse

@@ -12,6 +12,7 @@ from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import one
 from varmat.functions.special import expit
+from varmat.programs.symbols import refuse, require
 from varmat.transforms.common import (
     check_vector,
     exclusive_cumsum,
@@ -485,6 +486,16 @@ def sum_to_zero_coordinates(y: Any) -> Any:
     return (np.add.accumulate(y[..., :-1], axis=-1) - j * y[..., 1:]) / root
 
 
+@sum_to_zero_isometry.straight
+def isometry_straight(x: Any) -> Any:
+    if not np.size(x):
+        refuse()
+    j, root = _helmert(np.shape(x)[-1])
+    w, none = x / root, np.zeros((*np.shape(x)[:-1], 1))
+    value = np.concatenate([later_sums(w), none], axis=-1) - np.concatenate([none, j * w], axis=-1)
+    return value, sum_to_zero_coordinates.function
+
+
 @sum_to_zero_isometry.reverse
 def isometry_reverse(g: Any, r: Any, x: Any) -> Any:
     return sum_to_zero_coordinates.function(g)
@@ -638,6 +649,15 @@ def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
         length = unit * np.sqrt(np.add.reduce(np.square(x / unit), axis=-1, keepdims=True))
     y = x / length
     return Saved((y, -0.5 * plain_sum(squared)) if jacobian else y, length=length)
+
+
+@unit_vector_constrain.straight
+def unit_vector_straight(x: Any, jacobian: bool = False) -> Any:
+    squared = np.sum(np.square(x), axis=-1, keepdims=True)
+    require((squared > 1e-280) & (squared < np.inf))
+    length = np.sqrt(squared)
+    value = (x / length, -0.5 * np.sum(squared)) if jacobian else x / length
+    return value, lambda g: unit_vector_reverse(g, value, x, jacobian, length)
 
 
 @unit_vector_constrain.reverse
