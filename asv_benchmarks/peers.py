@@ -7,7 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import environment  # noqa: F401 - one thread, before NumPy is imported
@@ -232,10 +232,10 @@ def in_varmat(f: Any, variables: int) -> Gradient:
     return vm.value_and_grad(f, tuple(range(variables)))  # type: ignore[no-any-return]
 
 
-def in_recorded(f: Any, variables: int) -> Gradient:
+def in_recorded(f: Any, variables: int, runner: str = "auto") -> Gradient:
     if not hasattr(vm, "recorded"):
         raise MissingError("varmat has no recorded")
-    return vm.recorded(f, tuple(range(variables)))  # type: ignore[no-any-return]
+    return vm.recorded(f, tuple(range(variables)), runner=runner)  # type: ignore[no-any-return]
 
 
 def in_matvar(f: Any, variables: int) -> Gradient:
@@ -300,6 +300,7 @@ IMPLEMENTATIONS: dict[str, tuple[str, Callable[[Any, int], Gradient]]] = {
     "plain": ("varmat", in_plain),
     "varmat": ("varmat", in_varmat),
     "recorded": ("varmat", in_recorded),
+    "numpy runner": ("varmat", partial(in_recorded, runner="numpy")),
     "matvar": ("varmat", in_matvar),
     "jax": ("jax", in_jax),
     "torch": ("torch", in_torch),

@@ -226,7 +226,7 @@ def row(
     limit: float | None = None, sizes: Any = SIZES, matvar: tuple[int, ...] = (), stan: Any = None,
 ) -> Workload:
     """A workload; `density` takes the namespace and then the arguments. Only where arrays vary is there something for a matvar."""
-    limits = {} if limit is None else {10_000: limit}
+    limits = {} if limit is None else {100_000: limit}
 
     def expression(xp: Any, n: int) -> Any:
         return lambda *args: density(xp, *args)

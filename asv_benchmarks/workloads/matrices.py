@@ -25,7 +25,7 @@ SIZES = (2, 8, 64, 128, 256, 512)
 # For what takes more than a few products: at 512 rows the slower libraries need seconds.
 MODERATE = SIZES[:-1]
 # The aims from K^2 >= 10^4 up, as multiples of the derivatives by hand.
-LIMIT, ELEMENTWISE_LIMIT = {128: 1.2}, {128: 1.4}
+LIMIT, ELEMENTWISE_LIMIT = {256: 1.2}, {256: 1.4}
 
 # --- points and data, used by the other functions of matrices too ---
 

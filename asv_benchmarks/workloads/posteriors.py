@@ -16,16 +16,22 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import environment  # noqa: F401 - before NumPy
 import numpy as np
+import peers
+from budgets import Budget, on_average
+from timing import timings
 
 import varmat as vm
 from workloads.workload import FAMILIES, Workload
 
 FAMILY = "posteriors"
+# Seconds per turn of each competitor, and turns.
+SECONDS, TURNS = 0.01, 21
 HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 Data = dict[str, Any]
 
@@ -177,6 +183,22 @@ def _workload(definition: Definition, path: Path) -> Posterior:
         stan=lambda size: (definition.program, content["data"]),
     )  # fmt: skip
     return found
+
+
+def budgets() -> list[Budget]:
+    """The NumPy runner beside the values alone; the native one takes part in the rows."""
+    found = []
+    for workload in FAMILIES.get(FAMILY, ()):
+        (size,) = workload.sizes
+        args = workload.point(size)
+        functions = {name: partial(peers.gradient_function(name, workload, size), *args) for name in ("plain", "numpy runner")}
+        try:
+            functions["numpy runner"]()
+        except vm.TapeError:  # it cannot be recorded
+            continue
+        t = timings(functions, SECONDS, TURNS)
+        found.append((workload.name, float(t["numpy runner"].over(t["plain"]))))
+    return [on_average(8, "recorded, NumPy runner / value alone at most 1.4, mean of posteriors", found, 1.4, most=True)]
 
 
 # --- transforms, for the libraries that have none ---

@@ -157,7 +157,7 @@ def six_operations_by_hand(x: np.ndarray) -> Any:
 
 def row(name: str, point: Any, expression: Any, by_hand: Any, limit: float | None = None, variables: int = 1) -> Workload:
     """A workload at all sizes; `limit` is on its large ones."""
-    limits = {} if limit is None else {10_000: limit}
+    limits = {} if limit is None else {100_000: limit}
     return Workload("vectors", name, SIZES, point, expression, by_hand, variables, matvar=SCALARS, limits=limits)
 
 
