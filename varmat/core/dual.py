@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,10 @@ def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> 
     return np.stack(parts)
 
 
+def _added(x: Any, y: Any) -> Any:
+    return tuple(a + b for a, b in zip(x, y, strict=True)) if isinstance(x, tuple) else x + y
+
+
 def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     """Call an operation of which some operands are duals."""
     duals = [x for x in args if isinstance(x, Dual)]
@@ -196,17 +201,14 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     values = [x.val if isinstance(x, Dual) else x for x in args]
     saved: dict[str, Any] = {}
     result = (op.saving(saved) if op.wanted else op)(*values, **settings)
-    total: Any = None
-    with np.errstate(all="ignore"):
-        for x, push in zip(args, op.push(result, values, {**settings, **saved}), strict=True):
-            if isinstance(x, Dual):
-                part = _each(push, x.tan, k, op.stacked)
-                if total is None:
-                    total = part
-                elif isinstance(part, tuple):
-                    total = tuple(a + b for a, b in zip(total, part, strict=True))
-                else:
-                    total = total + part
+
+    def by_rule() -> Any:
+        with np.errstate(all="ignore"):
+            pairs = zip(args, op.push(result, values, {**settings, **saved}), strict=True)
+            return reduce(_added, [_each(push, x.tan, k, op.stacked) for x, push in pairs if isinstance(x, Dual)])
+
+    first = result[0] if isinstance(result, tuple) else result
+    total = first._tape.top.tangent(by_rule, op, args, settings) if type(first) in VARIABLES else by_rule()
     if isinstance(result, tuple):
         return like(result, [_fitted(r, t, k, level, duals) for r, t in zip(result, total, strict=True)])
     return _fitted(result, total, k, level, duals)

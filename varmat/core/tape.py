@@ -85,6 +85,10 @@ class Tape(list[Any]):
         self.beside[id(values)] = adjoints
         return values
 
+    def tangent(self, by_rule: Callable[[], Any], op: Any, args: Any, settings: Any) -> Any:
+        """The tangent of the result of an operation of duals, as its rule gives it."""
+        return by_rule()
+
     def drop_adjoints(self) -> None:
         """Forget every adjoint; the next contribution to each variable is written, not added."""
         for _, result, _, _ in self:

@@ -24,7 +24,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
 from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
-from varmat.functions.checks import TOLERANCE, is_held, one
+from varmat.functions.checks import TOLERANCE, fixed, is_held, one
 from varmat.functions.exponentials import logsumexp
 from varmat.programs.kernels import Kernel
 from varmat.programs.program import FLOAT, Value
@@ -612,8 +612,8 @@ def _posterior_of_anything(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, 
             value, filtered = _marginal(log_omegas, gamma, rho)
             return _posterior(value, log_omegas, gamma, rho, filtered)
     times = np.shape(log_omegas)[1]
-    peaks = np.max(plain(log_omegas), axis=0)
-    w = np.exp(log_omegas - np.where(np.isfinite(peaks), peaks, 0.0)).T
+    peaks = np.max(fixed(log_omegas), axis=0)
+    w = np.exp(log_omegas - np.where(np.abs(peaks) < np.inf, peaks, 0.0)).T
     a, b, in_gamma = [rho * w[0]], np.ones(np.shape(rho)), 0.0
     for t in range(1, times):
         before = a[-1] / np.sum(a[-1])
@@ -626,5 +626,5 @@ def _posterior_of_anything(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, 
         if t:
             in_gamma = in_gamma + a[t - 1][:, None] * (u / np.sum((a[t - 1] @ gamma) * u))
             b = gamma @ u
-            b = b / np.sum(plain(b))
+            b = b / np.sum(fixed(b))
     return np.stack(both[::-1], axis=1), in_gamma, u / np.sum(rho * u)

@@ -275,7 +275,7 @@ def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: st
 
     Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a `jacobian` of more outputs than
     inputs; for this one `f` is called twice. A Hessian is one run for each element of the point, a Jacobian one for each input or
-    output, whichever are fewer.
+    output, whichever are fewer. A tangent rule that looks at values is called from Python at every run.
 
     Calls from several threads at once are safe.
 

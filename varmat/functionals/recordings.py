@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -15,10 +15,11 @@ from varmat.core.dual import Dual
 from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
+from varmat.functionals.called_tangents import called_tangent
 from varmat.functionals.recording import held, recording
 from varmat.functionals.reverse import Derived
 from varmat.programs.conditions import compared, refuse_look
-from varmat.programs.program import ElsewhereError, Program
+from varmat.programs.program import ElsewhereError, Program, RecordingError
 from varmat.programs.runners import check_runner
 from varmat.programs.tape_programs import writer_of
 
@@ -126,6 +127,21 @@ class WatchedTape(Tape):
     def append(self, entry: Any) -> None:
         writer_of(entry[0])
         super().append(entry)
+
+    def tangent(self, by_rule: Callable[[], Any], op: Any, args: Any, settings: Any) -> Any:
+        """The tangent of the result of an operation of duals: by its rule, or by a call of it where the rule looks at a value.
+
+        Of a user's rule nobody knows that it depends on its operands alone, and not on what was saved at the recorded point.
+        """
+        if not getattr(op, "is_traceable", True):
+            return called_tangent(op, args, settings)
+        entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
+        try:
+            return by_rule()
+        except RecordingError:
+            del self[entries:], self.assignments[assignments:]
+            refusals.of_looks = looks
+            return called_tangent(op, args, settings)
 
 
 def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:

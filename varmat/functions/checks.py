@@ -61,6 +61,19 @@ def is_held(domain: Domain, x: Any) -> bool:
     return True
 
 
+def fixed(x: Any) -> Any:
+    """The value of one operand as a constant, for scales that cancel and for choices between formulas.
+
+    Eagerly it is the plain value. In a recording, which must hold at other points too, it is a variable without derivatives:
+    comparisons of it select, and nobody can branch on it.
+    """
+    tape = getattr(x, "_tape", None)
+    if tape is None or tape.watch is None:
+        return plain(x)
+    outcome = tape.watch(x, np.positive, (x,))
+    return plain(x) if outcome is None else outcome
+
+
 _CHECK = Rule("check", lambda result, operands, check: None)
 
 

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.core.arena import LARGE
-from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError, finite, nonnegative, positive_finite
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, fixed
 from varmat.kernels import ones
 from varmat.programs.symbols import refuse, require
 
@@ -293,13 +292,13 @@ def _distance(z: Any) -> Any:
     """The square root, with derivative zero at zero; differentiable."""
     if type(z) is np.ndarray:
         return np.sqrt(z)
-    zero = plain(z) == 0
+    zero = fixed(z) == 0
     return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, z)))
 
 
 def _inverse_distance(z: Any) -> Any:
     """Its reciprocal, zero at zero; differentiable."""
-    zero = plain(z) == 0
+    zero = fixed(z) == 0
     return np.where(zero, 0.0, 1.0 / np.sqrt(np.where(zero, 1.0, z)))
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_square, fixed
 from varmat.functions.lapack import (
     LU,
     check_symmetric,
@@ -154,7 +153,9 @@ def det_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
 
 @det.tangent
 def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
-    c = cofactor.known(_cofactors(plain(a), plain(r), factor), a) if factor else cofactor(a)
+    values = fixed(a), fixed(r)
+    # A recording computes the cofactors at every run.
+    c = cofactor.known(_cofactors(*values, factor), a) if factor and type(values[0]) is np.ndarray else cofactor(a)
     return lambda t: inner(c, t)
 
 
@@ -360,8 +361,10 @@ def log_determinant_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) ->
 
 @log_determinant.tangent
 def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
-    # Beside a singular matrix there may be others in a stack.
-    x = inverse_of(a if factor else np.where(np.isneginf(r)[..., None, None], np.nan, a), factor).mT
+    if not factor:  # beside a singular matrix there may be others in a stack
+        singular = np.equal(fixed(r), -np.inf)
+        a = np.where(singular[..., None, None] if np.ndim(r) else singular, np.nan, a)
+    x = inverse_of(a, factor).mT
     return lambda t: inner(x, t)
 
 

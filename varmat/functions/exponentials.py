@@ -11,9 +11,11 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.operation import Saved, operation
+from varmat.functions.checks import fixed
 from varmat.functions.reduction_names import answer_reduce, reduction
 from varmat.functions.reductions import add_reduce, axes_of, max_reduce, restored
 from varmat.kernels import by_columns, summed
+from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
 __all__ = [
@@ -133,8 +135,8 @@ def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, e: Any, 
 @_logsumexp.tangent
 def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
     axes, kept = axes_of(axis, np.ndim(a)), restored(r, np.shape(a), axis, keepdims)
-    regular = np.isfinite(dispatch.plain(kept))
-    if np.all(regular):
+    regular = np.abs(fixed(kept)) < np.inf
+    if type(regular) is Condition or np.all(regular):  # a recording ends where one is not
         weights = np.exp(a - kept)
     else:
         _, e, s = _exponentials(dispatch.plain(a), axis)
@@ -166,10 +168,10 @@ def logsumexp_weighted_reverse(g: Any, r: Any, a: Any, b: Any, axis: Any, keepdi
 @_logsumexp_weighted.tangent
 def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: Any) -> Any:
     kept = restored(r, np.broadcast_shapes(np.shape(a), np.shape(b)), axis, keepdims)
-    regular = np.isfinite(dispatch.plain(kept))
+    regular = np.abs(fixed(kept)) < np.inf
     ratio = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), 0.0)
     # A weight of zero excludes its element, also where the exponential overflows.
-    excluded = np.isinf(dispatch.plain(ratio)) & (dispatch.plain(b) == 0)
+    excluded = (fixed(ratio) == np.inf) & (fixed(b) == 0)
     weights = b * np.where(excluded, 0.0, ratio)
     return (
         lambda t: np.sum(weights * t, axis=axis, keepdims=keepdims),

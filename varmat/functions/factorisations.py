@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import implements, plain
+from varmat.core.dispatch import implements
 from varmat.core.operation import as_operand, is_differentiable, operation
-from varmat.functions.checks import TOLERANCE, check_matrix, check_square, check_values
+from varmat.functions.checks import TOLERANCE, check_matrix, check_square, check_values, fixed
 from varmat.functions.lapack import (
     check_svd,
     check_symmetric,
@@ -53,14 +53,13 @@ __all__ = [
 
 def reciprocal(x: Any, tolerance: Any) -> Any:
     """``1 / x``, and zero where `x` is zero to within `tolerance`; differentiable."""
-    zero = np.abs(plain(x)) <= tolerance
+    zero = np.abs(fixed(x)) <= tolerance
     return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, x))
 
 
 def _tolerance(values: Any, n: int) -> Any:
     """Below which differences of eigenvalues or singular values of an n x n matrix are rounding errors."""
-    largest = np.max(np.abs(plain(values)), axis=-1, initial=0.0)
-    return n * np.finfo(float).eps * largest[..., None]
+    return n * np.finfo(float).eps * np.max(np.abs(fixed(values)), axis=-1, keepdims=True, initial=0.0)
 
 
 @operation(np.linalg.cholesky, stacked=True)

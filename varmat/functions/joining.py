@@ -12,7 +12,7 @@ from varmat.core.dual import Dual, check_level, result_dual
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
-from varmat.functions.checks import check_settings, delivered
+from varmat.functions.checks import check_settings, delivered, fixed
 from varmat.functions.gathering import align, alike
 from varmat.kernels import where as chosen
 from varmat.programs.conditions import Condition
@@ -373,7 +373,9 @@ def _where(condition: Any, *choices: Any) -> Any:
     if type(condition) is Condition:
         return condition.select(*choices)
     if type(condition) is not np.ndarray:
-        condition = dispatch.plain(condition)
+        condition = fixed(condition)
+        if type(condition) in VARIABLES:
+            return _where(condition != 0.0, *choices)
     if not choices:
         return np.nonzero(condition)
     return where(*choices, condition=condition)

@@ -147,6 +147,8 @@ def pinv_reverse(g: Any, r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = Non
 
 @pinv.tangent
 def pinv_tangent(r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> Any:
+    plain(a)  # which singular values are cut is another question at every run of a recording
+
     def push(t: Any) -> Any:
         t = _of_kept(t, a, r, basis)
         left, right = _product(r, r.mT, t.mT), _product(t.mT, r.mT, r)
@@ -204,6 +206,7 @@ def lstsq_solution_reverse(g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, b
 
 @lstsq_solution.tangent
 def lstsq_solution_tangent(r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool) -> Any:
+    plain(a)  # as in pinv
     vector, basis_if_cut = np.ndim(b) == 1, basis if cut else None
     p, (u, s, vt) = pinv.known(Saved(p, basis=basis_if_cut), a), svd_vh.known(basis[:3], a, full_matrices=False)
     x, b = column(r[0], vector), column(b, vector)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import implements, plain
+from varmat.core.dispatch import implements
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_square, fixed
 
 __all__ = ["expm", "matrix_exp", "matrix_power"]
 
@@ -79,7 +79,7 @@ def expm_tangent(r: Any, a: Any) -> Any:
 
     def push(t: Any) -> Any:
         # A tangent much larger than the matrix would decide how often the block matrix is squared.
-        scale = np.exp2(np.ceil(np.log2(np.max(np.abs(plain(t)), initial=1.0))))
+        scale = np.exp2(np.ceil(np.log2(np.max(np.abs(fixed(t)), initial=1.0))))
         top = np.concatenate([np.broadcast_to(a, np.shape(t)), t / scale], axis=-1)
         bottom = np.concatenate([np.zeros(np.shape(t)), np.broadcast_to(a, np.shape(t))], axis=-1)
         return scale * expm(np.concatenate([top, bottom], axis=-2))[..., :n, n:]

@@ -61,7 +61,8 @@ def _mirrored(builder: Any, x: Value) -> Value:
 
 def _contribute(program: TapeProgram, operand: Any, p: Value, q: Value, shape: Any) -> None:
     """Add a product to the adjoint of an operand that was a matrix, or a stack of them, of a shape."""
-    if operand.shape == shape == (*p.shape[:-1], *q.shape[1:]) and p.size + q.size < operand.value.size:
+    is_pair = len(p.shape) == len(q.shape) == 2
+    if is_pair and operand.shape == shape == (p.shape[0], q.shape[1]) and p.size + q.size < operand.value.size:
         operand.products.append((p, q))  # the sum of many of them is one product
         return
     c = program.builder.product(p, q)

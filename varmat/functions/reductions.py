@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat, new
+from varmat.functions.checks import fixed
 from varmat.kernels import by_columns, is_between, is_safe_divisor, summed
+from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
 __all__ = [
@@ -390,12 +391,12 @@ def std_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, ddof: float, d
 @std.tangent
 def std_tangent(r: Any, a: Any, axis: Any, keepdims: Any, ddof: float) -> Any:
     axes, n = axes_of(axis, np.ndim(a)), _freedom(a, axis, ddof)
-    d, flat = _deviations(a, axis), (dispatch.plain(r) == 0) | (n == 0)
+    d, flat = _deviations(a, axis), (fixed(r) == 0) | (n == 0)
     divisor = np.where(flat, 1.0, r) * n
 
     def push(t: Any) -> Any:
         dr = np.sum(d * t, axis=axes, keepdims=keepdims) / divisor
-        return np.where(flat, 0.0, dr) if np.any(flat) else dr
+        return np.where(flat, 0.0, dr) if type(flat) is Condition or np.any(flat) else dr
 
     return push
 
@@ -487,7 +488,7 @@ def _attained(a: Any, r: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     r = restored(r, np.shape(a), axis, keepdims)
     there = a == r
     if not isinstance(r, np.ndarray) or np.any(np.isnan(r)):
-        there = there | np.isnan(a)
+        there = there | (a != a)
     return there, add_reduce(np.where(there, 1.0, 0.0), axis=axis, keepdims=True)
 
 
@@ -497,7 +498,7 @@ def extreme_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def extreme_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
-    there, count = _attained(dispatch.plain(a), dispatch.plain(r), axis, keepdims)
+    there, count = _attained(fixed(a), fixed(r), axis, keepdims)
     axes = axes_of(axis, np.ndim(a))
     return lambda t: np.sum(np.where(there, t / count, 0.0), axis=axes, keepdims=keepdims)
 
@@ -658,7 +659,7 @@ def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> An
     """`g` times the derivative with respect to each element, for `r` with all axes; differentiable."""
     if ord == 1:
         return g * np.sign(x_plain)
-    if ord == 2 and is_between(r_plain, *ORDINARY):
+    if ord == 2 and type(r_plain) in (float, np.ndarray) and is_between(r_plain, *ORDINARY):
         return x * (g / r)
     none = r_plain == 0
     slope = x / np.where(none, 1.0, r)
@@ -697,7 +698,7 @@ def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any)
 @p_norm.tangent
 def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
     axes, r = axes_of(axis, np.ndim(x)), restored(r, np.shape(x), axis, keepdims)
-    slope = _slope(1.0, r, x, ord, dispatch.plain(r), dispatch.plain(x))
+    slope = _slope(1.0, r, x, ord, fixed(r), fixed(x))
     return lambda t: np.sum(slope * t, axis=axes, keepdims=keepdims)
 
 

@@ -49,6 +49,8 @@ _COMPARISONS = {
 # A row -> the ufunc that it stands for.
 COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
 SELECTION = _row("selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z")
+# The value of a variable, of which nothing is differentiated.
+FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
 class Condition:
@@ -112,6 +114,8 @@ def _is_word(x: Any) -> bool:
 
 def compared(ufunc: Any, operands: Any) -> Any:
     """The outcome of a comparison of variables; with None and with text it is the same for all values."""
+    if ufunc is np.positive:
+        return FIXED(*operands)
     if ufunc not in _COMPARISONS:
         refuse_look()
     if any(map(_is_word, operands)):

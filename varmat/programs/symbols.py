@@ -19,7 +19,7 @@ from varmat.core.dispatch import COMPARISONS
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.kernels import is_basic
 from varmat.programs.builder import Builder
-from varmat.programs.conditions import COMPARISON_OF, SELECTION
+from varmat.programs.conditions import COMPARISON_OF, FIXED, SELECTION
 from varmat.programs.kernels import Function, Gufunc, Kernel, SolveTriangular
 from varmat.programs.program import BOOL, FLOAT, Shape, Value
 
@@ -46,6 +46,9 @@ class Symbol:
 
     __slots__ = ("_has_parts", "_is_part", "builder", "value")
     __array_priority__ = 1000.0
+    # There is no derivative to a symbol: it is what it stands for.
+    _tape = None
+    _plain = property(lambda self: self)
 
     def __init__(self, builder: Builder, value: Value, is_part: bool = False) -> None:
         self.builder, self.value = builder, value
@@ -573,6 +576,8 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     """An elementwise operation of values: its ufunc, the NumPy expression behind it, or, for anything else, a call of Python."""
     if row is SELECTION:
         return builder.where(*values)
+    if row is FIXED:
+        return values[0]
     if row in COMPARISON_OF:
         return builder.compare(COMPARISON_OF[row], *values)
     ufunc = row.ufunc

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import one
+from varmat.functions.checks import fixed, one
 from varmat.functions.special import expit
 from varmat.programs.symbols import refuse, require
 from varmat.transforms.common import (
@@ -670,7 +670,7 @@ def unit_vector_reverse(g: Any, r: Any, x: Any, jacobian: bool, length: Any) -> 
 @unit_vector_constrain.tangent
 def unit_vector_tangent(r: Any, x: Any, jacobian: bool) -> Any:
     y = r[0] if jacobian else r
-    unit = np.max(np.abs(plain(x)), axis=-1, keepdims=True)
+    unit = np.max(np.abs(fixed(x)), axis=-1, keepdims=True)
     length = unit * np.sqrt(np.sum(np.square(x / unit), axis=-1, keepdims=True))
     return joined(lambda t: ((t - y * np.sum(y * t, axis=-1, keepdims=True)) / length, -sum_over(x * t, x)), jacobian)
 
