@@ -10,7 +10,7 @@ import pytest
 
 import varmat as vm
 from varmat.models import native_sampling
-from varmat.models.sampling import Callbacks
+from varmat.models.callbacks import Callbacks
 
 pytest.importorskip("numba")
 with warnings.catch_warnings():

@@ -14,7 +14,7 @@ import pytest
 from small_models import broken
 
 import varmat as vm
-from varmat.models.sampling import Callbacks
+from varmat.models.callbacks import Callbacks
 
 # Of the models here that look at their parameters: see the test of the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:Model.sample. the log density cannot be recorded:UserWarning")
@@ -135,7 +135,10 @@ def test_quantities_of_other_shapes_are_refused(quantities, message):
 
 @pytest.fixture
 def nutpie(monkeypatch):
-    """A sampler that asks for a start, and calls Python at two points, as without numba; it fails if one is refused."""
+    """A sampler that asks for a start, and calls Python at two points, as without numba; it fails if one is refused.
+
+    Several chains of a model that cannot be recorded are sampled in another way, see `test_chains`.
+    """
 
     def sample(compiled, **settings):
         ndim, make_log_density, make_expand, dtypes, shapes, names, labels = compiled
@@ -161,14 +164,14 @@ def nutpie(monkeypatch):
 def test_what_the_sampler_gets():
     coords = {"k": range(2), "of": ["a", "b"]}
     model = vm.Model(small, x=vm.real(), generated_quantities=quantities, coords=coords, dims={"replicate": ["k"]})
-    values, dtypes, shapes, names, labels, settings = model.sample(10, 2, seed=3, init={"x": 0.25}, target_accept=0.9)
+    values, dtypes, shapes, names, labels, settings = model.sample(10, 1, seed=3, init={"x": 0.25}, target_accept=0.9)
     assert values.keys() == {"x", "replicate"}
     assert (names, shapes, dtypes) == (["x", "replicate"], [(), (2,)], [np.dtype(float)] * 2)
     assert abs(labels.pop("make_initial_point_fn")(7)[0] - 0.25) < 2.0
     assert type(labels["coords"].pop("k")) is np.ndarray  # a list of numbers is refused by nutpie
     assert labels == {"coords": {"of": ["a", "b"]}, "dims": {"replicate": ("k",)}}
     np.testing.assert_array_equal(settings.pop("init_mean"), [0.25])
-    expected = {"draws": 10, "chains": 2, "seed": 3, "tune": 1000, "cores": None, "progress_bar": True, "target_accept": 0.9}
+    expected = {"draws": 10, "chains": 1, "seed": 3, "tune": 1000, "cores": None, "progress_bar": True, "target_accept": 0.9}
     assert settings == expected
 
 
@@ -194,7 +197,7 @@ def test_dimension_without_labels_is_counted(dims):
     ],
 )
 def test_labels_as_nutpie_takes_them(labels, kind):
-    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": labels}).sample()
+    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": labels}).sample(chains=1)
     assert given["coords"]["k"].dtype == np.dtype(kind)
     np.testing.assert_array_equal(given["coords"]["k"], np.asarray(labels, kind))
 
@@ -202,7 +205,7 @@ def test_labels_as_nutpie_takes_them(labels, kind):
 @pytest.mark.usefixtures("nutpie")
 def test_labels_that_are_strings_to_nutpie():
     instant = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": ["a", 1], "t": [instant]}).sample()
+    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": ["a", 1], "t": [instant]}).sample(chains=1)
     assert given["coords"] == {"k": ["a", "1"], "t": ["2020-01-01 00:00:00+00:00"]}
 
 
@@ -255,7 +258,7 @@ def test_labels_that_do_not_fit_are_refused(labels, error, message):
 def test_numbers_that_the_sampler_cannot_take(settings, error, message):
     with pytest.raises(error, match=f"^{message}$"):
         vm.Model(small, x=vm.real()).sample(**settings)
-    assert vm.Model(small, x=vm.real()).sample(np.int32(10), np.uint8(2), np.int64(3), tune=1, cores=1)
+    assert vm.Model(small, x=vm.real()).sample(np.int32(10), np.uint8(1), np.int64(3), tune=1, cores=1)
 
 
 @pytest.mark.usefixtures("nutpie")
@@ -277,7 +280,7 @@ def test_sampling_stops_with_the_error_of_a_quantity():
 def test_errors_of_the_sampler_itself_are_raised(monkeypatch):
     monkeypatch.setattr(sys.modules["nutpie"], "sample", lambda compiled, **settings: {}["settings"])
     with pytest.raises(KeyError, match="settings"):
-        vm.Model(small, x=vm.real()).sample()
+        vm.Model(small, x=vm.real()).sample(chains=1)
 
 
 @pytest.mark.usefixtures("nutpie")
@@ -302,7 +305,7 @@ def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evalua
         return -0.5 * np.square(x)
 
     model = vm.Model(log_density, x=vm.real(), recorded=recorded)
-    model.sample()
+    model.sample(chains=1)
     assert len(count) == evaluations
     if recorded is None:  # elsewhere a model sees what has changed
         model.log_density_gradient(np.zeros(1))
@@ -313,13 +316,13 @@ def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evalua
 @pytest.mark.usefixtures("nutpie")
 def test_what_cannot_be_recorded_is_said_once_with_the_reason():
     with pytest.warns(UserWarning, match="cannot be recorded, so that every point .*: the function looks at the value") as said:
-        vm.Model(small, x=vm.real()).sample()
+        vm.Model(small, x=vm.real()).sample(chains=1)
     assert len(said) == 1
     assert said[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         vm.Model(lambda x: -0.5 * x * x, x=vm.real()).sample()
-        vm.Model(small, x=vm.real(), recorded=False).sample()
+        vm.Model(small, x=vm.real(), recorded=False).sample(chains=1)
 
 
 @pytest.mark.usefixtures("nutpie")

@@ -8,7 +8,7 @@ from schools import SCHOOLS
 from small_models import broken
 
 import varmat as vm
-from varmat.models.sampling import Callbacks
+from varmat.models.callbacks import Callbacks
 
 
 def test_initial_point_is_one_that_the_model_accepts():

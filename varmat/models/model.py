@@ -464,6 +464,7 @@ class Model:
         chains, cores : int
             Chains, and how many of them run at a time.
         seed : int, optional
+            The draws of a chain depend on it and on the number of the chain alone, not on `cores`.
         init : dict, array_like of shape (N,) or Optimum, optional
             The centre of the random starting points, which are up to 2 away from it on the unconstrained scale, less if need be.
         progress_bar : bool
@@ -478,8 +479,8 @@ class Model:
         Warns
         -----
         UserWarning
-            If the log density cannot be recorded, and why: each point is then evaluated in Python, by one thread at a time. Where
-            numba is installed, threads run a recording without Python.
+            If the log density cannot be recorded, and why: each point is then evaluated in Python. If there are no processes for
+            that, and why: chains are then sampled one after the other.
 
         Raises
         ------
@@ -488,6 +489,25 @@ class Model:
         Exception
             What a function of the model raises, with its line. A `DomainError` is none: it rejects the point. Nor is a `ValueError`
             or an `ArithmeticError` in generated quantities during adaptation, where parameters may be extreme: the draw is nan.
+            If it was raised in another process, the traceback from there is its cause.
+        RuntimeError
+            If a process that samples a chain is killed or crashes.
+
+        Notes
+        -----
+        Threads run a recording, without Python where numba is installed. A log density that cannot be recorded, or is not to
+        be, is evaluated in Python, which only one thread of a process runs at a time. So each chain is sampled by a process of
+        its own, as many at a time as `cores` says, unless there is one core or one chain. The processes are those of loky: new
+        ones, which get a copy of the model by cloudpickle, also from a notebook. They do not see what happens here later, and
+        what the model changes in them, as a counter, does not come back. Each needs 2 to 4 seconds of processor time to start,
+        most of it to import nutpie; all start at the same time. If all the sampling takes less, ``cores=1`` is faster. BLAS has
+        as many threads in each process as here: if the arrays are large, the environment variable ``OMP_NUM_THREADS=1`` may
+        make sampling faster. With nutpie's settings ``blocking=False``, ``zarr_store``, ``return_raw_trace`` and
+        ``transform_adapt``, which concern all chains together, threads evaluate such a model in turns, and only the first chain
+        has the same draws.
+
+        An interrupt (Ctrl-C, or the button of a notebook) ends the sampling and returns the draws that there are, as nutpie and
+        PyMC do.
         """
         # nutpie panics without adaptation, waits forever without cores, and has no result without chains.
         for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):

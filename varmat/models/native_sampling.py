@@ -20,7 +20,7 @@ from varmat.models.results import check_shapes, optional, without
 from varmat.programs.runners import has_native, runner_for
 
 # Settings of nutpie by which draws are not there when it returns.
-_ELSEWHERE = ("zarr_store", "return_raw_trace", "transform_adapt")
+ELSEWHERE = ("zarr_store", "return_raw_trace", "transform_adapt")
 # The groups of draws, with whether they come after the adaptation.
 _GROUPS = {"warmup_posterior": False, "posterior": True}
 
@@ -30,7 +30,7 @@ def prepared(calls: Any, settings: dict[str, Any]) -> NativeModel | None:
     recorder, size = calls.model._value_and_grad, calls.model.param_unc_num()
     if not (has_native() and isinstance(recorder, Recorded) and size):
         return None
-    if any(settings.get(name) for name in _ELSEWHERE) or not settings.get("blocking", True):
+    if any(settings.get(name) for name in ELSEWHERE) or not settings.get("blocking", True):
         return None
     point = calls.start()
     known = None if point is None else recorder.known(point, True, True)

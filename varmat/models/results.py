@@ -82,6 +82,34 @@ def without(result: Any, group: str, names: Sequence[str]) -> None:
         setattr(result, group, kept.drop_vars(names, errors="ignore"))
 
 
+def joined_chains(results: Mapping[int, Any]) -> Any:
+    """The results of single chains, by number, as one; what an interrupted chain lacks is nan or zero, as nutpie has it."""
+    xarray = optional("xarray", "Model.sample")
+    kind = type(next(iter(results.values())))
+    is_tree = hasattr(kind, "to_dataset")
+
+    def groups(result: Any) -> dict[str, Any]:
+        if is_tree:
+            return {name: group.to_dataset() for name, group in result.children.items()}
+        return {name: result[name] for name in result.groups()}
+
+    parts: dict[str, list[Any]] = {}
+    for chain, result in results.items():
+        for name, group in groups(result).items():
+            parts.setdefault(name, []).append(group.assign_coords(chain=[chain]) if "chain" in group.dims else group)
+    joined = {}
+    for name, each in parts.items():
+        longest = max((part["draw"] for part in each), key=len)
+        filled = []
+        for part in each:
+            if part.sizes["draw"] < len(longest):
+                fills = {name: np.nan if x.dtype.kind == "f" else x.dtype.type(0) for name, x in part.data_vars.items()}
+                part = part.reindex(draw=longest, fill_value=fills)
+            filled.append(part)
+        joined[name] = xarray.concat(filled, "chain", combine_attrs="override", join="exact")
+    return kind.from_dict(joined) if is_tree else kind(**joined)
+
+
 def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:
     """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before 1), or a ``DataTree``."""
     arviz = optional("arviz", "to_arviz")

@@ -1,140 +1,26 @@
-"""Sampling with nutpie: what it calls, and what becomes of errors.
+"""Sampling with nutpie, by one of three ways.
 
-Recorded models are called without Python where numba is installed, see `varmat.models.native_sampling`; here is the way by Python.
-
-nutpie calls from worker threads, one per chain. An error that says ``is_recoverable`` rejects the point, as a `DomainError` does.
-Any other ends the sampling: it is kept here, with the line of the model in its traceback, and from then on every point is refused,
-by which all chains come to their end at once. (Handed to nutpie it would panic in the worker threads.)
+Recorded models are called without Python where numba is installed, see `varmat.models.native_sampling`. Models that Python
+evaluates at every point are sampled by processes, see `varmat.models.chains`. Recordings that NumPy runs are called from
+nutpie's threads.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import date
-from itertools import count
 from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import DomainError
-from varmat.models.functions import of_values, recoverable
-from varmat.models.native_sampling import prepared
-from varmat.models.results import check_shapes, coordinates, optional
-from varmat.models.starts import names_at, random_start
-
-# What nutpie is told of a derivative that is zero; `varmat.programs.runners.pointers` has it too.
-_FLAT = 1e-10
-
-
-class Callbacks:
-    """The functions of a model that a sampler calls.
-
-    Parameters
-    ----------
-    model : Model
-    seed : int
-        Of the generated quantities.
-    centre : ndarray, optional
-        Of the random starting points.
-    tune : int
-        How many draws of each chain are for adaptation.
-
-    Attributes
-    ----------
-    shapes : dict of str to tuple of int
-        Of all named values at a draw.
-    failures : list of BaseException
-        Errors other than refusals of a point, in the order in which they came.
-    """
-
-    def __init__(self, model: Any, seed: int, centre: np.ndarray | None = None, tune: int = 0) -> None:
-        self.model = model
-        self.seed = seed
-        self.centre = centre
-        self.tune = tune
-        self.shapes: dict[str, tuple[int, ...]] = model.shapes(include_tp=True, include_gq=True)
-        self.failures: list[BaseException] = []
-        self.expansions = count()
-
-    def initial_point(self, seed: int) -> np.ndarray:
-        """For one chain: where it starts. nutpie's own choice knows no centre, and does not say what is wrong if there is none."""
-
-        def accepts(q: np.ndarray) -> bool:
-            value, gradient = self._density_at(q)
-            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
-                return False
-            if not gradient.all():  # nutpie scales its first steps by the gradient
-                raise DomainError(
-                    f"the log density is flat in {names_at(self.model, gradient == 0.0)}: a prior or a bound may be missing"
-                )
-            return True
-
-        try:
-            return random_start(np.random.default_rng(seed), self.model.param_unc_num(), accepts, self.centre)
-        except DomainError as error:
-            self.failures.append(error)
-            raise
-
-    def start(self) -> np.ndarray | None:
-        """A point with a density; None if there is none, which is among the failures."""
-        try:
-            return self.initial_point(self.seed)
-        except DomainError:
-            return None
-
-    def rng(self, draws: int, q: np.ndarray, chain: int = 0) -> np.random.Generator:
-        """The random numbers of the quantities at a draw, the number of which in its chain is given.
-
-        They are of the draw itself, so that they do not depend on which thread ran which chain; nutpie does not say which chain it
-        is, and draws of no parameters are alike.
-        """
-        return np.random.default_rng([self.seed, draws, zlib.crc32(q.tobytes()) if q.size else chain])
-
-    def make_log_density(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        """For one chain: the log density and its gradient."""
-        return self.log_density
-
-    def log_density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        """The log density and its gradient; whatever it raises is recoverable."""
-        value, gradient = self._density_at(q)
-        # nutpie gives up where the density is flat. Any field of gradients is right: the density accepts points.
-        return value, gradient if gradient.all() else np.where(gradient == 0.0, _FLAT, gradient)
-
-    def _density_at(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        if self.failures:
-            raise DomainError("the model has failed")
-        try:
-            # A sampler tries points at which things overflow; that is no news to the user.
-            with np.errstate(all="ignore"):
-                result: tuple[float, np.ndarray] = self.model.log_density_gradient(q)
-                return result
-        except BaseException as error:  # also what ends a program, or a test
-            if recoverable(error):
-                raise
-            self.failures.append(error)
-            raise DomainError("the model has failed") from error
-
-    def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-        """For one chain: all named values at a draw."""
-        draws, number = 0, next(self.expansions)
-
-        def expand(q: np.ndarray) -> dict[str, np.ndarray]:
-            nonlocal draws
-            draws += 1
-            rng = self.rng(draws, q, number)
-            try:
-                with np.errstate(all="ignore"):
-                    values = self.model.constrain(q, True, True, rng)
-                check_shapes("Model.sample", values, self.shapes)
-            except BaseException as error:
-                if draws > self.tune or not of_values(error):
-                    self.failures.append(error)
-                values = {name: np.full(shape, np.nan) for name, shape in self.shapes.items()}
-            return {name: np.asarray(values[name]) for name in self.shapes}
-
-        return expand
+from varmat.functionals.recorded import Recorded
+from varmat.models.callbacks import Callbacks
+from varmat.models.chains import Chains
+from varmat.models.native_sampling import ELSEWHERE, prepared
+from varmat.models.results import coordinates, optional
 
 
 def _labels(labels: Sequence[Any]) -> Any:
@@ -147,36 +33,63 @@ def _labels(labels: Sequence[Any]) -> Any:
     return list(map(str, labels)) if known is None else array.astype(known)
 
 
-def warn_of_obstacle(model: Any) -> bool:
+def _reason(error: BaseException) -> str:
+    return str(error).removeprefix("recorded: ") or type(error).__name__
+
+
+def _warn_of_obstacle(model: Any, how: str = "", level: int = 4) -> bool:
     """Warn that a log density is evaluated in Python at every point if it could not be recorded; whether it is so."""
     obstacle = getattr(model._value_and_grad, "obstacle", None)
     if obstacle is not None:
-        reason = str(obstacle).removeprefix("recorded: ") or type(obstacle).__name__
-        text = f"Model.sample: the log density cannot be recorded, so that every point is evaluated in Python: {reason}"
-        warnings.warn(text, UserWarning, stacklevel=4)
+        text = f"the log density cannot be recorded, so that every point is evaluated in Python{how}: {_reason(obstacle)}"
+        warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=level)
     return obstacle is not None
+
+
+def _evaluated_in_python(calls: Callbacks) -> bool:
+    """Whether the function of the user is evaluated at every point: tried at a start, if it was not yet."""
+    recorder = calls.model._value_and_grad
+    if not isinstance(recorder, Recorded):
+        return True
+    if recorder.program is None and getattr(recorder, "obstacle", None) is None:
+        calls.start()
+    return getattr(recorder, "obstacle", None) is not None
+
+
+def _by_chains(calls: Callbacks, labels: dict[str, Any], dims: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """Sample chain by chain a model that Python evaluates at every point, and say how and why."""
+    model, recorder = calls.model, calls.model._value_and_grad
+    if isinstance(recorder, Recorded):  # which would try again to record it, in every process
+        model = copy.copy(model)
+        model._value_and_grad = recorder._eager
+    with closing(Chains(model, calls.seed, calls.centre, labels, dims, settings)) as chains:
+        how = ", each chain by a process of its own" if chains.workers else ""
+        if chains.hindrance:
+            how = f", one chain after the other ({chains.hindrance})"
+        if not _warn_of_obstacle(calls.model, how, 5) and chains.hindrance:
+            text = f"Model.sample: chains are sampled one after the other, for {chains.hindrance}"
+            warnings.warn(text, UserWarning, stacklevel=4)
+        return chains.sample()
 
 
 def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]) -> Any:
     """Sample a model with nutpie; its result, as ArviZ data."""
     nutpie = optional("nutpie", "Model.sample")
-    from_pyfunc = optional("nutpie.compiled_pyfunc", "Model.sample").from_pyfunc
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
     calls = Callbacks(model, seed, init, settings["tune"])
     labels = {name: _labels(each) for name, each in coordinates(calls.shapes, model.coords, model.dims).items()}
     dims = {name: tuple(dims) for name, dims in model.dims.items()}
     native = prepared(calls, settings)
-    is_told = warn_of_obstacle(model)
+    # These settings are about all chains together.
+    is_whole = settings["chains"] == 1 or not settings.get("blocking", True) or any(settings.get(name) for name in ELSEWHERE)
+    by_chains = native is None and not is_whole and _evaluated_in_python(calls)
     if calls.failures:
         raise calls.failures[0]
-    if native is not None:
-        compiled = native.compiled(labels, dims)
-    else:
-        compiled = from_pyfunc(
-            model.param_unc_num(), calls.make_log_density, calls.make_expand, [np.dtype(np.float64)] * len(calls.shapes),
-            list(calls.shapes.values()), list(calls.shapes), coords=labels, dims=dims, make_initial_point_fn=calls.initial_point,
-        )  # fmt: skip
+    if by_chains:
+        return _by_chains(calls, labels, dims, settings)
+    is_told = _warn_of_obstacle(model)
+    compiled = calls.compiled(labels, dims) if native is None else native.compiled(labels, dims)
     try:
         result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
     except BaseException:  # what panics in nutpie is no Exception
@@ -185,5 +98,5 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     if calls.failures:
         raise calls.failures[0]
     if not is_told:
-        warn_of_obstacle(model)
+        _warn_of_obstacle(model)
     return result if native is None else native.completed(result)

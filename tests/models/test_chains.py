@@ -1,0 +1,309 @@
+"""Chains of models that Python evaluates at every point: in processes, and in this one."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+
+import numpy as np
+import pytest
+from test_progress import Terminal
+
+import varmat as vm
+from varmat.models import chains as module
+from varmat.models.chains import Chains, chain_seed
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("nutpie")
+loky = pytest.importorskip("loky")
+
+SETTINGS = {"draws": 20, "tune": 30, "chains": 2, "seed": 3, "progress_bar": False}
+HERE = os.getpid()
+BY_PROCESSES = "every point is evaluated in Python, each chain by a process of its own: the function looks at the value"
+
+
+def groups(result):
+    if hasattr(result, "children"):
+        return {name: group.to_dataset() for name, group in result.children.items()}
+    return {name: result[name] for name in result.groups()}
+
+
+def assert_same(result, expected):
+    made, known = groups(result), groups(expected)
+    assert list(made) == list(known)
+    for name, group in known.items():
+        assert made[name].drop_attrs().identical(group.drop_attrs())
+
+
+def refusing(x, y):
+    """It looks at its parameters, and refuses some."""
+    if vm.value(x) > 1.0:
+        raise vm.DomainError("too large")
+    return -0.5 * x * x - 0.5 * np.sum(y**2)
+
+
+def process(x, rng):
+    return {"z": rng.normal(x, size=2), "process": os.getpid()}
+
+
+def make(f=refusing, **settings):
+    return vm.Model(f, x=vm.real(), y=vm.positive(3), **settings)
+
+
+def test_seeds_of_chains():
+    assert chain_seed(3, 0) == 3
+    seeds = [chain_seed(seed, chain) for seed in (3, 4) for chain in range(4)]
+    assert len({*seeds}) == 8
+    assert all(0 <= seed < 2**64 for seed in seeds)
+
+
+def test_draws_of_processes_are_those_of_one_process():
+    scale = np.array(2.0)  # in a closure, of which processes get a copy
+
+    def log_density(x, y):
+        return refusing(x * scale, y)
+
+    model = make(log_density, generated_quantities=process, coords={"j": ["a", "b", "c"]}, dims={"y": ["j"]})
+    with pytest.warns(UserWarning, match=BY_PROCESSES) as said:
+        result = model.sample(**SETTINGS, cores=2)
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    with pytest.warns(UserWarning, match="every point is evaluated in Python: the function looks") as said:
+        expected = model.sample(**SETTINGS, cores=1)
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    numbers = result.posterior["process"].values
+    assert len({HERE, *numbers[:, 0]}) == 3
+    assert np.all(numbers == numbers[:, :1])
+    for each in (result, expected):
+        for group in ("posterior", "warmup_posterior"):
+            each[group]["process"][...] = 0.0
+    assert_same(result, expected)
+    assert result.posterior.sizes == {"chain": 2, "draw": 20, "j": 3, "z_dim_0": 2}
+    assert result.posterior.chain.values.tolist() == [0, 1]
+    assert result.sample_stats["diverging"].dtype == bool
+    assert not np.array_equal(result.posterior["x"][0], result.posterior["x"][1])
+    with pytest.warns(UserWarning, match="every point"):
+        (alone,) = groups(model.sample(**{**SETTINGS, "chains": 1}))["posterior"]["x"].values
+    np.testing.assert_array_equal(alone, expected.posterior["x"].values[0])
+
+
+@pytest.mark.parametrize("recorded", [None, False, True])
+def test_models_can_be_sent_to_other_processes(recorded):
+    """With functions that are defined here, and with their recordings, which are made anew there."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    density = vm.recorded(lambda y: vm.normal_lpdf(y, 0.5, 2.0))
+    density(np.ones(3))
+    model = vm.Model(
+        lambda x, y: vm.gamma_lpdf(y, 2.0, 1.0) + vm.std_normal_lpdf(x), x=vm.real(), y=vm.positive(3), recorded=recorded,
+        generated_quantities=lambda y: {"z": density(y)[0]},
+    )  # fmt: skip
+    q = np.array([0.3, -0.2, 0.1, 0.4])
+    value, gradient = model.log_density_gradient(q)
+    there = pickle.loads(cloudpickle.dumps(model))
+    assert there.log_density_gradient(q)[0] == value
+    np.testing.assert_array_equal(there.log_density_gradient(q)[1], gradient)
+    assert there.constrain(q, True, True)["z"] == model.constrain(q, True, True)["z"]
+
+
+class OddError(Exception):
+    """Made of something else than what it says, by which it cannot be pickled."""
+
+    def __init__(self, count):
+        super().__init__(f"there are {count}")
+
+
+def test_errors_of_the_model_in_a_process():
+    def log_density(x, y):
+        if os.getpid() != HERE:
+            raise KeyError("column")
+        return refusing(x, y)
+
+    with pytest.warns(UserWarning, match=BY_PROCESSES), pytest.raises(KeyError, match=r"^'column'$") as failure:
+        make(log_density).sample(**SETTINGS, cores=2)
+    text = "".join(traceback.format_exception(failure.value))
+    assert 'raise KeyError("column")' in text
+    assert "in log_density" in text
+
+
+def test_which_errors_travel():
+    assert module._travels(KeyError("column"))
+    assert module._travels(vm.DomainError("x: Scale is -1.0, but must be positive!"))
+    assert not module._travels(OddError(3))
+
+    class Job:
+        def run(self, *_):
+            raise OddError(3)
+
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(pickle, "loads", lambda _: Job())
+        context.setattr(np, "memmap", lambda *_, **settings: np.zeros(settings["shape"]))
+        with pytest.raises(RuntimeError, match=r"^OddError: there are 3$") as failure:
+            module._run(b"", "", 2, 0)
+    assert type(failure.value.__cause__) is OddError
+
+
+def test_a_process_that_is_killed():
+    def log_density(x, y):
+        if os.getpid() != HERE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return refusing(x, y)
+
+    message = "Model.sample: a process that sampled a chain was killed or crashed, .*; with cores=1, chains are sampled in this"
+    with pytest.warns(UserWarning, match=BY_PROCESSES), pytest.raises(RuntimeError, match=message) as failure:
+        make(log_density).sample(**SETTINGS, cores=2)
+    assert isinstance(failure.value.__cause__, loky.BrokenProcessPool)
+
+
+def slow(x, y):
+    time.sleep(2e-3)
+    return refusing(x, y)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_an_interrupt_returns_the_draws_that_there_are(cores, monkeypatch):
+    def show(chains, board, at_once=False):
+        draws = board[:-1, 0]
+        if not (draws[0] < 100 or at_once or interrupted):
+            interrupted.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    interrupted = []
+    monkeypatch.setattr(Chains, "_show", show)
+    begun = time.monotonic()
+    with pytest.warns(UserWarning, match="every point is evaluated in Python"):
+        result = make(slow).sample(**{**SETTINGS, "draws": 10**6, "chains": 3}, cores=cores)
+    assert time.monotonic() - begun < 100.0
+    assert result.warmup_posterior.sizes["draw"] == 30
+    x = result.posterior["x"].values
+    assert len(x) >= cores
+    assert 60 <= x.shape[1] < 10**6
+    assert np.all(np.isfinite(x[0, :60]))
+    assert result.sample_stats["diverging"].dtype == bool
+
+
+def test_an_interrupt_before_there_is_a_draw(monkeypatch):
+    monkeypatch.setattr(Chains, "_sample_here", lambda _: {})
+    with pytest.warns(UserWarning, match="every point"), pytest.raises(KeyboardInterrupt):
+        make().sample(**SETTINGS, cores=1)
+
+
+# What hinders processes.
+
+
+@pytest.mark.parametrize("recorded", [None, False])
+def test_without_loky_chains_run_one_after_the_other(monkeypatch, recorded):
+    monkeypatch.setitem(sys.modules, "loky", None)
+    text = r'after the other.*loky is not installed: pip install "varmat\[sample]"'
+    with pytest.warns(UserWarning, match=text) as said:
+        result = make(recorded=recorded, generated_quantities=process).sample(**SETTINGS)
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    assert ("the function looks" in str(said[0].message)) is (recorded is None)
+    assert np.all(result.posterior["process"] == HERE)
+
+
+def test_one_core_needs_no_loky(monkeypatch):
+    monkeypatch.setitem(sys.modules, "loky", None)
+    make(recorded=False).sample(**SETTINGS, cores=1)
+
+
+LOCK = threading.Lock()
+
+
+def with_a_global(x, y):
+    with LOCK:
+        return refusing(x, y)
+
+
+def test_what_cannot_be_pickled_is_named(monkeypatch):
+    lock = threading.Lock()
+
+    def of_a_closure(x, y):
+        with lock:
+            return refusing(x, y)
+
+    class Callable:
+        def __call__(self, x, y):
+            return refusing(x, y)
+
+        def __reduce__(self):
+            raise TypeError("no")
+
+    with_a_global_here = type(with_a_global)(with_a_global.__code__, {**globals(), "__name__": "__main__"})
+    cases = [
+        (make(of_a_closure), "lock, which the log density reads, cannot be pickled: cannot pickle '_thread.lock' object"),
+        (make(with_a_global_here), "LOCK, which the log density reads, cannot be pickled: cannot pickle '_thread.lock' object"),
+        (make(Callable()), "the log density cannot be pickled: no"),
+        (make(data={"lock": lock}), "the data lock cannot be pickled: cannot pickle '_thread.lock' object"),
+        (
+            make(generated_quantities=lambda x: {"z": float(lock.locked())}),
+            "lock, which generated_quantities reads, cannot be pickled: cannot pickle '_thread.lock' object",
+        ),
+    ]
+    monkeypatch.setattr(Chains, "sample", lambda chains: chains.hindrance)
+    for model, text in cases:
+        with pytest.warns(UserWarning, match=re.escape(f"one chain after the other ({text}): the function looks")):
+            assert model.sample(**SETTINGS, cores=2) == text
+
+
+def test_processes_that_cannot_start_or_load(monkeypatch):
+    monkeypatch.setattr(Chains, "sample", lambda chains: chains.hindrance)
+
+    class Daemon:
+        daemon = True
+
+    with monkeypatch.context() as context:
+        context.setattr(module.multiprocessing, "current_process", Daemon)
+        with pytest.warns(UserWarning, match="one after the other, for this process may not start others"):
+            make(recorded=False).sample(**SETTINGS, cores=2)
+
+    class Elsewhere:
+        def __init__(self, *_, **__):
+            pass
+
+        def submit(self, *_):
+            return self
+
+        def result(self):
+            return module._loads(b"cno_such_module\nname\n.")
+
+        def shutdown(self, **_):
+            pass
+
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", Elsewhere)
+    with pytest.warns(UserWarning, match="another process cannot have the model: ModuleNotFoundError: No module named 'no_such"):
+        make(recorded=False).sample(**SETTINGS, cores=2)
+
+
+@pytest.mark.parametrize("settings", [{"blocking": False}, {"return_raw_trace": True}])
+def test_settings_of_all_chains_together_are_for_nutpie(settings, monkeypatch):
+    monkeypatch.setattr("varmat.models.sampling.Chains", None)
+    result = make(recorded=False).sample(**SETTINGS, **settings)
+    if "blocking" in settings:
+        result = result.wait()
+        assert result.posterior.sizes["chain"] == 2
+
+
+def test_what_is_shown_of_chains(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", "200")
+    make(slow, recorded=False).sample(**{**SETTINGS, "progress_bar": True}, cores=1)
+    shown = sys.stderr.getvalue()
+    assert shown.count("Progress") == shown.count("\x1b[4F") + 1
+    last = [line.split() for line in shown.split("\x1b[4F")[-1].replace("\x1b[K", "").splitlines()]
+    assert last[0][:2] == ["Progress", "Draws"]
+    for line in last[2:]:
+        assert line[0] == "━" * 35
+        assert line[1] == "50"
+    sys.stderr.truncate(0)
+    make(recorded=False).sample(**SETTINGS, cores=1)
+    assert not sys.stderr.getvalue().strip("\0")

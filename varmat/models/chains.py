@@ -1,0 +1,320 @@
+"""Chains of a model that Python evaluates at every point, each sampled by a process of its own.
+
+Threads would wait for one another, because only one of them at a time runs Python. The processes are those of loky: they are
+new ones instead of copies of this one with its threads, they take functions that are defined in a notebook, and their death is
+noticed.
+
+With one core, or where processes cannot be had, chains are sampled in this process, one after the other. The draws are the
+same: the seed of a chain is made of the seed of the sampling and the number of the chain.
+"""
+
+from __future__ import annotations
+
+import inspect
+import multiprocessing
+import pickle
+import signal
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from varmat.models import progress
+from varmat.models.callbacks import Callbacks
+from varmat.models.results import joined_chains, optional
+
+# The processes tell what their chains do, and are told to stop, by numbers in a file that all of them map: a row for each chain,
+# and one more. A lock would stay locked if the process that holds it is killed.
+_DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, _SECONDS = range(5)
+_STOP = -1
+# Seconds between two looks at a chain.
+_BETWEEN = 0.1
+
+
+def chain_seed(seed: int, chain: int) -> int:
+    """The seed of a chain; the first has that of the sampling."""
+    return int(np.random.SeedSequence([seed, chain]).generate_state(1, np.uint64)[0]) if chain else seed
+
+
+class _Watched(Callbacks):
+    """Callbacks that count the draws of their chain in a row of the board."""
+
+    board: np.ndarray
+
+    def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        expand = super().make_expand()
+
+        def counted(q: np.ndarray) -> dict[str, np.ndarray]:
+            values = expand(q)
+            self.board[_DRAWS] += 1
+            return values
+
+        return counted
+
+
+@dataclass(frozen=True)
+class _Job:
+    """All that it takes to sample any of the chains, here or in another process."""
+
+    model: Any
+    seed: int
+    centre: np.ndarray | None
+    coords: dict[str, Any]
+    dims: dict[str, Any]
+    settings: dict[str, Any]
+    is_watched: bool
+
+    def run(self, chain: int, board: np.ndarray, tick: Callable[[], None]) -> tuple[Any, bool]:
+        """Sample one chain: the result, and whether it is complete. Calls a function now and then, which may interrupt it."""
+        nutpie = optional("nutpie", "Model.sample")
+        calls = _Watched(self.model, self.seed, self.centre, self.settings["tune"], chain)
+        calls.board = board[chain]
+        compiled, result, begun = calls.compiled(self.coords, self.dims), None, time.monotonic()
+        sampler = nutpie.sample(
+            compiled, init_mean=self.centre, seed=chain_seed(self.seed, chain), chains=1, cores=1, progress_bar=False,
+            blocking=False, **self.settings,
+        )  # fmt: skip
+        look = begun
+        try:
+            while result is None:
+                try:
+                    result = sampler.wait(timeout=_BETWEEN)
+                except TimeoutError:
+                    calls.board[_SECONDS] = time.monotonic() - begun
+                    if self.is_watched and time.monotonic() > look:
+                        look = _look(sampler, calls.board)
+                tick()
+        except KeyboardInterrupt:
+            return (sampler.abort() if result is None else result), result is not None
+        except BaseException:  # what panics in nutpie is no Exception
+            if not calls.failures:
+                raise
+        if calls.failures:
+            raise calls.failures[0]
+        return result, True
+
+
+def _look(sampler: Any, board: np.ndarray) -> float:
+    """Write down the statistics of a chain that is being sampled; returns when to do so again: it costs a copy of the draws."""
+    begun = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ warns if there are no draws yet
+        trace = sampler.inspect()
+    statistics = [trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace]
+    board[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
+    for each in statistics:
+        if each.sizes["draw"]:
+            board[_STEP], board[_GRADIENTS] = each["step_size"].values[0, -1], each["n_steps"].values[0, -1]
+    return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
+
+
+# --- called in the other processes ---
+
+
+def _begin() -> None:
+    """Leave an interrupt to the process that started this one: the terminal sends it to all."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(Exception):  # which is said by what comes next; here all processes do it at the same time
+        optional("nutpie", "Model.sample")
+
+
+def _loads(job: bytes) -> str:
+    """What is wrong if the model cannot be had in this process."""
+    try:
+        optional("nutpie", "Model.sample")
+        pickle.loads(job)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Any, bool] | None:
+    board = np.memmap(path, float, "r+", shape=(chains + 1, 5))
+
+    def tick() -> None:
+        if board[_STOP, 0]:
+            raise KeyboardInterrupt
+
+    if board[_STOP, 0]:
+        return None
+    try:
+        return pickle.loads(job).run(chain, board, tick)  # type: ignore[no-any-return]
+    except BaseException as error:
+        if _travels(error):
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def _travels(error: BaseException) -> bool:
+    """Whether an error arrives in another process as it is: not if its class is made of other arguments than it hands on."""
+    try:
+        there = pickle.loads(optional("cloudpickle", "Model.sample").dumps(error))
+    except Exception:
+        return False
+    return type(there) is type(error) and str(there) == str(error)
+
+
+# --- called in this process ---
+
+
+class Chains:
+    """The chains of a model, in processes if that is possible.
+
+    Parameters
+    ----------
+    model : Model
+        Evaluated in Python.
+    seed : int
+    centre : ndarray or None
+        Of the random starting points.
+    coords, dims : dict
+        As nutpie takes them.
+    settings : dict
+        Of nutpie.
+
+    Attributes
+    ----------
+    workers : int
+        How many processes there are; none if chains are sampled here.
+    hindrance : str
+        Why there are none, if they were wanted.
+    """
+
+    def __init__(
+        self, model: Any, seed: int, centre: np.ndarray | None, coords: dict[str, Any], dims: dict[str, Any],
+        settings: dict[str, Any],
+    ) -> None:  # fmt: skip
+        own = dict(settings)
+        self._chains, cores, is_watched = own.pop("chains"), own.pop("cores"), own.pop("progress_bar")
+        own.pop("blocking", None)
+        self._job = _Job(model, seed, centre, coords, dims, own, is_watched)
+        self._display = progress.Display(is_watched)
+        self._executor: Any = None
+        self.workers, self.hindrance = 0, ""
+        if cores != 1:
+            self.hindrance = self._begin(cores)
+
+    def _begin(self, cores: int | None) -> str:
+        """Start processes; what hinders it, if something does."""
+        try:
+            loky, cloudpickle = optional("loky", "Model.sample"), optional("cloudpickle", "Model.sample")
+        except ImportError as error:
+            return f'{error.name} is not installed: pip install "varmat[sample]"'
+        workers = min(self._chains, cores or loky.cpu_count())
+        if workers == 1:
+            return ""
+        if multiprocessing.current_process().daemon:
+            return "this process may not start others"
+        try:
+            self._payload = cloudpickle.dumps(self._job)
+        except Exception as error:
+            return unpicklable(self._job.model, cloudpickle) or f"the model cannot be pickled: {error}"
+        self._executor = loky.ProcessPoolExecutor(workers, initializer=_begin)
+        try:
+            if reason := self._of(self._executor.submit(_loads, self._payload)):
+                return f"another process cannot have the model: {reason}"
+            self.workers = workers
+            return ""
+        finally:
+            if not self.workers:
+                self.close()
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, kill_workers=True)
+
+    def sample(self) -> Any:
+        """The draws of all chains; those that there are, if it is interrupted."""
+        found = self._sample_there() if self.workers else self._sample_here()
+        if not found:
+            raise KeyboardInterrupt
+        return joined_chains(found)
+
+    def _sample_here(self) -> dict[int, Any]:
+        board, found = np.zeros((self._chains + 1, 5)), {}
+        for chain in range(self._chains):
+            found[chain], is_complete = self._job.run(chain, board, lambda: self._show(board))
+            if not is_complete:
+                break
+        self._show(board, True)
+        return found
+
+    def _sample_there(self) -> dict[int, Any]:
+        # Where a file that is mapped cannot be removed, it is left to the system.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            path = Path(folder, "board")
+            board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
+            runs = [self._executor.submit(_run, self._payload, str(path), self._chains, i) for i in range(self._chains)]
+            try:
+                self._wait(runs, board)
+            except KeyboardInterrupt:
+                board[_STOP, 0] = 1.0
+                for each in runs:
+                    each.cancel()
+                self._wait([each for each in runs if not each.cancelled()], board)
+            self._show(board, True)
+            results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
+            return {i: result[0] for i, result in results.items() if result is not None}
+
+    def _wait(self, runs: list[Future[Any]], board: np.ndarray) -> None:
+        """Wait for chains; raises the first error."""
+        done, others = wait(runs, 0.0, FIRST_EXCEPTION)
+        while True:
+            for each in done:
+                self._of(each)
+            if not others:
+                return
+            self._show(board)
+            done, others = wait(others, _BETWEEN, FIRST_EXCEPTION)
+
+    def _of(self, run: Future[Any]) -> Any:
+        try:
+            return run.result()
+        except optional("loky", "Model.sample").BrokenProcessPool as error:
+            text = "a process that sampled a chain was killed or crashed, perhaps because there was not enough memory"
+            raise RuntimeError(f"Model.sample: {text}; with cores=1, chains are sampled in this process") from error
+
+    def _show(self, board: np.ndarray, at_once: bool = False) -> None:
+        self._display.show(lambda: self._lines(board), at_once)
+
+    def _lines(self, board: np.ndarray) -> list[str]:
+        total, rows = self._job.settings["draws"] + self._job.settings["tune"], []
+        for draws, divergences, step, gradients, seconds in board[:_STOP].tolist():
+            left = progress.remaining(int(draws), total, seconds)
+            figures = int(draws), int(divergences), f"{step:.3g}", int(gradients), f"{seconds:.0f}s", left
+            rows.append((int(draws), total, figures))
+        return progress.table("Progress", ("Draws", "Divergences", "Step size", "Grad evals", "Elapsed", "Remaining"), rows)
+
+
+def unpicklable(model: Any, cloudpickle: Any) -> str:
+    """What it is in a model that cannot be pickled: data by name, or what one of its functions reads."""
+
+    def error_of(thing: Any) -> str:
+        try:
+            cloudpickle.dumps(thing)
+        except Exception as error:
+            return str(error)
+        return ""
+
+    functions = [each for each in (model._density, model._transformed, model._generated) if each]
+    for name, value in model._density._given.items():
+        if error := error_of(value):
+            return f"the data {name} cannot be pickled: {error}"
+    for each in functions:
+        if isinstance(each.function, FunctionType):
+            read = inspect.getclosurevars(each.function)
+            for name, value in {**read.nonlocals, **read.globals}.items():
+                if error := error_of(value):
+                    return f"{name}, which {each.title} reads, cannot be pickled: {error}"
+        if error := error_of(each.function):
+            return f"{each.title} cannot be pickled: {error}"
+    return ""

@@ -1,0 +1,89 @@
+"""What is shown in the manner of nutpie where nutpie does not: for chains that are sampled one by one."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_BAR = 35
+# Seconds.
+_BETWEEN = 0.1
+
+
+class Display:
+    """Lines that are written over, in a terminal or a notebook; elsewhere nothing is shown, as nutpie does.
+
+    Parameters
+    ----------
+    is_on : bool
+        With False, nothing is shown anywhere.
+    """
+
+    def __init__(self, is_on: bool) -> None:
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        self._in_notebook = is_on and hasattr(shell, "kernel")
+        self._in_terminal = is_on and not self._in_notebook and sys.stderr.isatty()
+        self._cell: Any = None
+        self._written = 0
+        self._last = -float("inf")
+
+    def show(self, lines: Callable[[], Sequence[str]], at_once: bool = False) -> None:
+        """Write lines over those that are there; some times in a second unless it is to be at once."""
+        now = time.monotonic()
+        if not (self._in_terminal or self._in_notebook) or not (at_once or now - self._last >= _BETWEEN):
+            return
+        self._last = now
+        if self._in_notebook:
+            self._show_in_cell({"text/plain": "\n".join(lines())})
+            return
+        width = shutil.get_terminal_size().columns - 1
+        back, text = f"\x1b[{self._written}F" if self._written else "", [f"{line[:width]}\x1b[K\n" for line in lines()]
+        self._written = len(text)
+        sys.stderr.write(back + "".join(text))
+        sys.stderr.flush()
+
+    def _show_in_cell(self, content: dict[str, str]) -> None:
+        display = sys.modules["IPython"].display.display
+        if self._cell is None:
+            self._cell = display(content, raw=True, display_id=True)
+        else:
+            self._cell.update(content, raw=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Sequence[Any]]]) -> list[str]:
+    """Lines with a bar each, below a heading.
+
+    Parameters
+    ----------
+    title : str
+        What the bars are about.
+    columns : sequence of str
+        Names of the figures beside them.
+    rows : sequence of tuple
+        How much is done, of how much, and the figures.
+    """
+    widths = [max(9, len(name) + 2) for name in columns]
+    # Where the terminal is narrow, the bar is short.
+    size = max(10, min(_BAR, shutil.get_terminal_size().columns - 6 - sum(widths)))
+    first = max(size, len(title))
+
+    def line(start: str, cells: Sequence[Any]) -> str:
+        return f"  {start:{first}}   " + "".join(f"{cell!s:{width}}" for cell, width in zip(cells, widths, strict=True))
+
+    heading = line(title, columns)
+    return [heading, " " + "-" * (len(heading) - 1), *(line(bar(done, of, size), cells) for done, of, cells in rows)]
+
+
+def bar(done: int, of: int, size: int) -> str:
+    """How much is done, as a bar."""
+    full = size * done // of if of else size
+    whole, rest = ("━", " ") if "utf" in (getattr(sys.stderr, "encoding", None) or "").lower() else ("#", ".")
+    return whole * full + rest * (size - full)
+
+
+def remaining(done: int, of: int, seconds: float) -> str:
+    """The time that is left at the speed of what is done."""
+    return f"{seconds * (of - done) / done:.0f}s" if done else ""
