@@ -1,12 +1,16 @@
 """Sampling without Python, against sampling by way of Python: the same seed gives the same draws."""
 
 import ctypes
+import os
+import signal
+import sys
 import threading
 import traceback
 import warnings
 
 import numpy as np
 import pytest
+from test_progress import Terminal
 
 import varmat as vm
 from varmat.models import native_sampling
@@ -194,6 +198,57 @@ def test_python_is_called_where_a_value_is_not_finite(monkeypatch):
     result = make().sample(**SETTINGS)
     assert np.isinf(result.posterior["t"].values).any()
     assert_same(result, by_python(monkeypatch, make()))
+
+
+@pytest.mark.parametrize("recordable", [True, False])
+def test_an_interrupt_while_quantities_are_made_loses_no_draws(recordable):
+    """The parameters are there even if they are not made by the sampler, because the values cannot be recorded."""
+
+    def transformed(x, y):
+        return {"t": x + y if recordable else [x + y[0], x + y[1], x + y[2]]}
+
+    def quantities(t):
+        count.append(t)
+        if len(count) == 50:
+            os.kill(os.getpid(), signal.SIGINT)
+        return {"z": 2.0 * np.asarray(t)}
+
+    count = [None] * 1000
+    settings = {"transformed_parameters": transformed, "generated_quantities": quantities}
+    expected = parameters(**settings).sample(**SETTINGS)
+    count = []
+    with pytest.warns(UserWarning, match=r"^Model.sample: interrupted after sampling: of 280 draws (\d+) lack quantities") as said:
+        result = parameters(**settings).sample(**SETTINGS)
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    assert f"({'z' if recordable else 't, z'}), which are nan" in str(said[0].message)
+    for group in ("posterior", "warmup_posterior"):
+        made, known = result[group], expected[group]
+        assert set(made.variables) == set(known.variables)
+        for name in ("x", "y"):
+            np.testing.assert_array_equal(made[name], known[name])
+    assert len(np.unique(result.posterior["x"])) > 60
+    # A call finds the shapes, and an interrupt is raised between one instruction of Python and a later one.
+    done = np.isfinite(result.posterior["z"].values).all(axis=2).ravel()
+    number = int(done.sum())
+    assert 40 < number <= 50
+    assert done[:number].all()
+    assert f"of 280 draws {280 - number} lack" in str(said[0].message)
+    made, known = (each.posterior["z"].values.reshape(-1, 3)[done] for each in (result, expected))
+    np.testing.assert_array_equal(made, known)
+    assert np.isnan(result.warmup_posterior["z"]).all()
+    assert np.isnan(result.posterior["t"]).values.any() is np.bool_(not recordable)
+
+
+def test_what_is_shown_while_quantities_are_made(monkeypatch):
+    model = parameters(generated_quantities=lambda x, rng: {"z": rng.normal(x)})
+    for progress_bar in (False, True):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        model.sample(**{**SETTINGS, "progress_bar": progress_bar})
+        shown = sys.stderr.getvalue()
+        assert ("Generated quantities" in shown) is progress_bar
+        if progress_bar:
+            assert shown.splitlines()[-1].split()[:2] == ["━" * 35, "280"]
 
 
 def test_models_that_go_by_python():

@@ -15,9 +15,55 @@ class Terminal(io.StringIO):
         return True
 
 
+def test_a_count_in_a_terminal_and_in_a_notebook(monkeypatch):
+    monkeypatch.setattr(progress, "_BETWEEN", 0.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", "80")
+    count = progress.Count("Generated quantities", 2, True)
+    count.add()
+    count.add()
+    first, second = sys.stderr.getvalue().split("\x1b[3F")
+    assert first.splitlines()[0].startswith("  Generated quantities")
+    assert first.splitlines()[2].split()[:2] == ["━" * 17, "1"]
+    assert second.splitlines()[2].split()[:2] == ["━" * 35, "2"]
+
+    class Shell:
+        kernel = None
+
+    class Cell:
+        def update(self, content, raw):
+            shown.append(content)
+
+    class Notebook:
+        get_ipython = Shell
+        display = None
+
+    def display(content, raw, display_id):
+        shown.append(content)
+        return Cell()
+
+    shown = []
+    Notebook.display = type("display", (), {"display": staticmethod(display)})
+    monkeypatch.setitem(sys.modules, "IPython", Notebook)
+    count = progress.Count("Generated quantities", 2, True)
+    count.add()
+    count.add()
+    assert ["━" * 18 in each["text/plain"] for each in shown] == [False, True]
+    assert len(sys.stderr.getvalue().split("\x1b[3F")) == 2
+
+
 def test_a_terminal_without_unicode(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BytesIO(), "ascii"))
     assert progress.bar(1, 2, 35) == "#" * 17 + "." * 18
+
+
+def test_nothing_is_shown_elsewhere(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    progress.Count("Generated quantities", 1, True).add()
+    assert not sys.stderr.getvalue()
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    progress.Count("Generated quantities", 1, False).add()
+    assert not sys.stderr.getvalue()
 
 
 def test_what_does_not_fit_into_the_terminal(monkeypatch):

@@ -480,7 +480,7 @@ class Model:
         -----
         UserWarning
             If the log density cannot be recorded, and why: each point is then evaluated in Python. If there are no processes for
-            that, and why: chains are then sampled one after the other.
+            that, and why: chains are then sampled one after the other. If an interrupt leaves out generated quantities.
 
         Raises
         ------
@@ -507,7 +507,9 @@ class Model:
         has the same draws.
 
         An interrupt (Ctrl-C, or the button of a notebook) ends the sampling and returns the draws that there are, as nutpie and
-        PyMC do.
+        PyMC do. Where Python evaluates the model, generated quantities come with the draws; otherwise they are evaluated
+        afterwards, with a progress bar of their own. An interrupt then leaves nan for those that are missing, with a warning.
+        An error would lose the draws, which took longer.
         """
         # nutpie panics without adaptation, waits forever without cores, and has no result without chains.
         for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):

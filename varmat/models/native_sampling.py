@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import warnings
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,14 @@ import numpy as np
 from varmat.core.variables import data as plain_data
 from varmat.functionals.recorded import Recorded, record_values
 from varmat.models.functions import of_values
+from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without
 from varmat.programs.runners import has_native, runner_for
 
 # Settings of nutpie by which draws are not there when it returns.
 ELSEWHERE = ("zarr_store", "return_raw_trace", "transform_adapt")
-# The groups of draws, with whether they come after the adaptation.
-_GROUPS = {"warmup_posterior": False, "posterior": True}
+# The groups of draws, with whether they come after the adaptation; first those that an interrupt should leave complete.
+_GROUPS = {"posterior": True, "warmup_posterior": False}
 
 
 def prepared(calls: Any, settings: dict[str, Any]) -> NativeModel | None:
@@ -65,7 +68,7 @@ class NativeModel:
         self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
         # Errors in values at draws that may belong to the adaptation.
         self._refused: list[BaseException] = []
-        self._made = calls.model.shapes(include_tp=True)
+        self._parameters, self._made = calls.model.shapes(), calls.model.shapes(include_tp=True)
         program, varies = self._recorded_values(point)
         # What quantities are made of is read off the draws, unless it is more than an array of numbers.
         self._reads_draws = program is not None and all(varies)
@@ -144,13 +147,22 @@ class NativeModel:
         # What other versions ask for concerns the data of PyMC.
         return kind(**{each.name: given.get(each.name) for each in dataclasses.fields(kind)})
 
-    def completed(self, result: Any) -> Any:
+    def completed(self, result: Any, progress_bar: bool = False) -> Any:
         """The result with the values that are made after sampling, and without the points."""
         if self._later:
-            for group, is_kept in _GROUPS.items():
-                if group in result:
-                    self._complete(result[group], is_kept)
-                    without(result, group, (self._point, f"{self._point}_dim_0"))
+            groups = [group for group in _GROUPS if group in result]
+            total = sum(math.prod(result[group][self._point].shape[:2]) for group in groups)
+            count = Count("Generated quantities", total, progress_bar)
+            try:
+                for group in groups:
+                    self._complete(result[group], _GROUPS[group], count)
+            except KeyboardInterrupt:  # as nutpie, which returns what there is
+                self._leave_out([result[group] for group in groups], count.done)
+                names = ", ".join(name for name in self._later if name not in self._parameters) or "none"
+                text = f"interrupted after sampling: of {total} draws {total - count.done} lack quantities ({names}), which are nan"
+                warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=4)
+            for group in groups:
+                without(result, group, (self._point, f"{self._point}_dim_0"))
         elif self._refused and "posterior" in result:
             draws = result["posterior"]
             if any(self._is_refused(draw) for draw in self._rows({name: draws[name].values for name in self._made})):
@@ -167,7 +179,7 @@ class NativeModel:
     def _is_refused(values: dict[str, Any]) -> bool:
         return all(np.isnan(value).all() for value in values.values())
 
-    def _complete(self, draws: Any, is_kept: bool) -> None:
+    def _complete(self, draws: Any, is_kept: bool, count: Count) -> None:
         """Write into a group of draws what is made after sampling."""
         calls = self._calls
         arrays = {name: draws[name].values for name in calls.shapes}
@@ -175,6 +187,7 @@ class NativeModel:
         for chain, draw in np.ndindex(points.shape[:2]):
             q = points[chain, draw]
             if np.isnan(q).all():  # a chain that was interrupted
+                count.add()
                 continue
             rng = calls.rng(calls.tune * is_kept + draw + 1, q)
             row = {name: arrays[name][chain, draw] for name in self._made}
@@ -190,6 +203,17 @@ class NativeModel:
                     arrays[name][chain, draw] = np.nan
             for name in self._later:
                 arrays[name][chain, draw] = values[name]
+            count.add()
+
+    def _leave_out(self, groups: list[Any], done: int) -> None:
+        """Do without what is made after sampling, but for the first so many draws: parameters are there, for they cost little."""
+        places = ((group, place) for group in groups for place in np.ndindex(group[self._point].shape[:2]))
+        for group, place in islice(places, done, None):
+            q = group[self._point].values[place]
+            with np.errstate(all="ignore"):
+                values = {} if np.isnan(q).all() else self._calls.model.constrain(q)
+            for name in self._later:
+                group[name].values[place] = values.get(name, np.nan)
 
     def _values_with_quantities(self, q: np.ndarray, row: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         model = self._calls.model

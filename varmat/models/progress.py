@@ -1,4 +1,4 @@
-"""What is shown in the manner of nutpie where nutpie does not: for chains that are sampled one by one."""
+"""What is shown in the manner of nutpie where nutpie does not: for chains that are sampled one by one, and after sampling."""
 
 from __future__ import annotations
 
@@ -87,3 +87,30 @@ def bar(done: int, of: int, size: int) -> str:
 def remaining(done: int, of: int, seconds: float) -> str:
     """The time that is left at the speed of what is done."""
     return f"{seconds * (of - done) / done:.0f}s" if done else ""
+
+
+class Count:
+    """How many of a number of draws are done.
+
+    Parameters
+    ----------
+    title : str
+    total : int
+    is_on : bool
+        Whether to show it.
+    """
+
+    def __init__(self, title: str, total: int, is_on: bool) -> None:
+        self.done = 0
+        self._title, self._total = title, total
+        self._display, self._begun = Display(is_on), time.monotonic()
+
+    def add(self) -> None:
+        """One more is done."""
+        self.done += 1
+        self._display.show(self._lines, self.done == self._total)
+
+    def _lines(self) -> list[str]:
+        seconds = time.monotonic() - self._begun
+        figures = self.done, f"{seconds:.0f}s", remaining(self.done, self._total, seconds)
+        return table(self._title, ("Draws", "Elapsed", "Remaining"), [(self.done, self._total, figures)])

@@ -99,4 +99,4 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
         raise calls.failures[0]
     if not is_told:
         _warn_of_obstacle(model)
-    return result if native is None else native.completed(result)
+    return result if native is None else native.completed(result, settings.get("progress_bar", False))
