@@ -39,6 +39,9 @@ from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
 from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
 from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
+from varmat.functions.constant_arrays import *  # noqa: F403 - the names are listed there
+from varmat.functions.constant_values import *  # noqa: F403 - the names are listed there
+from varmat.functions.containers import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
 from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
 from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
@@ -47,7 +50,10 @@ from varmat.functions.exponentials import *  # noqa: F403 - the names are listed
 from varmat.functions.factorisations import *  # noqa: F403 - the names are listed there
 from varmat.functions.forms import *  # noqa: F403 - the names are listed there
 from varmat.functions.gathering import *  # noqa: F403 - the names are listed there
+from varmat.functions.hypergeometric import *  # noqa: F403 - the names are listed there
+from varmat.functions.inverse_forms import *  # noqa: F403 - the names are listed there
 from varmat.functions.joining import *  # noqa: F403 - the names are listed there
+from varmat.functions.lags import *  # noqa: F403 - the names are listed there
 from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
 from varmat.functions.log_incomplete import *  # noqa: F403 - the names are listed there
 from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
@@ -123,6 +129,9 @@ __all__ += densities.skewed.__all__
 __all__ += densities.truncated.__all__
 __all__ += densities.unnormalised.__all__
 __all__ += functionals.__all__
+__all__ += functions.constant_arrays.__all__
+__all__ += functions.constant_values.__all__
+__all__ += functions.containers.__all__
 __all__ += functions.covariances.__all__
 __all__ += functions.cumulative.__all__
 __all__ += functions.determinants.__all__
@@ -131,7 +140,10 @@ __all__ += functions.exponentials.__all__
 __all__ += functions.factorisations.__all__
 __all__ += functions.forms.__all__
 __all__ += functions.gathering.__all__
+__all__ += functions.hypergeometric.__all__
+__all__ += functions.inverse_forms.__all__
 __all__ += functions.joining.__all__
+__all__ += functions.lags.__all__
 __all__ += functions.least_squares.__all__
 __all__ += functions.log_incomplete.__all__
 __all__ += functions.matrix_functions.__all__

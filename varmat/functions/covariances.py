@@ -24,6 +24,7 @@ from varmat.kernels import ones
 from varmat.programs.symbols import refuse, require
 
 __all__ = [
+    "cov_exp_quad",
     "gp_dot_prod_cov",
     "gp_exp_quad_cov",
     "gp_exponential_cov",
@@ -488,3 +489,6 @@ def gp_dot_prod_cov(x: Any, *parameters: Any, **named: Any) -> Any:
     _check_points("gp_dot_prod_cov", x1, x2, sigma)
     check_values(partial(nonnegative.check, "gp_dot_prod_cov", "sigma"), sigma)
     return sigma * sigma + _rows(x1) @ _rows(x2).T
+
+
+cov_exp_quad = gp_exp_quad_cov  # its older name in Stan

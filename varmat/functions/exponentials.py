@@ -10,8 +10,9 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
-from varmat.core.operation import Saved, operation
-from varmat.functions.checks import fixed
+from varmat.core.errors import ShapeError, nonnegative
+from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_values, fixed, one
 from varmat.functions.reduction_names import answer_reduce, reduction
 from varmat.functions.reductions import add_reduce, axes_of, max_reduce, restored
 from varmat.kernels import by_columns, summed
@@ -19,6 +20,7 @@ from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
 __all__ = [
+    "inverse_softmax",
     "log_softmax",
     "log_sum_exp",
     "logsumexp",
@@ -330,6 +332,49 @@ def log_softmax_straight(a: Any, axis: Any = None) -> Any:
 def log_softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
     axes, p = axes_of(axis, np.ndim(a)), np.exp(r)
     return lambda t: t - np.sum(p * t, axis=axes, keepdims=True)
+
+
+def inverse_softmax(theta: Any) -> Any:
+    """The logarithms of probabilities: of all vectors with this `softmax` the one whose exponentials have the sum 1.
+
+    Parameters
+    ----------
+    theta : array_like, shape (n,)
+        Nonnegative numbers whose sum is 1, to within 1e-8.
+
+    Returns
+    -------
+    VarMat, shape (n,)
+        -inf where a probability is 0.
+
+    Raises
+    ------
+    ShapeError
+        If `theta` is not a vector, or empty.
+    DomainError
+        If it is no vector of probabilities.
+
+    Notes
+    -----
+    The adjoint is that of the logarithm, ``g / theta``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.softmax(vm.inverse_softmax([0.25, 0.75]))
+    array([0.25, 0.75])
+    """
+    theta = as_operand(theta, "inverse_softmax: theta")
+    if np.ndim(theta) != 1 or not np.size(theta):
+        raise ShapeError(f"inverse_softmax: theta has shape {np.shape(theta)}, but must be a vector that is not empty!")
+    check_values(_check_probabilities, theta)
+    with np.errstate(divide="ignore"):
+        return np.log(theta)
+
+
+def _check_probabilities(theta: Any) -> None:
+    nonnegative.check("inverse_softmax", "theta", theta)
+    one.check("inverse_softmax", "sum(theta)", np.sum(theta))
 
 
 answer_reduce(np.logaddexp, reduction(_logsumexp, np.logaddexp, -np.inf))

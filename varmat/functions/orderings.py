@@ -50,19 +50,19 @@ def sort(
     array([0., 1., 0.])
     """
     _refuse_fields("sort", order)
-    return _in_order(_descending_order if descending else _stable_order, a, axis)
+    return _in_order(descending_order if descending else stable_order, a, axis)
 
 
-def _stable_order(x: np.ndarray, axis: int) -> Any:
+def stable_order(x: np.ndarray, axis: int) -> Any:
     """`numpy.argsort`, with equal elements in their order. Where there are none its faster algorithms give that too."""
     order = np.argsort(x, axis)
     ordered = np.moveaxis(np.take_along_axis(x, order, axis), axis, 0)
     return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
 
 
-def _descending_order(x: np.ndarray, axis: int) -> Any:
+def descending_order(x: np.ndarray, axis: int) -> Any:
     """That of the negatives, which are exact: nan stays at the end, and equal elements stay in their order."""
-    return _stable_order(np.negative(x), axis)
+    return stable_order(np.negative(x), axis)
 
 
 def _refuse_fields(function: str, order: Any) -> None:

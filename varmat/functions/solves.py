@@ -304,11 +304,11 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_d
     """
     check_system("solve_triangular", a, b)
     if not unit_diagonal:
-        _check_diagonal("solve_triangular", a)
+        check_diagonal("solve_triangular", a)
     return triangular_solve(a, b, lower, _transposed(trans), unit_diagonal, vector=b.ndim == 1)
 
 
-def _check_diagonal(function: str, a: Any, name: str = "a") -> None:
+def check_diagonal(function: str, a: Any, name: str = "a") -> None:
     diagonal = a.diagonal(0, -2, -1)
     if np.count_nonzero(diagonal) < diagonal.size:
         index = np.argwhere(diagonal == 0)[0]
@@ -445,7 +445,7 @@ def chol2inv(factor: Any) -> Any:
     """
     check_square("chol2inv", "factor", np.shape(factor))
     check_lower("chol2inv", factor, "factor")
-    _check_diagonal("chol2inv", factor, "factor")
+    check_diagonal("chol2inv", factor, "factor")
     return mirrored(inverse_triangle(factor))
 
 
@@ -505,7 +505,7 @@ def mdivide_left_tri_low(a: Any, b: Any) -> Any:
     VarMat([1., 2.])
     """
     check_system("mdivide_left_tri_low", a, b)
-    _check_diagonal("mdivide_left_tri_low", a)
+    check_diagonal("mdivide_left_tri_low", a)
     return triangular_solve(a, b, lower=True, vector=b.ndim == 1)
 
 

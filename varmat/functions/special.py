@@ -26,7 +26,8 @@ __all__ = [
     "boxcox", "boxcox1p", "cosm1", "dawsn", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1",
     "exp10", "expi", "expit", "expn", "exprel", "falling_factorial", "fdim", "fma", "gamma", "gamma_density_derivative",
     "gamma_p", "gamma_q", "gammainc", "gammainc_derivative", "gammaincc", "gammainccinv", "gammaincinv", "gammaln",
-    "gammasgn", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "hyp2f1_da", "hyp2f1_db", "hyp2f1_dc", "hypergeometric_2F1",
+    "gammasgn", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "hyp2f1_da", "hyp2f1_db", "hyp2f1_dc", "hypergeometric_1F0",
+    "hypergeometric_2F1",
     "hyperu", "i0", "i0e", "i1", "i1e", "inc_beta", "inv", "inv_Phi", "inv_boxcox", "inv_boxcox1p",
     "inv_cloglog", "inv_erfc", "inv_inc_beta", "inv_logit", "inv_sqrt", "inv_square", "iv", "ive", "j0", "j1", "jv", "k0",
     "k0e", "k1", "k1e", "kl_div", "kv", "kve", "lambert_w0", "lambert_wm1", "lbeta", "lchoose", "lgamma", "lmgamma",
@@ -535,6 +536,12 @@ lambert_wm1 = row("lambert_wm1", "g * exp(-r) / (1.0 + r)",
 wrightomega = row("wrightomega", "g * r / (1.0 + r)", "Wright's omega function, the solution of ``r + log(r) = x``", None,
     "re(lambertw(exp(x)))", (0.5, -3.0, 30.0), 0.433828)
 _PARAMETERS = ("the parameter x", "the parameter y", "the parameter z")
+hypergeometric_1F0 = row("hypergeometric_1F0", ("-g * r * log1p(-y)", "g * x * r / (1.0 - y)"),  # noqa: N816 - Stan's name
+    "Hypergeometric function 1F0(x; y), ``(1 - y)**-x``", None, "(1 - y)**-x",
+    ((0.5, 0.3), (-2.5, -3.0), (7.0, 1e-10), (30.0, 0.99)), 0.426308, domain="y < 1, nan outside",
+    note="Stan refuses y <= -1, where the power series does not converge",
+    # Where the logarithm is small the first form loses less, for 1 - y is rounded; elsewhere the second.
+    ufunc=formula(lambda x, y: np.where(abs(y + 0.25) < 0.75, np.exp(-x * np.log1p(-y)), np.power(1.0 - y, -x))))
 hyp0f1 = row("hyp0f1", (None, "g * hyp0f1(x + 1.0, y) / x"), "Confluent hypergeometric limit function 0F1(x; y)", None,
     "hyp0f1(x, y)", ((2.5, 0.5), (2.5, -30.0)), 0.460416, constant=_PARAMETERS[:1])
 hyp1f1 = row("hyp1f1", (None, None, "g * x / y * hyp1f1(x + 1.0, y + 1.0, z)"), "Kummer's function 1F1(x; y; z)", None,
