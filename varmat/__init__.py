@@ -70,6 +70,7 @@ from varmat.models.model import *  # noqa: F403 - the names are listed there
 from varmat.models.parameters import *  # noqa: F403 - the names are listed there
 from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
 from varmat.transforms.matrices import *  # noqa: F403 - the names are listed there
+from varmat.transforms.readers import *  # noqa: F403 - the names are listed there
 from varmat.transforms.vectors import *  # noqa: F403 - the names are listed there
 
 __version__ = "0.1.0"
@@ -159,4 +160,5 @@ __all__ += models.model.__all__
 __all__ += models.parameters.__all__
 __all__ += transforms.bounded.__all__
 __all__ += transforms.matrices.__all__
+__all__ += transforms.readers.__all__
 __all__ += transforms.vectors.__all__

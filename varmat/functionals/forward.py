@@ -17,7 +17,7 @@ from varmat.functionals.recording import lost, output, plain_copy, recording
 from varmat.functionals.reverse import ABSENT, Derived, named
 from varmat.functionals.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 
-__all__ = ["gradient_dot_vector", "jvp", "partial_derivative"]
+__all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
 
 
 def call_with_tangents(
@@ -198,3 +198,36 @@ def partial_derivative(f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, 
         raise IndexError(f"partial_derivative: n is {n!r}, but must be the index of one element in the shape {point.shape}!")
     direction[n] = 1.0
     return _directional("partial_derivative", f, point, direction, args, kwargs)
+
+
+def derivative(f: Any, x: float, /, *args: Any, **kwargs: Any) -> float:
+    """The derivative of a scalar function of one number, in forward mode.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : scalar
+        The point.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a scalar, or `f` returns an array.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.derivative(np.exp, 0.0)
+    1.0
+    """
+    point = plain_tree("derivative", "x", x)
+    if type(point) is not float:
+        raise ShapeError(f"derivative: x has shape {np.shape(point)}, but must be a scalar; see varmat.gradient!")
+    return _directional("derivative", f, point, 1.0, args, kwargs)

@@ -23,6 +23,8 @@ from varmat.transforms.common import check_against, check_within, joined, operan
 __all__ = [
     "corr_constrain",
     "corr_free",
+    "identity_constrain",
+    "identity_free",
     "lb_constrain",
     "lb_free",
     "log_cosh",
@@ -517,6 +519,69 @@ def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
     _check_bound("offset_multiplier_free", "multiplier", multiplier, positive_finite, y)
     finite.check("offset_multiplier_free", "Affinely transformed variable", plain(y))
     return (y - offset) / multiplier
+
+
+def identity_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Real numbers as they are: the transform where nothing is constrained.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : `x`
+    log_jacobian : float
+        If asked for: 0.
+
+    Raises
+    ------
+    TypeError
+        If `x` holds anything but real numbers.
+
+    Notes
+    -----
+    The derivative is 1; nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.identity_constrain(1.5, jacobian=True)
+    (1.5, 0.0)
+    """
+    x = operand(x, "identity_constrain", "x")
+    return (x, 0.0) if jacobian else x
+
+
+def identity_free(y: Any) -> Any:
+    """The inverse of `identity_constrain`: real numbers as they are.
+
+    Parameters
+    ----------
+    y : array_like, any shape
+
+    Returns
+    -------
+    `y`
+
+    Raises
+    ------
+    TypeError
+        If `y` holds anything but real numbers.
+
+    Notes
+    -----
+    The derivative is 1; nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.identity_free([1.0, 2.0])
+    array([1., 2.])
+    """
+    return operand(y, "identity_free", "y")
 
 
 def positive_constrain(x: Any, jacobian: bool = False) -> Any:

@@ -39,7 +39,9 @@ __all__ = [
     "corr_matrix_constrain",
     "corr_matrix_free",
     "cov_matrix_constrain",
+    "cov_matrix_constrain_lkj",
     "cov_matrix_free",
+    "cov_matrix_free_lkj",
 ]
 
 
@@ -92,7 +94,7 @@ class Places(NamedTuple):
         return a
 
 
-def _size(function: str, name: str, value: Any) -> int:
+def size_of(function: str, name: str, value: Any) -> int:
     if not isinstance(value, (int, np.integer)) or value < 0:
         raise DomainError(f"{function}: {name} is {value!r}, but must be a nonnegative integer!")
     return int(value)
@@ -162,7 +164,7 @@ def _by_rows(k: int) -> Places:
 
 # The Jacobian of L L^T has one factor L[i, i] for each later row, so all of a column count the same.
 @lru_cache(maxsize=64)
-def _by_columns(k: int) -> Places:
+def by_columns(k: int) -> Places:
     cols, rows = np.triu_indices(k, 1)
     return Places.of((k, k), rows, cols, float(k) - cols)
 
@@ -211,7 +213,7 @@ def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # n
            [0.6, 0.8]])
     """
     x = operand(x, "cholesky_corr_constrain", "x")
-    places = _by_rows(_size("cholesky_corr_constrain", "K", K))
+    places = _by_rows(size_of("cholesky_corr_constrain", "K", K))
     check_vector("cholesky_corr_constrain", "x", np.shape(x), places.rows.size)
     return correlation_factor(x, places=places, jacobian=jacobian)
 
@@ -310,12 +312,12 @@ def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noq
            [0.6, 1. ]])
     """
     x = operand(x, "corr_matrix_constrain", "x")
-    places = _by_columns(_size("corr_matrix_constrain", "K", K))
+    places = by_columns(size_of("corr_matrix_constrain", "K", K))
     check_vector("corr_matrix_constrain", "x", np.shape(x), places.rows.size)
-    return _squared(correlation_factor(x, places=places, jacobian=jacobian), jacobian)
+    return squared(correlation_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
-def _squared(factor: Any, jacobian: bool) -> Any:
+def squared(factor: Any, jacobian: bool) -> Any:
     """``L L^T``, and the log-Jacobian if there is one."""
     if jacobian:
         return tcrossprod(factor[0]), factor[1]
@@ -362,7 +364,7 @@ def corr_matrix_free(y: Any) -> Any:
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
     one.check(function, f"diagonal of {title}", np.diagonal(plain(y), axis1=-2, axis2=-1))
-    return _partial_correlations(_factor(function, title, y), _by_columns(np.shape(y)[-1]))
+    return _partial_correlations(_factor(function, title, y), by_columns(np.shape(y)[-1]))
 
 
 # --- Cholesky factors of covariance matrices ---
@@ -466,8 +468,8 @@ def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bo
            [5., 2.]])
     """
     x = operand(x, "cholesky_factor_constrain", "x")
-    m = _size("cholesky_factor_constrain", "M", M)
-    n = m if N is None else _size("cholesky_factor_constrain", "N", N)
+    m = size_of("cholesky_factor_constrain", "M", M)
+    n = m if N is None else size_of("cholesky_factor_constrain", "N", N)
     if m < n:
         raise DomainError(f"cholesky_factor_constrain: M is {m}, but must be at least N, which is {n}!")
     places = _trapezoid(m, n)
@@ -560,9 +562,9 @@ def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa
            [ 5., 29.]])
     """
     x = operand(x, "cov_matrix_constrain", "x")
-    places = _triangle(_size("cov_matrix_constrain", "K", K))
+    places = _triangle(size_of("cov_matrix_constrain", "K", K))
     check_vector("cov_matrix_constrain", "x", np.shape(x), places.rows.size)
-    return _squared(covariance_factor(x, places=places, jacobian=jacobian), jacobian)
+    return squared(covariance_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
 def cov_matrix_free(y: Any) -> Any:
@@ -598,3 +600,96 @@ def cov_matrix_free(y: Any) -> Any:
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
     return _coordinates(_factor(function, "Covariance matrix variable", y), _triangle(np.shape(y)[-1]))
+
+
+def cov_matrix_constrain_lkj(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+    """Map a vector to a covariance matrix by way of correlations and standard deviations.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K + 1) / 2)
+        Unconstrained: the ``K * (K - 1) / 2`` transformed partial correlations, column by column as in `corr_matrix_constrain`,
+        then the logarithms of the `K` standard deviations.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+    log_jacobian : scalar
+        If asked for: that of the lower triangle, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If `K` is not a nonnegative integer.
+    ShapeError
+        If the size of `x` is not ``K * (K + 1) / 2``.
+
+    Notes
+    -----
+    ``L @ L.T`` for the factor `L` of the correlations with row `i` times the standard deviation ``s[i]``. In the log-Jacobian each
+    logarithm of a standard deviation counts ``K + 1`` times.
+
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
+    Journal of Multivariate Analysis 100 (2009), 1989.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cov_matrix_constrain_lkj(np.array([np.arctanh(0.6), 0.0, np.log(2.0)]), 2)
+    array([[1. , 1.2],
+           [1.2, 4. ]])
+    """
+    x = operand(x, "cov_matrix_constrain_lkj", "x")
+    k = size_of("cov_matrix_constrain_lkj", "K", K)
+    places = by_columns(k)
+    m = places.rows.size
+    check_vector("cov_matrix_constrain_lkj", "x", np.shape(x), m + k)
+    factor = correlation_factor(x[..., :m], places=places, jacobian=jacobian)
+    scales = np.exp(x[..., m:])[..., None]
+    if not jacobian:
+        return tcrossprod(scales * factor)
+    constant = prod(np.shape(x)[:-1]) * k * log(2.0)
+    return tcrossprod(scales * factor[0]), factor[1] + (k + 1.0) * np.sum(x[..., m:]) + constant
+
+
+def cov_matrix_free_lkj(y: Any) -> Any:
+    """The inverse of `cov_matrix_constrain_lkj`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Symmetric, to within 1e-8 absolutely and relatively, and positive definite.
+
+    Returns
+    -------
+    Of shape (..., K * (K + 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a covariance matrix.
+    ShapeError
+        If `y` is not square.
+
+    Notes
+    -----
+    By way of the Cholesky factor and the diagonal: after the checks only the lower triangle is read, and in it lies the adjoint.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cov_matrix_free_lkj([[1.0, 0.0], [0.0, np.exp(4.0)]])
+    array([0., 0., 2.])
+    """
+    function = "cov_matrix_free_lkj"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    factor = _factor(function, "Covariance matrix variable", y)
+    correlations = _partial_correlations(factor, by_columns(np.shape(y)[-1]))
+    return np.concatenate([correlations, 0.5 * np.log(np.diagonal(y, axis1=-2, axis2=-1))], axis=-1)

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import fixed, one
+from varmat.functions.checks import check_matrix, fixed, one
 from varmat.functions.special import expit
 from varmat.programs.symbols import refuse, require
 from varmat.transforms.common import (
@@ -40,6 +40,8 @@ __all__ = [
     "stochastic_row_free",
     "sum_to_zero_constrain",
     "sum_to_zero_free",
+    "sum_to_zero_matrix_constrain",
+    "sum_to_zero_matrix_free",
     "unit_vector_constrain",
     "unit_vector_free",
 ]
@@ -593,6 +595,89 @@ def sum_to_zero_free(y: Any) -> Any:
     check_vector("sum_to_zero_free", "y", np.shape(y), least=1)
     zero.check("sum_to_zero_free", "sum(Zero sum variable)", np.sum(plain(y), axis=-1))
     return sum_to_zero_coordinates(y)
+
+
+def sum_to_zero_matrix_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a matrix to one with a row and a column more, all of whose rows and columns have sum zero: an isometry.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., M - 1, N - 1)
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., M, N)
+        Of the same Euclidean length as `x`.
+    log_jacobian : float
+        If asked for: 0.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Notes
+    -----
+    `sum_to_zero_constrain` of all rows, and then of all columns. Linear, so the adjoint goes the same way back.
+
+    References
+    ----------
+    Stan Reference Manual (from 2.37), "Zero sum matrix".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.sum_to_zero_matrix_constrain(np.array([[2.0]]))
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    x = operand(x, "sum_to_zero_matrix_constrain", "x")
+    check_matrix("sum_to_zero_matrix_constrain", "x", x)
+    rows = sum_to_zero_isometry(x)
+    y = np.matrix_transpose(sum_to_zero_isometry(np.matrix_transpose(rows)))
+    return (y, 0.0) if jacobian else y
+
+
+def sum_to_zero_matrix_free(y: Any) -> Any:
+    """The inverse of `sum_to_zero_matrix_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., M, N)
+        With rows and columns of sum zero, to within 1e-8.
+
+    Returns
+    -------
+    Of shape (..., M - 1, N - 1)
+
+    Raises
+    ------
+    DomainError
+        If a sum is not zero.
+    ShapeError
+        If `y` is empty, or has fewer than two axes.
+
+    Notes
+    -----
+    Linear: `sum_to_zero_free` of all rows, and then of all columns.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sum_to_zero_matrix_free([[1.0, -1.0], [-1.0, 1.0]])
+    array([[2.]])
+    """
+    function = "sum_to_zero_matrix_free"
+    y = operand(y, function, "y")
+    if np.ndim(y) < 2 or 0 in np.shape(y)[-2:]:
+        raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must be a matrix that is not empty!")
+    zero.check(function, "sum(row of Zero sum matrix)", np.sum(plain(y), axis=-1))
+    zero.check(function, "sum(column of Zero sum matrix)", np.sum(plain(y), axis=-2))
+    rows = sum_to_zero_coordinates(y)
+    return np.matrix_transpose(sum_to_zero_coordinates(np.matrix_transpose(rows)))
 
 
 # --- unit vectors ---

@@ -1,0 +1,216 @@
+"""Stan's readers of partial correlations: correlation and covariance matrices, and their Cholesky factors.
+
+Partial correlations go column by column, ``(1, 0), (2, 0), ..., (2, 1), ...``, and lie between -1 and 1; `corr_matrix_constrain`
+and `cov_matrix_constrain_lkj` make them of any real numbers.
+"""
+
+from __future__ import annotations
+
+from math import log, prod
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, ShapeError, positive_finite
+from varmat.functions.checks import check_values
+from varmat.functions.forms import tcrossprod
+from varmat.transforms.common import check_vector, operand
+from varmat.transforms.matrices import by_columns, correlation_factor, size_of
+
+__all__ = ["read_corr_L", "read_corr_matrix", "read_cov_L", "read_cov_matrix"]
+
+inside = Domain("between -1 and 1", lambda z: abs(z) < 1.0)
+
+
+def _corr_factor(function: str, z: Any, size: Any, jacobian: bool) -> Any:
+    """The Cholesky factor, and if asked for the log-Jacobian of the correlation matrix."""
+    z = operand(z, function, "z")
+    places = by_columns(size_of(function, "K", size))
+    check_vector(function, "z", np.shape(z), places.rows.size)
+    check_values(lambda z: inside.check(function, "z", z), z)
+    factor = correlation_factor(np.arctanh(z), places=places, jacobian=False)
+    if not jacobian:
+        return factor
+    # Of the weights, which count sqrt(1 - z**2), two are for tanh.
+    return factor, np.sum((0.5 * places.weights - 1.0) * np.log1p(-z * z))
+
+
+def _cov_factor(function: str, z: Any, sds: Any, jacobian: bool) -> Any:
+    sds = operand(sds, function, "sds")
+    check_vector(function, "sds", np.shape(sds))
+    k = np.shape(sds)[-1]
+    check_values(lambda s: positive_finite.check(function, "sds", s), sds)
+    if np.shape(z)[:-1] != np.shape(sds)[:-1]:
+        raise ShapeError(f"{function}: sds has shape {np.shape(sds)}, but must go with z, of shape {np.shape(z)}!")
+    factor = _corr_factor(function, z, k, jacobian)
+    if not jacobian:
+        return sds[..., None] * factor
+    return sds[..., None] * factor[0], factor[1] + k * np.sum(np.log(sds)) + prod(np.shape(sds)[:-1]) * k * log(2.0)
+
+
+def _squared(factor: Any, jacobian: bool) -> Any:
+    return (tcrossprod(factor[0]), factor[1]) if jacobian else tcrossprod(factor)
+
+
+def read_corr_L(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N802, N803 - Stan's names
+    """The Cholesky factor of a correlation matrix with given partial correlations.
+
+    Parameters
+    ----------
+    z : array_like, shape (..., K * (K - 1) / 2)
+        The partial correlations, column by column, between -1 and 1.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    L : shape (..., K, K)
+        Lower triangular, with rows of length 1 and a positive diagonal.
+    log_jacobian : scalar
+        If asked for: as in Stan that of the correlation matrix ``L @ L.T``, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If `K` is not a nonnegative integer, or a partial correlation is not between -1 and 1.
+    ShapeError
+        If the size of `z` is not ``K * (K - 1) / 2``.
+
+    Notes
+    -----
+    In row and column `i`, `j` below the diagonal, ``L[i, j]`` is ``z[i, j]`` times the product of ``sqrt(1 - z[i, m]**2)`` over all
+    ``m < j``, and ``L[i, i]`` that product. The log-Jacobian is the sum of ``(K - j - 2) / 2 * log(1 - z[i, j]**2)``.
+
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
+    Journal of Multivariate Analysis 100 (2009), 1989.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.read_corr_L([0.6], 2)
+    array([[1. , 0. ],
+           [0.6, 0.8]])
+    """
+    return _corr_factor("read_corr_L", z, K, jacobian)
+
+
+def read_corr_matrix(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+    """The correlation matrix with given partial correlations.
+
+    Parameters
+    ----------
+    z : array_like, shape (..., K * (K - 1) / 2)
+        The partial correlations, column by column, between -1 and 1.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+    log_jacobian : scalar
+        If asked for, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If `K` is not a nonnegative integer, or a partial correlation is not between -1 and 1.
+    ShapeError
+        If the size of `z` is not ``K * (K - 1) / 2``.
+
+    Notes
+    -----
+    ``L @ L.T`` of the factor of `read_corr_L`: the adjoint of `L` is ``(g + g.T) @ L``.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.read_corr_matrix([0.6], 2)
+    array([[1. , 0.6],
+           [0.6, 1. ]])
+    """
+    return _squared(_corr_factor("read_corr_matrix", z, K, jacobian), jacobian)
+
+
+def read_cov_L(z: Any, sds: Any, jacobian: bool = False) -> Any:  # noqa: N802 - Stan's name
+    """The Cholesky factor of a covariance matrix with given partial correlations and standard deviations.
+
+    Parameters
+    ----------
+    z : array_like, shape (..., K * (K - 1) / 2)
+        The partial correlations, column by column, between -1 and 1.
+    sds : array_like, shape (..., K)
+        The standard deviations, positive.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    L : shape (..., K, K)
+    log_jacobian : scalar
+        If asked for: as in Stan that of the covariance matrix ``L @ L.T``, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If a partial correlation is not between -1 and 1, or a standard deviation not positive and finite.
+    ShapeError
+        If `z` and `sds` do not fit.
+
+    Notes
+    -----
+    Row `i` of the factor of `read_corr_L`, times ``sds[i]``. The log-Jacobian is that of `read_corr_L`, plus ``K`` times ``log(2)``
+    and the logarithms of the standard deviations.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.read_cov_L([0.6], [1.0, 2.0])
+    array([[1. , 0. ],
+           [1.2, 1.6]])
+    """
+    return _cov_factor("read_cov_L", z, sds, jacobian)
+
+
+def read_cov_matrix(z: Any, sds: Any, jacobian: bool = False) -> Any:
+    """The covariance matrix with given partial correlations and standard deviations.
+
+    Parameters
+    ----------
+    z : array_like, shape (..., K * (K - 1) / 2)
+        The partial correlations, column by column, between -1 and 1.
+    sds : array_like, shape (..., K)
+        The standard deviations, positive.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+    log_jacobian : scalar
+        If asked for: that of the lower triangle, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If a partial correlation is not between -1 and 1, or a standard deviation not positive and finite.
+    ShapeError
+        If `z` and `sds` do not fit.
+
+    Notes
+    -----
+    ``L @ L.T`` of the factor of `read_cov_L`: the adjoint of `L` is ``(g + g.T) @ L``.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.read_cov_matrix([0.6], [1.0, 2.0])
+    array([[1. , 1.2],
+           [1.2, 4. ]])
+    """
+    return _squared(_cov_factor("read_cov_matrix", z, sds, jacobian), jacobian)
