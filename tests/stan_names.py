@@ -1,0 +1,123 @@
+"""The table of Stan's names, ``docs/stan_names.csv``, held to the census of Stan Math and to varmat.
+
+A row says what one writes for a name: ``vm.<name>``, or another name of varmat or NumPy; ``written`` if it is written in Python as
+the note says; ``planned``, with the family that is to come; or ``refused``, with a reason. After functions have been added
+
+    python tests/stan_names.py
+
+gives all rows of names that `varmat` has by now their answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import varmat as vm
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "docs" / "stan_names.csv"
+CENSUS = ROOT / "tests" / "data" / "stan_census.json"
+COLUMNS = ["family", "name", "answer", "note"]
+WITHOUT_NAME = ("written", "planned", "refused")
+
+
+def census() -> dict[str, list[str]]:
+    """Family -> names."""
+    content = json.loads(CENSUS.read_text())
+    assert content["source"] == "Stan Math 4.9.0"
+    families: dict[str, list[str]] = content["families"]
+    return families
+
+
+def table() -> list[dict[str, str]]:
+    """The rows."""
+    with TABLE.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def resolved(answer: str) -> Any:
+    """The object that a dotted name means; raises `AttributeError` if there is none."""
+    first, *rest = answer.split(".")
+    thing: Any = {"vm": vm, "np": np}[first]
+    for name in rest:
+        thing = getattr(thing, name)
+    return thing
+
+
+def in_varmat(name: str) -> bool:
+    """Whether it is a public name of varmat."""
+    return name in vm.__all__
+
+
+def fault(row: dict[str, str]) -> str | None:
+    """What is wrong with a row, if anything is."""
+    name, answer, note = row["name"], row["answer"], row["note"]
+    if in_varmat(name) and answer != f"vm.{name}":
+        return f"{name}: the answer is {answer}, but varmat has it by now: run python tests/stan_names.py"
+    if answer in WITHOUT_NAME:
+        if not note:
+            return f"{name}: {answer} without a note"
+        if answer == "written":
+            return _fault_of_code(name, re.findall("``(.+?)``", note))
+        return None
+    if not re.fullmatch(r"(vm|np)(\.\w+)+", answer):
+        return f"{name}: the answer is {answer}, but must be a name of vm or np, or one of {', '.join(WITHOUT_NAME)}"
+    if answer.startswith("vm.") and not in_varmat(answer[3:]):
+        return f"{name}: the answer is {answer}, but varmat has no such name"
+    try:
+        resolved(answer)
+    except AttributeError:
+        return f"{name}: the answer is {answer}, but there is no such name"
+    return None
+
+
+def _fault_of_code(name: str, pieces: list[str]) -> str | None:
+    """Whether there is code in a note, and the names of varmat and NumPy in it exist."""
+    if not pieces:
+        return f"{name}: written, but the note has no code in it"
+    for piece in pieces:
+        for part in re.findall(r"\b(?:vm|np)(?:\.\w+)+", ast.unparse(ast.parse(piece))):
+            try:
+                resolved(part)
+            except AttributeError:
+                return f"{name}: the note names {part}, but there is no such name"
+    return None
+
+
+def faults() -> list[str]:
+    """Everything that is wrong with the table."""
+    rows, families = table(), census()
+    found = [text for row in rows if (text := fault(row)) is not None]
+    listed = [(row["family"], row["name"]) for row in rows]
+    expected = [(family, name) for family, names in families.items() for name in names]
+    missing, unknown = set(expected) - set(listed), set(listed) - set(expected)
+    found += [f"{name}: not in the table, or not in its place among {family}" for family, name in sorted(missing)]
+    found += [f"{name}: in the table, but not in the census of {family}" for family, name in sorted(unknown)]
+    found += [f"{name}: twice in the table" for (_, name), n in Counter(listed).items() if n > 1]
+    return found
+
+
+def flip() -> list[str]:
+    """Write the table anew, with all names that varmat has by now; returns these."""
+    rows, changed = table(), []
+    for row in rows:
+        if in_varmat(row["name"]) and row["answer"] != f"vm.{row['name']}":
+            changed.append(row["name"])
+            row.update(answer=f"vm.{row['name']}", note="")
+    with TABLE.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return changed
+
+
+if __name__ == "__main__":
+    print("\n".join(flip()) or "nothing to change")
