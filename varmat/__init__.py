@@ -63,6 +63,8 @@ from varmat.functions.recurrences import *  # noqa: F403 - the names are listed 
 from varmat.functions.reductions import *  # noqa: F403 - the names are listed there
 from varmat.functions.shaping import *  # noqa: F403 - the names are listed there
 from varmat.functions.solves import *  # noqa: F403 - the names are listed there
+from varmat.functions.sparse import *  # noqa: F403 - the names are listed there
+from varmat.functions.sparse_solves import *  # noqa: F403 - the names are listed there
 from varmat.functions.special import *  # noqa: F403 - the names are listed there
 from varmat.functions.stirling import *  # noqa: F403 - the names are listed there
 from varmat.inspection import print_stack, profile
@@ -154,6 +156,8 @@ __all__ += functions.recurrences.__all__
 __all__ += functions.reductions.__all__
 __all__ += functions.shaping.__all__
 __all__ += functions.solves.__all__
+__all__ += functions.sparse.__all__
+__all__ += functions.sparse_solves.__all__
 __all__ += functions.special.__all__
 __all__ += functions.stirling.__all__
 __all__ += models.model.__all__

@@ -6,6 +6,7 @@ Nothing here knows of variables; everything else may call it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -173,3 +174,28 @@ def last_writers(shape: tuple[int, ...], index: Any, c: np.ndarray) -> np.ndarra
 def apart(source: Any, target: np.ndarray) -> Any:
     """What is assigned into `target`, a copy if it is part of it: NumPy would read some of what it has just written."""
     return source.copy() if type(source) is np.ndarray and np.may_share_memory(source, target) else source
+
+
+# --- sparse matrices of SciPy ---
+
+
+def is_scipy_sparse(x: Any) -> bool:
+    """Whether something is a sparse array or matrix of SciPy, which is not imported for this."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(x))
+
+
+def is_sparse_product(frame: Any) -> bool:
+    """Whether a product of SciPy's sparse matrices wants what it does not know as an array; refuses their other operations.
+
+    The product leaves to the other operand, and its `__rmatmul__`, what becomes an array of objects without axes. Other operations
+    would go on with that.
+    """
+    if frame is None or not frame.f_globals.get("__name__", "").startswith("scipy.sparse._"):
+        return False
+    if frame.f_code.co_name == "_matmul_dispatch":
+        return True
+    raise TypeError(
+        "scipy.sparse leaves to a variable x only the products a @ x and x @ a: for other operations make a sparse matrix of "
+        "varmat with varmat.SparseVar(a.data, a), or a dense one with a.toarray()"
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core import dispatch
+from varmat.kernels import is_sparse_product
 
 FLOAT64 = np.dtype(np.float64)
 # NumPy as its functions are here: they take our types, which its annotations do not know.
@@ -122,6 +124,8 @@ class ArrayMethods:
         self[...] = np.sort(self, axis=axis)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        if is_sparse_product(sys._getframe(1)):
+            return np.empty((), object)
         raise TypeError(
             f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: use np.stack([...]) or "
             "np.concatenate for an array of variables, varmat.value(x) for the plain numbers, y.to_numpy() for data of pandas or "

@@ -24,6 +24,8 @@ UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
 # Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc arrives, for importing
 # scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
+# What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the matrix.
+MAKERS: list[Function] = []
 # Of the operators <, <=, ==, !=, >=, >.
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
 

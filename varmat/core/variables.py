@@ -17,15 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
-from varmat.kernels import unbroadcast
+from varmat.kernels import is_scipy_sparse, unbroadcast
 
 __all__ = ["Var", "VarMat", "value", "var"]
 
 new = object.__new__
+
+
+_SPARSE = "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ x and x @ a take x as it is"
 
 
 def data(x: Any, name: str = "data") -> Any:
@@ -43,6 +47,8 @@ def data(x: Any, name: str = "data") -> Any:
         raise ShapeError(f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!") from error
     if array.dtype is not FLOAT64:
         if array.dtype.kind not in "biuf":
+            if is_scipy_sparse(x):
+                raise TypeError(f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}")
             kind = f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
             raise TypeError(f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or what converts to it)")
         # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask for the one object.
@@ -400,11 +406,11 @@ def var(x: Any) -> Any:
     Parameters
     ----------
     x : scalar or array_like of real numbers
-        The values; they are copied and promoted to float64.
+        The values; they are copied and promoted to float64. A sparse array or matrix of SciPy makes a `SparseVar`.
 
     Returns
     -------
-    Var or VarMat
+    Var, VarMat or SparseVar
 
     Raises
     ------
@@ -421,6 +427,8 @@ def var(x: Any) -> Any:
     """
     if isinstance(x, ArrayMethods):
         raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")
+    if is_scipy_sparse(x):
+        return dispatch.MAKERS[0]("var", x)
     val = data(x, "var: the argument")
     tape = current_tape()
     if type(val) is float:
@@ -439,11 +447,11 @@ def value(x: Any) -> Any:
 
     Parameters
     ----------
-    x : Var, VarMat, MatVar, Dual or anything else
+    x : Var, VarMat, MatVar, Dual, SparseVar or anything else
 
     Returns
     -------
-    float, ndarray or the argument
+    float, ndarray, scipy.sparse.csr_array or the argument
 
     Examples
     --------

@@ -29,6 +29,9 @@ from varmat.functions import (
     refused,
     shaping,
     solves,
+    sparse,
+    sparse_products,
+    sparse_solves,
     special,
     statistics,
 )
@@ -62,6 +65,9 @@ __all__ = [
     "refused",
     "shaping",
     "solves",
+    "sparse",
+    "sparse_products",
+    "sparse_solves",
     "special",
     "statistics",
 ]

@@ -26,6 +26,8 @@ from varmat.functions.constant import named
 from varmat.functions.gathering import align
 from varmat.functions.lapack import add_outer
 from varmat.functions.reductions import add_reduce
+from varmat.functions.sparse_products import data_times_right, times_data
+from varmat.kernels import is_scipy_sparse
 
 __all__ = ["dot_product", "kron", "multiply"]
 
@@ -253,6 +255,10 @@ def _other_kinds(a: Any, b: Any) -> Any:
     for x in (a, b):
         if hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)):
             return NotImplemented  # the other side may know what to do
+    if is_scipy_sparse(a):
+        return times_data(a, b)
+    if is_scipy_sparse(b):
+        return data_times_right(a, b)
     return matmul(a, b)
 
 

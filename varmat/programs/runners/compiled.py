@@ -230,7 +230,44 @@ def _chain(args: Any, dims: Any, steps: Any, data: int) -> None:
                 in_rho[i] = b[states + i]
 
 
-_OWN = {"select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve, "chain": _chain}
+def _sparse_product(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """A sparse matrix, or its transpose, times a vector or the columns of a matrix."""
+    x, columns, starts = doubles_at(args[0]), words_at(args[1]), words_at(args[2])
+    b, out = doubles_at(args[3]), doubles_at(args[4])
+    rows, width, transposed, size = dims[0], dims[1], dims[2], dims[3]
+    if width == 1 and not transposed:
+        for i in range(rows):
+            total = 0.0
+            for p in range(starts[i], starts[i + 1]):
+                total += x[p] * b[columns[p]]
+            out[i] = total
+        return
+    for i in range(size):
+        out[i] = 0.0
+    for i in range(rows):
+        for p in range(starts[i], starts[i + 1]):
+            factor = x[p]
+            source, target = (i, columns[p]) if transposed else (columns[p], i)
+            for k in range(width):
+                out[target * width + k] += factor * b[source * width + k]
+
+
+def _sampled_product(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """Inner products of rows of one matrix with rows of another."""
+    x, y, out = doubles_at(args[0]), doubles_at(args[1]), doubles_at(args[4])
+    rows, columns = words_at(args[2]), words_at(args[3])
+    width = dims[1]
+    for p in range(dims[0]):
+        total = 0.0
+        for k in range(width):
+            total += x[rows[p] * width + k] * y[columns[p] * width + k]
+        out[p] = total
+
+
+_OWN = {
+    "select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve, "chain": _chain,
+    "sparse_product": _sparse_product, "sampled_product": _sampled_product,
+}  # fmt: skip
 
 
 @cache
