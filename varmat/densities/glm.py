@@ -21,9 +21,11 @@ from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan
+from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.reductions import add_reduce
 from varmat.functions.special import expit
+from varmat.kernels import is_scipy_sparse
 from varmat.programs.counts import log_factorials
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
@@ -58,13 +60,19 @@ class Pass:
     def __init__(self, x: Any, beta: Any, size: int, space: Any, recording: bool) -> None:
         self.x, self.beta, self.size, self.space, self.recording = x, beta, size, space, recording
         rows = BLOCK_BYTES // (8 * beta.size + 1)
-        self.rows = size if rows >= size <= MOST_ROWS else min(max(rows, 8), MOST_ROWS, size)
+        at_once = rows >= size <= MOST_ROWS or is_scipy_sparse(x)
+        self.rows = size if at_once else min(max(rows, 8), MOST_ROWS, size)
         self.weights: Any = space((size,)) if recording else np.empty(self.rows)
         self.product: Any = None
 
     def run(self, weigh: Weigh) -> None:
         """Have `weigh` replace linear predictors (without intercept) by weights, in place, block by block."""
         x, beta, recording = self.x, self.beta, self.recording
+        if is_scipy_sparse(x):
+            self.weights[...] = x @ beta
+            weigh(self.weights, ALL)
+            self.product = x.T @ self.weights if recording else None
+            return None
         if x.ndim == 1 or len(x) != self.size:
             return self._one_row(weigh)
         in_order = x.flags.c_contiguous
@@ -122,11 +130,12 @@ class Glm(Density):
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
         self.operation.rule = Rule(self.name, self._chain, self.operation)
+        self.with_sparse = SparseGlm(self, value, early)
 
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
         """The operation does the same for all kinds of arguments; floats, arrays and variables have a shorter way."""
         if propto or named or len(args) != len(self.arguments):
-            return super().__call__(*args, propto=propto, **named)
+            return self._with_other_kinds(args, propto, named)
         tape: Any = None
         operands, values = [], []
         for x in args:
@@ -134,7 +143,7 @@ class Glm(Density):
             if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
                 number = as_number(x)
                 if number is None:
-                    return super().__call__(*args)
+                    return self._with_other_kinds(args, False, {})
                 x, kind = number
             operands.append(x)
             if kind >= IS_VARIABLE:
@@ -152,6 +161,11 @@ class Glm(Density):
         result = make_result(value, top)
         top.append((self.operation.rule, result, operands, {"keep": None, "sums": sums}))
         return result
+
+    def _with_other_kinds(self, args: Any, propto: bool, named: Any) -> Any:
+        if any(map(is_scipy_sparse, (*args[1:2], *named.values()))):
+            return call_with_sparse(self, args, propto, named)
+        return super().__call__(*args, propto=propto, **named)
 
     def _value(self, values: tuple[Any, ...], keep: frozenset[str] | None, workspace: Any) -> Any:
         value, sums = self._evaluate(values, keep, workspace)
@@ -177,7 +191,10 @@ class Glm(Density):
 
     def _check(self, values: tuple[Any, ...]) -> None:
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
-            domain.check(self.name, title, x)
+            if is_scipy_sparse(x):
+                check_elements(self.name, title, domain, x)
+            else:
+                domain.check(self.name, title, x)
 
     def _size(self, values: tuple[Any, ...]) -> int:
         """The number of observations."""

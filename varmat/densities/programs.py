@@ -11,12 +11,15 @@ from varmat.densities.bernoulli import bernoulli_logit_lpmf
 from varmat.densities.counts import poisson_log_lpmf
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.normal import normal_lpdf
+from varmat.densities.sparse_glm import SparseGlm
 from varmat.densities.univariate import IS_VARIABLE, Univariate
+from varmat.kernels import is_scipy_sparse
 from varmat.programs.entries import structured
 from varmat.programs.kernels import ufunc_kernel
 from varmat.programs.program import Shape, Value
+from varmat.programs.sparse import product_step
 from varmat.programs.symbols import Scope, Symbol, lift
-from varmat.programs.tape_programs import TapeProgram, writes
+from varmat.programs.tape_programs import WRITERS, TapeProgram, writes
 
 
 class Traced:
@@ -105,18 +108,39 @@ def _density(program: TapeProgram, rule: Any, result: Any, active: Any, saved: A
 LARGE = 1 << 17
 
 
+class SparseData:
+    """A sparse matrix of independent variables in a program: as constants, row by row.
+
+    Parameters
+    ----------
+    program : TapeProgram
+    matrix : sparse array or matrix of SciPy
+    """
+
+    def __init__(self, program: TapeProgram, matrix: Any) -> None:
+        rows = matrix.tocsr()
+        self.program, self.shape, self.size = program, rows.shape, rows.shape[0]
+        self._parts = rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+
+    def times(self, x: Value, transposed: bool) -> Value:
+        """The product with a vector, or that of the transpose."""
+        full = self.program.builder.broadcast(x, (self.shape[not transposed],))
+        return product_step(*self._parts, self.shape, self.program.symbol(full), transposed).value
+
+
 def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
     """How a generalised linear model is written: its density of the linear predictor, and two products with the matrix."""
 
     def write(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
-        operands = [program.operand(x) for x in args]
+        operands: list[Any] = [(SparseData(program, x), None) if is_scipy_sparse(x) else program.operand(x) for x in args]
         (y, _), (x, x_node), (alpha, _), (beta, _), *others = operands
-        if len(x.shape) != 2 or x.size > LARGE or not x.size or any(
+        is_sparse = isinstance(x, SparseData)
+        if len(x.shape) != 2 or (x.size > LARGE and not is_sparse) or not x.size or any(
             v.shape not in ((), x.shape[:1]) for v in (y, alpha, *(value for value, _ in others))):  # fmt: skip
-            structured(program, rule, result, args, settings)
+            structured(program, rule, result, [each for each in args if not is_scipy_sparse(each)], settings)
             return
         builder = program.builder
-        eta = builder.ufunc(np.add, alpha, builder.matmul(x, beta))
+        eta = builder.ufunc(np.add, alpha, x.times(beta, False) if is_sparse else builder.matmul(x, beta))
         first = density.operands[0]
         names = [first, predictor, *(name for name in density.operands if name not in (first, predictor))]
         values = dict(zip(names, (y, eta, *(value for value, _ in others)), strict=True))
@@ -135,15 +159,28 @@ def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
             for place, c in ((2, slope), (3, None)):
                 operand = operands[place][1]
                 if operand is not None:
-                    c = builder.matmul(builder.transposed(x), builder.broadcast(slope, x.shape[:1])) if c is None else c
+                    if c is None and is_sparse:
+                        c = x.times(slope, True)
+                    elif c is None:
+                        c = builder.matmul(builder.transposed(x), builder.broadcast(slope, x.shape[:1]))
                     program.contribute(operand, c, operand.shape if place == 3 else x.shape[:1])
             for name in active:
                 operand = nodes[name]
-                program.contribute(operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape)  # type: ignore[union-attr]
+                program.contribute(operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape)
 
         program.back((node,), back)
 
     return write
+
+
+@writes(SparseGlm)
+def _sparse_glm(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
+    """As the same model with a dense matrix, if that is written in the way above."""
+    writer = WRITERS.get(rule.op.model.operation.rule)
+    if writer is None:
+        structured(program, rule, result, args, settings)
+    else:
+        writer(program, rule, result, (args[0], settings["matrix"], *args[1:]), settings)
 
 
 writes(normal_id_glm_lpdf.operation.rule)(_glm(normal_lpdf, "mu"))

@@ -1,0 +1,78 @@
+"""Generalised linear models whose matrix of independent variables is sparse data: an operation without it among the operands.
+
+The matrix stays as SciPy has it: a product with the weight vector, and one of its transpose with the derivatives with respect to
+the linear predictors.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import update_wrapper
+from typing import Any
+
+import numpy as np
+
+from varmat.core.array_methods import FLOAT64
+from varmat.core.errors import Domain
+from varmat.core.operation import Operation, is_differentiable
+from varmat.functions.sparse import as_sparse
+from varmat.functions.sparse_products import checked_matrix
+
+__all__: list[str] = []
+
+
+class SparseGlm(Operation):
+    """The operation behind a model with a sparse matrix, which is a setting.
+
+    Attributes
+    ----------
+    model : Glm
+        The density.
+    """
+
+    def __init__(self, model: Any, value: Any, early: Any) -> None:
+        def function(*values: Any, matrix: Any, keep: Any = None, workspace: Any = np.empty) -> Any:
+            return value(values[0], matrix, *values[1:], keep=keep, workspace=workspace)
+
+        update_wrapper(function, value)
+        settings = {"matrix": None, "keep": None, "workspace": np.empty}
+        kind = inspect.Parameter.KEYWORD_ONLY
+        function.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+            *(p for p in model.parameters if p.name != "X"),
+            *(inspect.Parameter(name, kind, default=default) for name, default in settings.items()),
+        ])  # fmt: skip
+        super().__init__(function, early, False, False, False)
+        self.model = model
+        self.reverse(self._reverse_of_model)
+        self.tangent(self._tangent_of_model)
+
+    def _reverse_of_model(self, g: Any, r: Any, y: Any, *values: Any, matrix: Any, keep: Any, sums: Any) -> Any:
+        of_y, _, *others = self.model.operation.reverse_rule(g, r, y, matrix, *values, keep=keep, sums=sums)
+        return of_y, *others
+
+    def _tangent_of_model(self, r: Any, y: Any, *values: Any, matrix: Any, keep: Any) -> Any:
+        of_y, _, *others = self.model.operation.push(r, (y, as_sparse(matrix), *values), {"keep": keep})
+        return of_y, *others
+
+
+def call_with_sparse(model: Any, args: Any, propto: bool, named: Any) -> Any:
+    """A model at arguments of which the second is sparse."""
+    y, x, *others = model.__signature__.bind(*args, **named).args
+    x = checked_matrix(model.name, "X", x)
+    # Of the other formats SciPy makes one of these at every product.
+    x = (x if x.format in ("csr", "csc", "coo") else x.tocsr()).astype(FLOAT64, copy=False)
+    if x.shape[0] == 1:  # for all observations
+        return model(y, x.toarray(), *others, propto=propto)
+    values = dict(zip((name for name in model.arguments if name != "X"), (y, *others), strict=True))
+    for name in model.discrete:
+        if is_differentiable(values[name]):
+            model.refuse_variable(name)
+    keep = frozenset(name for name, v in values.items() if is_differentiable(v)) if propto else None
+    return model.with_sparse(*values.values(), matrix=x, keep=keep)
+
+
+def check_elements(function: str, title: str, domain: Domain, matrix: Any) -> None:
+    """Refuse a sparse matrix with a non-zero outside a domain, naming its place."""
+    places = matrix.tocoo()
+    for i in np.flatnonzero(~domain.holds(places.data)):
+        domain.check(function, f"{title}[{places.row[i]}, {places.col[i]}]", float(places.data[i]))
