@@ -33,6 +33,7 @@ from varmat.densities.mixture import *  # noqa: F403 - the names are listed ther
 from varmat.densities.multi_normal import *  # noqa: F403 - the names are listed there
 from varmat.densities.normal import *  # noqa: F403 - the names are listed there
 from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
+from varmat.densities.poisson_binomial import *  # noqa: F403 - the names are listed there
 from varmat.densities.positive import *  # noqa: F403 - the names are listed there
 from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
 from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
@@ -45,6 +46,7 @@ from varmat.functions.containers import *  # noqa: F403 - the names are listed t
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
 from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
 from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
+from varmat.functions.deviances import *  # noqa: F403 - the names are listed there
 from varmat.functions.dot_products import *  # noqa: F403 - the names are listed there
 from varmat.functions.exponentials import *  # noqa: F403 - the names are listed there
 from varmat.functions.factorisations import *  # noqa: F403 - the names are listed there
@@ -126,6 +128,7 @@ __all__ += densities.mixture.__all__
 __all__ += densities.multi_normal.__all__
 __all__ += densities.normal.__all__
 __all__ += densities.ordered.__all__
+__all__ += densities.poisson_binomial.__all__
 __all__ += densities.positive.__all__
 __all__ += densities.simplex.__all__
 __all__ += densities.skewed.__all__
@@ -138,6 +141,7 @@ __all__ += functions.containers.__all__
 __all__ += functions.covariances.__all__
 __all__ += functions.cumulative.__all__
 __all__ += functions.determinants.__all__
+__all__ += functions.deviances.__all__
 __all__ += functions.dot_products.__all__
 __all__ += functions.exponentials.__all__
 __all__ += functions.factorisations.__all__

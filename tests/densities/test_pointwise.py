@@ -57,7 +57,8 @@ def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
         arrays = [np.append(c, x) for c, x in zip(columns(row), point, strict=True)]
         result = row.pointwise(*arrays)
         assert result[-1] == -math.inf
-        np.testing.assert_array_equal(result[:-1], row.pointwise(*columns(row)))
+        # Beside an infinite count the others take the form of large ones.
+        np.testing.assert_allclose(result[:-1], row.pointwise(*columns(row)), rtol=1e-13, atol=1e-15)
         _, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)[:-1]), continuous)(*arrays)
         _, impossible = vm.value_and_grad(lambda *args: row.pointwise(*args)[-1], continuous)(*arrays)
         for g, h in zip(gradients, impossible, strict=True):

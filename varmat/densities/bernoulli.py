@@ -14,6 +14,10 @@ POSSIBLE = {
     "odds": "n / theta", "against": "m / (1.0 - theta)",
 }  # fmt: skip
 
+# Of a binomial coefficient what has no terms of the size of N log(N); the deviance from the most likely probability, in which the
+# others are, is written without them: see `varmat.functions.deviances`.
+CHOICES = "log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)"
+
 # The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken would be 0 times infinity in
 # the second derivative.
 bernoulli_lpmf = univariate(
@@ -70,13 +74,15 @@ binomial_lpmf = univariate(
     let={
         "m": "N - n", "wins": "where(n > 0.0, n * log(theta), 0.0)", "losses": "where(n < N, m * log1p(-theta), 0.0)",
         "odds": "n / where(n > 0.0, theta, 1.0)", "against": "m / where(n < N, 1.0 - theta, 1.0)",
+        "choices": CHOICES, "chance": "-binomial_deviance(n, N, theta)",
     },
-    quick=Quick(POSSIBLE),
-    terms=("lchoose(N, n)", "wins", "losses"),
+    quick=Quick({**POSSIBLE, "choices": "lchoose(N, n)", "chance": "wins + losses"}, counts=("N",)),
+    terms=("choices", "chance"),
+    dropping=("wins", "losses"),
     partials={"theta": "odds - against"},
     reference="log(binomial(N, n)) + (n * log(theta) if n else 0) + ((N - n) * log(1 - theta) if n < N else 0)",
     points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
-    tails=[(1, 2, 1e-300), (500000, 1000000, 0.5001), (1, 10, 1e-12)],
+    tails=[(1, 2, 1e-300), (500000, 1000000, 0.5001), (1, 10, 1e-12), (10**10, 3 * 10**10, 0.33334)],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
     notes="""The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 - \\theta)`, with the derivative
     :math:`n / \\theta - (N - n) / (1 - \\theta)`. In SciPy ``scipy.stats.binom(N, theta)``.""",
@@ -96,12 +102,17 @@ binomial_logit_lpmf = univariate(
         "e": "exp(minimum(alpha, -alpha))",
         "p": "maximum(alpha > 0.0, e) / (1.0 + e)",
         "q": "maximum(alpha <= 0.0, e) / (1.0 + e)",
+        "choices": CHOICES, "chance": "-binomial_logit_deviance(n, N, alpha)",
     },
-    terms=("lchoose(N, n)", "n * minimum(alpha, 0.0)", "(N - n) * minimum(-alpha, 0.0)", "-N * log1p(e)"),
+    quick=Quick({
+        "choices": "lchoose(N, n)", "chance": "n * minimum(alpha, 0.0) + (N - n) * minimum(-alpha, 0.0) - N * log1p(e)",
+    }, counts=("N",)),
+    terms=("choices", "chance"),
+    dropping=("n * minimum(alpha, 0.0)", "(N - n) * minimum(-alpha, 0.0)", "-N * log1p(e)"),
     partials={"alpha": "n * q - (N - n) * p"},
     reference="log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))",
     points=[(3, 10, 0.3), (0, 10, -4.0), (10, 10, 4.0), (40, 100, 0.5), (0, 0, 0.5), (10, 10, 30.0), (3, 10, 0.0)],
-    tails=[(1, 2, 700.0), (10, 10, 700.0), (0, 10, -700.0), (500000, 1000000, 1e-3)],
+    tails=[(1, 2, 700.0), (10, 10, 700.0), (0, 10, -700.0), (500000, 1000000, 1e-3), (10**10, 3 * 10**10, -0.6931)],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
     notes="""With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n \\log(1 + e^{-\\alpha}) - (N - n)
     \\log(1 + e^{\\alpha})`, with the derivative ``n - N * expit(alpha)``.""",

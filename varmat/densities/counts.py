@@ -11,6 +11,9 @@ __all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "neg_binomial_lpmf"
 COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
 OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
+# What a log mass is for counts of any size, and, where they are moderate, in fewer steps: the deviance from the most likely
+# parameters and Stirling's remainder, of which neither has terms of the size of n log(n); see `varmat.functions.deviances`.
+
 # The choice is one of what to divide by: a quotient by zero that is not taken would be 0 times infinity in the second derivative.
 poisson_lpmf = univariate(
     "poisson_lpmf", "Poisson distribution",
@@ -19,14 +22,19 @@ poisson_lpmf = univariate(
     # Of an infinite rate the second term is the larger one.
     let={
         "log_part": "where((n > 0.0) & (rate <= 1.7976931348623157e308), n * log(rate), 0.0)",
-        "quotient": "n / where(n > 0.0, rate, 1.0)",
+        "quotient": "n / where(n > 0.0, rate, 1.0)", "rest": "log_factorial_excess(n)",
+        "chance": "-where(rate <= 1.7976931348623157e308, kl_div(n, rate), rate)",
     },
-    quick=Quick({"log_rate": "log(rate)", "log_part": "n * log_rate", "quotient": "n / rate"}),
-    terms=("log_part", "-rate", "-gammaln(n + 1.0)"),
+    quick=Quick({
+        "log_rate": "log(rate)", "log_part": "n * log_rate", "quotient": "n / rate", "chance": "log_part - rate",
+        "rest": "gammaln(n + 1.0)",
+    }, counts=("n",)),
+    terms=("chance", "-rest"),
+    dropping=("log_part", "-rate"),
     partials={"rate": "quotient - 1.0"},
     reference="(n * log(rate) if n else 0) - rate - loggamma(n + 1)",
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
-    tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0)],
+    tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0), (10**10, 1.00001e10), (3, 1e5)],
     outside=[point[:2] for point in OUTSIDE],
     notes="""With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda - \\log n!`, with the derivative
     :math:`n / \\lambda - 1`. In SciPy ``scipy.stats.poisson(rate)``.""",
@@ -42,13 +50,17 @@ poisson_log_lpmf = univariate(
     n=("Random variable", not_nan), alpha=("Log rate parameter", not_nan),
     support=COUNT,
     # The limit is that of the second term for 0 * -inf and for inf - inf.
-    let={"mean": "exp(alpha)", "log_part": "where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)"},
-    quick=Quick({"log_part": "n * alpha"}),
-    terms=("log_part", "-mean", "-gammaln(n + 1.0)"),
+    let={
+        "mean": "exp(alpha)", "log_part": "where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)",
+        "chance": "-poisson_log_deviance(n, alpha)", "rest": "log_factorial_excess(n)",
+    },
+    quick=Quick({"log_part": "n * alpha", "chance": "log_part - mean", "rest": "gammaln(n + 1.0)"}, counts=("n",)),
+    terms=("chance", "-rest"),
+    dropping=("log_part", "-mean"),
     partials={"alpha": "n - mean"},
     reference="(n * alpha if n else 0) - exp(alpha) - loggamma(n + 1)",
     points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
-    tails=[(1000000, 13.8), (5, -700.0), (0, 700.0)],
+    tails=[(1000000, 13.8), (5, -700.0), (0, 700.0), (10**10, 23.02586)],
     outside=[point[:2] for point in OUTSIDE],
     notes="""The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative :math:`n - e^\\alpha`.""",
     examples="""
@@ -64,15 +76,23 @@ neg_binomial_2_lpmf = univariate(
     "neg_binomial_2_lpmf", "negative binomial distribution of mean and precision",
     n=("n", not_nan), mu=("Location parameter", positive_finite), phi=("Precision parameter", positive_finite),
     support=COUNT,
-    let={"ratio": "mu / phi"},
-    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * log(mu)", "-n * log(mu + phi)", "-phi * log1p(ratio)"),
+    let={
+        "ratio": "mu / phi", "chance": "-neg_binomial_2_deviance(n, mu, phi)",
+        "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
+    },
+    quick=Quick({
+        "chance": "n * log(mu) - n * log(mu + phi) - phi * log1p(ratio)",
+        "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
+    }, counts=("n",)),
+    terms=("choices", "chance"),
+    dropping=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * log(mu)", "-n * log(mu + phi)", "-phi * log1p(ratio)"),
     partials={
         "mu": "(n - mu) / mu / (1.0 + ratio)",
         "phi": "zeta_difference(1.0, phi, n) - log1p(ratio) + (mu - n) / (mu + phi)",
     },
     reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) + n * log(mu / (mu + phi)) - phi * log1p(mu / phi)",
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
-    tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3)],
+    tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3), (10**10, 1.2e10, 13.0)],
     outside=OUTSIDE,
     notes="""The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass is
     :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log \\frac{\\phi}{\\mu + \\phi}`.
@@ -91,14 +111,22 @@ neg_binomial_2_log_lpmf = univariate(
     let={
         "log_phi": "log(phi)", "t": "eta - log_phi", "e": "exp(minimum(t, -t))", "m": "log1p(e)", "l": "maximum(t, 0.0) + m",
         "p": "maximum(t > 0.0, e) / (1.0 + e)", "q": "maximum(t <= 0.0, e) / (1.0 + e)",
+        "chance": "-neg_binomial_2_log_deviance(n, eta, phi)",
+        "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
     },
-    terms=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "-n * (maximum(-t, 0.0) + m)", "-phi * l"),
+    quick=Quick({
+        "chance": "-n * (maximum(-t, 0.0) + m) - phi * l", "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
+    }, counts=("n",)),
+    terms=("choices", "chance"),
     # What Stan drops stands in two terms, which cancel when the mean is large.
     dropping=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * eta", "-n * (log_phi + l)", "-phi * l"),
     partials={"eta": "n * q - phi * p", "phi": "zeta_difference(1.0, phi, n) + (p - l) - n * q / phi"},
     reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - phi * log1p(exp(eta) / phi)",
     points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
-    tails=[(3, 0.9, 1e6), (1000, 6.93, 35.0), (2, 12.0, 1e-3), (2, 300.0, 1.5), (80000, 1e8, 1e-10)],
+    tails=[
+        (3, 0.9, 1e6), (1000, 6.93, 35.0), (2, 12.0, 1e-3), (2, 300.0, 1.5), (80000, 1e8, 1e-10), (10**10, 23.3, 13.0),
+        (10**6, 900.0, 1e-303),
+    ],
     outside=OUTSIDE,
     notes="""The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`: `neg_binomial_2_lpmf` with
     ``mu = exp(eta)``, without overflow.""",

@@ -62,7 +62,8 @@ class Pointwise(Density):
     def _evaluate(self, values: Any, keep: frozenset[str] | None) -> Any:
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
-        exact, short = ieee(values), self._short
+        exact = ieee(values)
+        short = self._short and self.summed.quick.fits(dict(zip(self.arguments, exact, strict=True)))
         try:
             shape = np.broadcast(*exact).shape
         except ValueError:
@@ -92,7 +93,9 @@ class Pointwise(Density):
     def _straight(self, *values: Any, keep: frozenset[str] | None) -> Any:
         """How it is written into a program: an element that is not finite ends the run."""
         row = self.summed
-        scope = scope_of(values, self.arguments, row.lets(row.quick if self._short else None))
+        scope = scope_of(values, self.arguments, row.let)
+        if self._short and row.quick.fits_in({name: scope[name].value for name in self.arguments}):
+            scope = scope_of(values, self.arguments, row.lets(row.quick))
         for i, _, domain in self._early:
             require(domain.holds(values[i]))
         if row.support is not None and not (keep is None and row.support_is_shown):

@@ -46,7 +46,7 @@ class Traced:
         builder = program.builder
         self._symbols = {name: Symbol(builder, value) for name, value in values.items()}
         quick = density.quick
-        if quick is not None and quick.number is not None and values[quick.number].shape:
+        if quick is not None and (not quick.fits_in(values) or (quick.number is not None and values[quick.number].shape)):
             quick = None
         self._scope = Scope(builder, self._symbols, density.lets(quick))
         if quick is not None and quick.number is not None:

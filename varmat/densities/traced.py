@@ -127,9 +127,12 @@ def traced(
     builder.size = size if vectors else None
     builder.counts = {letters[name].value for name in density.discrete}
     scope = Names(builder, letters, density.lets(quick))
-    if careful is not None and quick.number is not None:
-        number, (low, high) = letters[quick.number], quick.between
-        builder.apply(Unless(careful), ((number > low) & (number < high)).value)
+    if careful is not None:
+        if quick.number is not None:
+            number, (low, high) = letters[quick.number], quick.between
+            builder.apply(Unless(careful), ((number > low) & (number < high)).value)
+        for name in quick.counts:
+            builder.apply(Unless(careful), (letters[name] <= density.moderate).value)
     if density.support is not None and not density.support_is_shown:
         builder.guard(scope.evaluate(density.support))
     partials = [scope.evaluate(density.partials[name]) for name in active]

@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -41,11 +41,13 @@ from varmat.densities.pointwise import Pointwise
 from varmat.densities.traced import abbreviations, names_in, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.emit import function_of_program
-from varmat.programs.program import ElsewhereError
+from varmat.programs.program import ElsewhereError, Value
 
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes as long as without, at 10^4
 # up to a tenth less, at 10^5 half to two thirds.
 LONG = 8192
+# Counts up to which the terms of a log mass, which are of the size of n log(n), may be added up as they are.
+MODERATE = 1000.0
 # A use is a number with two bits for each argument, and what is kept if terms may be dropped.
 IS_ARRAY, IS_VARIABLE = 1, 2
 KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(ARRAYS, IS_ARRAY | IS_VARIABLE)
@@ -67,15 +69,29 @@ def as_number(x: Any) -> tuple[Any, int] | None:
 
 
 class Quick(NamedTuple):
-    """Abbreviations with which arrays take fewer steps, where the value is finite and one argument, if named, is a number."""
+    """Abbreviations with which arrays take fewer steps, and numbers too, if there are counts.
+
+    They are for where the value is finite, for where one argument, if named, is a number, and for where those called counts are at
+    most `MODERATE`.
+    """
 
     let: dict[str, str]
     number: str | None = None
+    counts: tuple[str, ...] = ()
 
     @property
     def between(self) -> tuple[float, float]:
         """Where its square, and squares of what is of its size, neither overflow nor underflow."""
         return 1e-100, 1e100
+
+    def fits(self, values: Mapping[str, Any]) -> bool:
+        """Whether the counts among these values are moderate."""
+        return all(bool(np.max(values[name], initial=0.0) <= MODERATE) for name in self.counts)
+
+    def fits_in(self, values: Mapping[str, Value]) -> bool:
+        """The same of the counts in a program, which are data."""
+        counts = [values[name] for name in self.counts]
+        return all(v.is_constant for v in counts) and self.fits({name: v.data for name, v in zip(self.counts, counts, strict=True)})
 
 
 class Univariate(Density, Operation):
@@ -90,6 +106,7 @@ class Univariate(Density, Operation):
     cdf: Any = None
     lcdf: Any = None
     lccdf: Any = None
+    moderate = MODERATE
 
     def __init__(
         self, name: str, arguments: Arguments, let: dict[str, str], terms: Sequence[str], partials: dict[str, str],
@@ -254,7 +271,7 @@ class Univariate(Density, Operation):
     def quick_for(self, arrays: set[str]) -> Quick | None:
         """The quick form, if there is one where these arguments are arrays."""
         quick = self.quick
-        return quick if quick is not None and arrays and quick.number not in arrays else None
+        return quick if quick is not None and (arrays or quick.counts) and quick.number not in arrays else None
 
     def compiled(self, use: Any) -> Compiled:
         """The function for one use, compiled when it is first wanted."""

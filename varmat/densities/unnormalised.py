@@ -17,6 +17,7 @@ from varmat.densities import (
     multi_normal,
     normal,
     ordered,
+    poisson_binomial,
     positive,
     simplex,
     skewed,
@@ -68,6 +69,7 @@ __all__ = [
     "ordered_logistic_lupmf",
     "pareto_lupdf",
     "pareto_type_2_lupdf",
+    "poisson_binomial_lupmf",
     "poisson_log_glm_lupmf",
     "poisson_log_lupmf",
     "poisson_lupmf",
@@ -129,6 +131,7 @@ normal_lupdf = normal.normal_lpdf.proportional
 normal_sufficient_lupdf = normal.normal_sufficient_lpdf.proportional
 std_normal_lupdf = normal.std_normal_lpdf.proportional
 ordered_logistic_lupmf = ordered.ordered_logistic_lpmf.proportional
+poisson_binomial_lupmf = poisson_binomial.poisson_binomial_lpmf.proportional
 chi_square_lupdf = positive.chi_square_lpdf.proportional
 exponential_lupdf = positive.exponential_lpdf.proportional
 gamma_lupdf = positive.gamma_lpdf.proportional

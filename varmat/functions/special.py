@@ -87,11 +87,29 @@ def _lambert(s: Any, x: Any, branch: int) -> Any:
     return np.where(x < -_BRANCH_POINT[0], np.nan, np.where(p < 0.02, near, s.lambertw(x, branch).real))
 
 
+def kl_div_series(x: Any, v: Any, difference: Any) -> Any:
+    """``x log(x / y) - x + y``, given ``x - y`` and that over ``x + y``, which is small."""
+    square = v * v
+    tail: Any = 0.0
+    for k in range(17, 1, -2):
+        tail = (tail + 1.0 / k) * square
+    return difference * v + 2.0 * x * v * tail
+
+
 def _kl_div(s: Any, x: Any, y: Any) -> Any:
     """`scipy.special.kl_div`, and a series where its terms cancel."""
     v = np.divide(x - y, x + y)
-    near = (x - y) * v + 2.0 * x * v * np.polyval([1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3, 0.0], v * v)
-    return np.where((np.abs(v) < 0.1) & (y > 0), near, s.kl_div(x, y))
+    return np.where((np.abs(v) < 0.1) & (y > 0), kl_div_series(x, v, x - y), s.kl_div(x, y))
+
+
+def kl_div_of_numbers(x: float, y: float) -> float:
+    """`kl_div` of Python floats; anything unusual is left to the arrays."""
+    if not (0.0 <= x < math.inf and 0.0 < y < math.inf):
+        raise ArithmeticError
+    v = (x - y) / (x + y)
+    if abs(v) < 0.1:
+        return kl_div_series(x, v, x - y)  # type: ignore[no-any-return]
+    return (x * math.log(x / y) - x if x else 0.0) + y
 
 
 def _inv_boxcox1p(x: Any, y: Any) -> Any:
@@ -388,7 +406,7 @@ entr = row("entr", "g * (-log(x) - 1.0)", "Entropy term ``-x log(x)``", None, "-
 rel_entr = row("rel_entr", (f"g * ({_LOG_RATIO} + 1.0)", f"-g * ({_RATIO})"), "Relative entropy term ``x log(x / y)``", None,
     "x * log(x / y)", ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10)), 1.87547, domain="x > 0, y > 0")
 kl_div = row("kl_div", (f"g * ({_LOG_RATIO})", f"g * where({_BOTH_ZERO}, 1.0, (y - x) / {_DIVISOR})"),
-    "Kullback-Leibler term ``x log(x / y) - x + y``", None, "x * log(x / y) - x + y",
+    "Kullback-Leibler term ``x log(x / y) - x + y``", kl_div_of_numbers, "x * log(x / y) - x + y",
     ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10), (1e8, 1e8 - 1.0), (3.0, 3.0000001)), 0.875469, domain="x > 0, y > 0",
     ufunc=_lazy(_kl_div))
 

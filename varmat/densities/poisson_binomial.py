@@ -1,0 +1,252 @@
+"""The Poisson binomial distribution: of the number of successes in trials that have probabilities of their own.
+
+The mass is a coefficient of the product of the polynomials 1 - theta + theta x. It is found by multiplying them one by one, which
+adds positive numbers only. So that nothing underflows, x is first scaled by a number exp(s), which changes the coefficients by
+known factors and makes the one that is wanted the largest: the trials are tilted so that their mean is the number of successes.
+With the product of the first trials and that of the last ones, for each trial, the derivatives take as long as the value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import Saved, operation
+from varmat.densities.density import density, not_nan, probability
+from varmat.functions.reductions import add_reduce
+
+__all__ = ["poisson_binomial_lpmf"]
+
+# Steps of the bisection for the tilt, which need not be exact: the logarithm of a mass may fall by as much as a few units.
+BISECTIONS = 24
+
+
+class Trials(NamedTuple):
+    """Trials, tilted for the observed numbers of successes; arrays of the shape of the observations and one axis more.
+
+    Attributes
+    ----------
+    wins, losses : ndarray
+        The tilted probabilities.
+    up, down : ndarray
+        ``exp(s) / (1 - theta + theta exp(s))`` and ``1 / (1 - theta + theta exp(s))``.
+    before, behind : ndarray
+        The masses of the number of successes in the trials before each one, and of what is left for those behind; one axis more,
+        the first, of trials. There is one more of each, of all trials.
+    """
+
+    wins: Any
+    losses: Any
+    up: Any
+    down: Any
+    before: Any
+    behind: Any
+
+    @property
+    def masses(self) -> Any:
+        """The masses after tilting."""
+        return add_reduce(self.before[0] * self.behind[0], -1)
+
+    def slopes(self) -> Any:
+        """The derivatives of the logarithm of the tilted mass with respect to the tilted probabilities."""
+        return np.moveaxis(_inner(self.before[:-1], self.behind[1:]), 0, -1) / self.masses[..., None]
+
+    def gradient(self) -> Any:
+        """The derivatives of the log mass with respect to the probabilities."""
+        with_one, without = (add_reduce(self.before[:-1] * x, -1) for x in (_unshifted(self.behind[1:]), self.behind[1:]))
+        return (self.up * np.moveaxis(with_one, 0, -1) - self.down * np.moveaxis(without, 0, -1)) / self.masses[..., None]
+
+    def curvature(self, v: Any) -> Any:
+        """The product of the second derivatives and a vector for each observation."""
+        slopes, (rise, spread) = self.slopes(), (self.up - self.down, self.up * self.down)
+        d = spread * v
+        moved = np.moveaxis(d, -1, 0)[..., None]
+        before, behind = np.zeros_like(self.before), np.zeros_like(self.behind)
+        wins, losses = (np.moveaxis(x, -1, 0)[..., None] for x in (self.wins, self.losses))
+        for k in range(len(moved)):
+            before[k + 1] = losses[k] * before[k] + moved[k] * (_shifted(self.before[k]) - self.before[k])
+            before[k + 1] += wins[k] * _shifted(before[k])
+        for k in reversed(range(len(moved))):
+            behind[k] = losses[k] * behind[k + 1] + moved[k] * (_unshifted(self.behind[k + 1]) - self.behind[k + 1])
+            behind[k] += wins[k] * _unshifted(behind[k + 1])
+        change = _inner(before[:-1], self.behind[1:]) + _inner(self.before[:-1], behind[1:])
+        change = np.moveaxis(change, 0, -1) / self.masses[..., None] - slopes * add_reduce(slopes * d, -1)[..., None]
+        return change * spread - (rise * rise + 2.0 * slopes * spread * rise) * v
+
+
+def _shifted(x: Any) -> Any:
+    """A product of masses with one more success."""
+    return np.concatenate([np.zeros((*x.shape[:-1], 1)), x[..., :-1]], axis=-1)
+
+
+def _unshifted(x: Any) -> Any:
+    return np.concatenate([x[..., 1:], np.zeros((*x.shape[:-1], 1))], axis=-1)
+
+
+def _inner(before: Any, behind: Any) -> Any:
+    """What one more success is worth."""
+    return add_reduce(before * (_unshifted(behind) - behind), -1)
+
+
+def _tilt(log_odds: Any, n: Any) -> Any:
+    """The number s for which the probabilities of the log odds + s have about the sum n; far out if that is none or all of them."""
+    inside = np.isfinite(log_odds)
+    margin = math.log(log_odds.shape[-1] + 1.0) + 1.0
+    low = -np.max(log_odds, axis=-1, where=inside, initial=-800.0) - margin
+    high = -np.min(log_odds, axis=-1, where=inside, initial=800.0) + margin
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        with np.errstate(over="ignore"):
+            is_low = add_reduce(1.0 / (1.0 + np.exp(-(log_odds + middle[..., None]))), -1) < n
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    return 0.5 * (low + high)
+
+
+def _trials(n: Any, theta: Any, limit: int) -> tuple[Any, Trials]:
+    """The log masses but for those of the tilted trials, and these."""
+    with np.errstate(divide="ignore", over="ignore"):
+        log_theta, log_rest = np.log(theta), np.log1p(-theta)
+        log_odds = log_theta - log_rest
+        s = _tilt(log_odds, n)[..., None]
+        t = log_odds + s
+        # Of the two terms of 1 - theta + theta exp(s) the larger one is taken out.
+        log_sum = np.where(t > 0.0, log_theta + s, log_rest) + np.log1p(np.exp(-np.abs(t)))
+        wins, losses = 1.0 / (1.0 + np.exp(-t)), 1.0 / (1.0 + np.exp(t))
+        up, down = np.exp(s - log_sum), np.exp(-log_sum)
+    count = theta.shape[-1]
+    before, behind = (np.zeros((count + 1, *n.shape, limit + 1)) for _ in range(2))
+    before[0, ..., 0] = 1.0
+    behind[count] = np.arange(limit + 1) == n[..., None]
+    for k in range(count):
+        before[k + 1] = losses[..., k, None] * before[k] + wins[..., k, None] * _shifted(before[k])
+    for k in reversed(range(count)):
+        behind[k] = losses[..., k, None] * behind[k + 1] + wins[..., k, None] * _unshifted(behind[k + 1])
+    return add_reduce(log_sum, -1) - s[..., 0] * n, Trials(wins, losses, up, down, before, behind)
+
+
+def _observed(y: Any, theta: Any) -> tuple[Any, Any]:
+    """The observations and the probabilities for each; None for the first if one is not among 0, ..., K."""
+    function = "poisson_binomial_lpmf"
+    if not np.ndim(theta):
+        raise ShapeError(f"{function}: Probability parameters has shape (), but must be a vector (or a stack of them)!")
+    *rows, count = np.shape(theta)
+    try:
+        shape = np.broadcast_shapes(np.shape(y), tuple(rows))
+    except ValueError:
+        what = f"Successes variable has shape {np.shape(y)}, but must broadcast with {tuple(rows)}!"
+        raise ShapeError(f"{function}: {what}") from None
+    n = np.broadcast_to(np.asarray(y, np.float64), shape)
+    inside = bool(np.all((n >= 0) & (n <= count) & (np.floor(n) == n)))
+    return (n if inside else None), np.broadcast_to(theta, (*shape, count))
+
+
+def _solved(y: Any, theta: Any) -> tuple[float, Trials | None]:
+    """The sum of the log masses and the trials; None if there are none, or if a number of successes is impossible."""
+    n, theta = _observed(y, theta)
+    if n is None:
+        return -math.inf, None
+    if not theta.size:
+        return 0.0, None
+    if np.any(n < add_reduce(theta == 1.0, -1)) or np.any(n > add_reduce(theta > 0.0, -1)):
+        return -math.inf, None
+    base, trials = _trials(n, theta, int(n.max()))
+    return float(add_reduce(base + np.log(trials.masses), None)), trials
+
+
+def _collected(x: Any, shape: tuple[int, ...]) -> Any:
+    """What belongs to the probabilities for each observation, added up for those that are the same."""
+    x = add_reduce(x, tuple(range(x.ndim - len(shape))))
+    return add_reduce(x, tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True) if x.shape != shape else x
+
+
+@density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
+def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
+    """Log mass of the Poisson binomial distribution, summed over the observations.
+
+    Parameters
+    ----------
+    y : int or array_like of int
+        Successes variable: the number of successes; not nan.
+    theta : array_like, shape (..., K)
+        Probability parameters: that of each of the K trials, in the interval [0, 1]; the axes before the last broadcast with `y`.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``poisson_binomial_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 0, ..., K or is impossible.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `y` is a variable.
+
+    Notes
+    -----
+    The mass is the coefficient of :math:`x^y` in :math:`\\prod_k (1 - \\theta_k + \\theta_k x)`, found by :math:`O(K^2)` steps
+    of which none subtracts, in tilted trials, so that no mass is too small. The derivative with respect to :math:`\\theta_k` is
+    that of a polynomial of degree one. With equal probabilities it is `binomial_lpmf`.
+    In SciPy ``scipy.stats.poisson_binom(theta)``.
+
+    References
+    ----------
+    Stan Math, ``poisson_binomial_lpmf``. Chen and Liu (1997), Statistica Sinica 7, 875-892.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> round(vm.poisson_binomial_lpmf(1, [0.25, 0.5]), 12)
+    -0.69314718056
+    >>> vm.gradient(lambda theta: vm.poisson_binomial_lpmf(2, theta), np.array([0.25, 0.5]))
+    array([4., 2.])
+    """
+    value, trials = _solved(y, theta)
+    return Saved(value, trials=trials)
+
+
+@poisson_binomial_lpmf.reverse
+def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Any, trials: Any) -> Any:
+    return None, lambda: np.zeros(theta.shape) if trials is None else g * _collected(trials.gradient(), theta.shape)
+
+
+@poisson_binomial_lpmf.tangent
+def poisson_binomial_tangent(r: Any, y: Any, theta: Any, keep: Any) -> Any:
+    return None, lambda t: np.sum(poisson_binomial_slopes(theta, y=y) * t)
+
+
+# The gradient, for second derivatives; of those with respect to theta the matrix is symmetric.
+@operation()
+def poisson_binomial_slopes(theta: Any, y: Any = None) -> Any:
+    trials = _solved(y, theta)[1]
+    return Saved(np.zeros(theta.shape) if trials is None else _collected(trials.gradient(), theta.shape), trials=trials)
+
+
+def _product(trials: Trials | None, v: Any) -> Any:
+    if trials is None:
+        return np.zeros(v.shape)
+    return _collected(trials.curvature(np.broadcast_to(v, trials.wins.shape)), v.shape)
+
+
+@poisson_binomial_slopes.reverse
+def slopes_reverse(g: Any, r: Any, theta: Any, y: Any, trials: Any) -> Any:
+    return (lambda: _product(trials, g),)
+
+
+@poisson_binomial_slopes.tangent
+def slopes_tangent(r: Any, theta: Any, y: Any) -> Any:
+    return lambda t: poisson_binomial_curvature(theta, t, y=y)
+
+
+@operation()
+def poisson_binomial_curvature(theta: Any, v: Any, y: Any = None) -> Any:
+    """The product of the second derivatives and a vector."""
+    return _product(_solved(y, theta)[1], v)
