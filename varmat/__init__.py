@@ -23,11 +23,15 @@ from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are
 from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
 from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
 from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
+from varmat.densities.gaussian_dlm import *  # noqa: F403 - the names are listed there
 from varmat.densities.glm import *  # noqa: F403 - the names are listed there
+from varmat.densities.glm_categories import *  # noqa: F403 - the names are listed there
+from varmat.densities.glm_counts import *  # noqa: F403 - the names are listed there
 from varmat.densities.heavy_tails import *  # noqa: F403 - the names are listed there
 from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
 from varmat.densities.inverse_chi_square import *  # noqa: F403 - the names are listed there
 from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
+from varmat.densities.matrix_normal import *  # noqa: F403 - the names are listed there
 from varmat.densities.matrix_variate import *  # noqa: F403 - the names are listed there
 from varmat.densities.mixture import *  # noqa: F403 - the names are listed there
 from varmat.densities.multi_normal import *  # noqa: F403 - the names are listed there
@@ -39,6 +43,7 @@ from varmat.densities.simplex import *  # noqa: F403 - the names are listed ther
 from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
 from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
 from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
+from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
 from varmat.functions.constant_arrays import *  # noqa: F403 - the names are listed there
 from varmat.functions.constant_values import *  # noqa: F403 - the names are listed there
@@ -118,11 +123,15 @@ __all__ += densities.cumulative.positive.__all__
 __all__ += densities.cumulative.skewed.__all__
 __all__ += densities.extreme_value.__all__
 __all__ += densities.finite_populations.__all__
+__all__ += densities.gaussian_dlm.__all__
 __all__ += densities.glm.__all__
+__all__ += densities.glm_categories.__all__
+__all__ += densities.glm_counts.__all__
 __all__ += densities.heavy_tails.__all__
 __all__ += densities.hmm.__all__
 __all__ += densities.inverse_chi_square.__all__
 __all__ += densities.location_scale.__all__
+__all__ += densities.matrix_normal.__all__
 __all__ += densities.matrix_variate.__all__
 __all__ += densities.mixture.__all__
 __all__ += densities.multi_normal.__all__
@@ -134,6 +143,7 @@ __all__ += densities.simplex.__all__
 __all__ += densities.skewed.__all__
 __all__ += densities.truncated.__all__
 __all__ += densities.unnormalised.__all__
+__all__ += densities.wishart_cholesky.__all__
 __all__ += functionals.__all__
 __all__ += functions.constant_arrays.__all__
 __all__ += functions.constant_values.__all__

@@ -14,6 +14,7 @@ from multivariate import ARGUMENTS, DENSITIES, FREE
 
 import varmat as vm
 from varmat.core.operation import OPERATIONS
+from varmat.densities import multi_normal
 from varmat.testing import expect_ad, expect_ad_matvar
 
 INF, NAN = math.inf, math.nan
@@ -98,7 +99,7 @@ Y, MU, ALPHA, CUTS = np.array([0.7, -1.2]), np.array([0.3, 0.2]), np.array([1.2,
 OUTSIDE = {
     **{
         f"{name}, {kind}": (name, (y, *((4.0,) if "student" in name else ()), MU, S))
-        for name in DENSITIES if name.startswith("multi_")
+        for name in multi_normal.__all__
         for kind, y in {"infinite": np.array([INF, 1.0]), "one of two": np.array([[0.0, 1.0], [1.0, -INF]])}.items()
     },
     "dirichlet_lpdf, sum": ("dirichlet_lpdf", (P + 1e-6, ALPHA)),
@@ -119,6 +120,17 @@ OUTSIDE = {
     "wishart_lpdf, indefinite": ("wishart_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 4.0, S)),
     "wishart_lpdf, asymmetric": ("wishart_lpdf", (np.array([[2.0, 0.5], [0.1, 1.0]]), 4.0, S)),
     "inv_wishart_lpdf, infinite": ("inv_wishart_lpdf", (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S)),
+    "wishart_cholesky_lpdf, sign": ("wishart_cholesky_lpdf", (L * [1.0, -1.0], 4.0, L)),
+    "inv_wishart_cholesky_lpdf, upper": ("inv_wishart_cholesky_lpdf", (L.T, 4.0, L)),
+    "lkj_cov_lpdf, indefinite": ("lkj_cov_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0, 1.0, 1.7)),
+    "dirichlet_multinomial_lpmf, negative": ("dirichlet_multinomial_lpmf", (np.array([1, -1, 3]), ALPHA)),
+    "multinomial_logit_lpmf, fraction": ("multinomial_logit_lpmf", (np.array([1.5, 1.0, 3.0]).tolist(), ALPHA)),
+    "ordered_probit_lpmf, K + 1": ("ordered_probit_lpmf", (np.array([2, 5]), P[:2], CUTS)),
+    "matrix_normal_prec_lpdf, infinite": ("matrix_normal_prec_lpdf", (np.array([[INF, 1.0]]), 0.0, S[:1, :1], S)),
+    "multi_gp_lpdf, infinite": ("multi_gp_lpdf", (np.array([[-INF, 1.0]]), S, P[:1])),
+    "gaussian_dlm_obs_lpdf, infinite": ("gaussian_dlm_obs_lpdf", (np.array([[INF, 1.0]]), S[:, :1], S, P[:1], S, MU, S)),
+    "categorical_logit_glm_lpmf, 0": ("categorical_logit_glm_lpmf", (np.array([0, 1]), S, ALPHA, np.ones((2, 3)))),
+    "ordered_logistic_glm_lpmf, K + 1": ("ordered_logistic_glm_lpmf", (np.array([2, 5]), S, MU, CUTS)),
 }
 
 

@@ -11,6 +11,7 @@ from multivariate import DENSITIES, Y
 from test_categorical import dirichlet, ordered
 from test_matrix_variate import inv_wishart, lkj, lkj_cholesky, wishart
 from test_multi_normal import normal, of_factor, student
+from test_multivariate_exact import dirichlet_multinomial, gp, lkj_cov, matrix_normal, of_factors, probit
 
 import varmat as vm
 
@@ -41,7 +42,17 @@ CASES: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
     "inv_wishart_lpdf": ((), inv_wishart, [(SYMMETRIC, SPD), 4.2, (SYMMETRIC, [1.3, 0.2, 0.9])]),
     "lkj_corr_lpdf": ((), lkj, [(SYMMETRIC, [1.0, 0.3, 1.0]), 1.7]),
     "lkj_corr_cholesky_lpdf": ((), lkj_cholesky, [(FACTOR, [1.0, 0.6, 0.8]), 1.7]),
-}
+    "wishart_cholesky_lpdf": ((), of_factors(wishart), [(FACTOR, LOWER), 4.2, (FACTOR, [1.3, 0.2, 0.9])]),
+    "inv_wishart_cholesky_lpdf": ((), of_factors(inv_wishart), [(FACTOR, LOWER), 4.2, (FACTOR, [1.3, 0.2, 0.9])]),
+    "lkj_cov_lpdf": ((), lkj_cov, [(SYMMETRIC, SPD), MU, [0.7, 1.3], 1.7]),
+    "dirichlet_multinomial_lpmf": ((N,), dirichlet_multinomial(N), [[1.2, 0.7, 3.1]]),
+    "ordered_probit_lpmf": ((N,), probit(N), [[0.4, -0.3, 1.3], [-1.0, 0.2, 1.5]]),
+    "matrix_normal_prec_lpdf": (
+        (POINTS[:2], POINTS[1:]), lambda *args: matrix_normal(*(mp.matrix(x.tolist()) for x in (POINTS[:2], POINTS[1:])), *args),
+        [(SYMMETRIC, SPD), (SYMMETRIC, [1.3, 0.2, 0.9])],
+    ),
+    "multi_gp_lpdf": ((POINTS,), of_points(gp), [(SYMMETRIC, SPD), [0.7, 1.3, 2.0]]),
+}  # fmt: skip
 
 
 def arguments(parts: list[Any], x: Any, vector: Any, matrix: Any) -> list[Any]:

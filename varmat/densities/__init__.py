@@ -6,9 +6,13 @@ from varmat.densities import (
     categorical,
     counts,
     cumulative,
+    gaussian_dlm,
     glm,
+    glm_categories,
+    glm_counts,
     hmm,
     location_scale,
+    matrix_normal,
     matrix_variate,
     mixture,
     multi_normal,
@@ -19,6 +23,7 @@ from varmat.densities import (
     simplex,
     truncated,
     unnormalised,
+    wishart_cholesky,
 )
 
 __all__ = [
@@ -27,9 +32,13 @@ __all__ = [
     "categorical",
     "counts",
     "cumulative",
+    "gaussian_dlm",
     "glm",
+    "glm_categories",
+    "glm_counts",
     "hmm",
     "location_scale",
+    "matrix_normal",
     "matrix_variate",
     "mixture",
     "multi_normal",
@@ -40,4 +49,5 @@ __all__ = [
     "simplex",
     "truncated",
     "unnormalised",
+    "wishart_cholesky",
 ]

@@ -166,13 +166,14 @@ class StructuredDensity(Density):
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 
-        def value(*values: Any, keep: frozenset[str] | None = None) -> Any:
+        def value(*values: Any, keep: frozenset[str] | None = None, **workspace: Any) -> Any:
             # Nothing is left of a density of data only, but what the function refuses it refuses all the same.
-            result = function(*values, keep=self.all_terms if keep is None else keep)
+            result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result
 
         update_wrapper(value, function)
-        self.operation = self.made_of(value, arguments, keep=None)
+        workspace = {"workspace": np.empty} if "workspace" in inspect.signature(function).parameters else {}
+        self.operation = self.made_of(value, arguments, keep=None, **workspace)
 
     def reverse(self, rule: Any) -> Any:
         """Decorator: the reverse rule."""
@@ -205,5 +206,6 @@ def density(*discrete: str, **arguments: tuple[str, Domain]) -> Callable[[Callab
         function is called with a float or a float64 array for each argument and with ``keep``, the names of what is to be kept: a
         term belongs into the sum if it depends on an argument that is among them, or if it is constant and "constants" is. It
         returns the log density, summed; wrapped in `Saved`, with keywords, it hands intermediate values over to the reverse rule.
+        A parameter ``workspace=np.empty`` is what it is for operations.
     """
     return lambda function: StructuredDensity(function, arguments, discrete)

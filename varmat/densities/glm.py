@@ -114,10 +114,11 @@ def part(x: Any, here: slice) -> Any:
 class Glm(Density):
     """The density of a generalised linear model; made by `glm`."""
 
-    def __init__(self, family: Callable[..., Sums], arguments: Arguments, support: Any, partials: Any) -> None:
-        super().__init__(family.__name__, arguments, () if support is None else ("y",))
+    def __init__(self, family: Callable[..., Sums], arguments: Arguments, support: Any, partials: Any, discrete: Any) -> None:
+        super().__init__(family.__name__, arguments, discrete)
         update_wrapper(self, family)
         self.family, self.support, self.partials, self.names = family, support, partials, tuple(arguments)
+        self.places = [(i, name) for i, name in enumerate(self.names) if name in self.discrete]
 
         def value(*values: Any, keep: frozenset[str] | None = None, workspace: Any = np.empty) -> Any:
             return self._value(values, keep, workspace)
@@ -150,8 +151,9 @@ class Glm(Density):
                 tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
                 x = x._val
             values.append(x)
-        if self.discrete and type(args[0]) in VARIABLES:
-            self.refuse_variable("y")
+        for i, name in self.places:
+            if type(args[i]) in VARIABLES:
+                self.refuse_variable(name)
         for (title, domain), x in zip(self.early, values[4:], strict=True):
             domain.check(self.name, title, x)
         top = None if tape is None else tape.top
@@ -179,7 +181,7 @@ class Glm(Density):
             size = self._size(values)
             y, alpha, others = _number(y), _number(alpha), [_number(v) for v in others]
         with np.errstate(all="ignore"):
-            inside = self.support is None or bool(self.support(y))
+            inside = self.support is None or bool(self.support(y, *others))
             if not size or not inside:
                 self._check(values)
                 return (0.0 if inside or keep == frozenset() else -math.inf), None
@@ -244,7 +246,7 @@ class Glm(Density):
 
     def _tangent(self, r: Any, *values: Any, keep: Any) -> tuple[Any, ...]:
         y, x, alpha, beta, *others = values
-        if not self._size(values) or (self.support is not None and not self.support(y)):
+        if not self._size(values) or (self.support is not None and not self.support(y, *others)):
             return (_no_tangent,) * len(values)
         rates = self.partials(y, alpha + x @ beta, *others)
         w = rates["eta"]
@@ -281,7 +283,7 @@ def _no_tangent(t: Any) -> float:
     return 0.0
 
 
-def glm(partials: Any, support: Any = None, **arguments: Any) -> Callable[[Callable[..., Sums]], Glm]:
+def glm(partials: Any, support: Any = None, kind: Any = Glm, **arguments: Any) -> Callable[[Callable[..., Sums]], Glm]:
     """Make a density of a family.
 
     Parameters
@@ -291,7 +293,9 @@ def glm(partials: Any, support: Any = None, **arguments: Any) -> Callable[[Calla
         derivatives of the log density with respect to the linear predictors ("eta") and to what is named, written with
         differentiable functions.
     support : callable, optional
-        Whether all observations are possible; where it is given the observations are discrete.
+        Whether all observations are possible, given them and the other parameters; where it is given they are discrete.
+    kind : type
+        The class to make.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
@@ -300,7 +304,7 @@ def glm(partials: Any, support: Any = None, **arguments: Any) -> Callable[[Calla
     callable
         Decorator for the family, a function of a `Pass`, the observations, the intercept, other parameters, and ``keep``.
     """
-    return lambda family: Glm(family, arguments, support, partials)
+    return lambda family: kind(family, arguments, support, partials, () if support is None else ("y",))
 
 
 def titles(y: Any, **others: Any) -> Arguments:

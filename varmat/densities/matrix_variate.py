@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError, positive_finite
+from varmat.core.errors import Domain, ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.multi_normal import folded
 from varmat.functions.checks import TOLERANCE, is_held, one
@@ -33,7 +33,7 @@ from varmat.functions.solves import inner, inverse_spd_of, symmetric
 from varmat.functions.special import digamma, gammaln, lmgamma, log_rising_factorial, zeta_difference
 from varmat.programs.symbols import applied, inverse_lower, positive_definite, require, solve_lower, spread_back, triangle
 
-__all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "wishart_lpdf"]
+__all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "lkj_cov_lpdf", "wishart_lpdf"]
 
 QUARTER_LOG_PI = 0.25 * math.log(math.pi)
 HALF_LOG_TWO = 0.5 * math.log(2.0)
@@ -256,6 +256,122 @@ def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> An
     )
 
 
+# With the standard deviations d, the square roots of the diagonal, of which the logarithms l are normal, z = (l - mu) / sigma and
+# R = Sigma / (d d'):  log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
+@density(
+    Sigma=("Covariance matrix", square_matrix), mu=("Location parameter", finite), sigma=("Scale parameter", positive_finite),
+    eta=SHAPE,
+)  # fmt: skip
+def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
+    """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution of the correlations.
+
+    Parameters
+    ----------
+    Sigma : array_like, shape (K, K)
+        Random variable: a covariance matrix; not nan.
+    mu : array_like, shape (K,), or scalar
+        Location parameter of the logarithms of the standard deviations: finite.
+    sigma : array_like, shape (K,), or scalar
+        Scale parameter of these: positive and finite.
+    eta : scalar
+        Shape parameter of the correlations: positive and finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``lkj_cov_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `Sigma` is not symmetric positive definite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The sum of `lognormal_lpdf` of the square roots of the diagonal and of `lkj_corr_lpdf` of the correlations, as in Stan: it is no
+    density with respect to the elements of Sigma, for which a Jacobian is missing. The derivative with respect to Sigma is folded
+    onto the lower triangle. Stan has deprecated it: rather give the two parts to a model that has a matrix of correlations and a
+    vector of standard deviations. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Math Library, "lkj_cov_lpdf".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda Sigma: vm.lkj_cov_lpdf(Sigma, 0.0, 1.0, 2.0), np.array([[1.0, 0.6], [0.6, 1.0]]))
+    array([[ 0.0625,  0.    ],
+           [-1.875 ,  0.0625]])
+    """
+    k = len(matrix)
+    for title, x in (("Location parameter", mu), ("Scale parameter", sigma)):
+        if np.shape(x) not in ((), (k,)):
+            raise ShapeError(f"lkj_cov_lpdf: {title} has shape {np.shape(x)}, but must be a scalar or have the shape ({k},)!")
+    factor = factor_or_none(matrix)
+    if factor is None:
+        return Saved(-math.inf, factor=None)
+    value, logs = 0.0, 0.5 * np.log(matrix.diagonal())
+    if keep & {"Sigma", "mu", "sigma"}:
+        z = (logs - mu) / sigma
+        value -= float(add_reduce(0.5 * z * z + np.log(sigma) + HALF_LOG_TWO_PI + logs))
+    if keep & {"Sigma", "eta"}:
+        value += 2.0 * (eta - 1.0) * (log_diagonal(factor) - float(add_reduce(logs)))
+    return Saved(value + _lkj_constant(eta, k) if "eta" in keep else value, factor=factor)
+
+
+@lkj_cov_lpdf.reverse
+def lkj_cov_reverse(g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+    if factor is None:
+        return (lambda: ZERO,) * 4
+    variances = matrix.diagonal()
+    logs = 0.5 * np.log(variances)
+    z = (logs - mu) / sigma
+
+    def of_matrix() -> Any:
+        c = half_diagonal(2.0 * g * (eta - 1.0) * inverse_triangle(factor))
+        diagonal = diagonal_of(c)
+        diagonal -= g * _cov_slopes(z, sigma, eta) / variances
+        return c
+
+    return (
+        of_matrix,
+        lambda: g * z / sigma,
+        lambda: g * (z * z - 1.0) / sigma,
+        lambda: g * (2.0 * (log_diagonal(factor) - add_reduce(logs)) + _lkj_constant_slope(eta, len(matrix))),
+    )
+
+
+def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
+    """Minus the derivative with respect to the variances apart from that of the determinant, times the variances."""
+    return 0.5 * (1.0 + z / sigma) + (eta - 1.0)
+
+
+@lkj_cov_lpdf.tangent
+def lkj_cov_tangent(r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+    if not is_held(possible, r):
+        return (lambda t: 0.0,) * 4
+    x, variances = inverse_spd_of(matrix, factor), np.diagonal(matrix)
+    logs = 0.5 * np.log(variances)
+    z = (logs - mu) / sigma
+    slopes = _cov_slopes(z, sigma, eta) / variances
+
+    def along_eta(t: Any) -> Any:
+        half = log_determinant_spd_of(matrix, factor) - 2.0 * np.sum(logs)
+        return t * (half + _lkj_constant_slope(eta, np.shape(matrix)[0]))
+
+    return (
+        lambda t: (eta - 1.0) * inner(x, symmetric(t)) - np.sum(slopes * np.diagonal(t)),
+        lambda t: np.sum(z / sigma * t),
+        lambda t: np.sum((z * z - 1.0) / sigma * t),
+        along_eta,
+    )
+
+
 # The Wishart density in W and the inverse Wishart density are, but for the sign s = +1 or -1 of their powers of determinants,
 #     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2 - nu K / 2 log 2 - log gamma_K(nu / 2),
 # where the matrix M stands in the trace as it is, and P inverted: W and S for the one, S and W for the other.
@@ -327,7 +443,7 @@ def _wishart_reverse(g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors
         return folded(p, triangular_solve(p, root, lower=True, trans=True).T, g, _power_of_p(nu, k, sign))
 
     def of_nu() -> Any:
-        return g * _nu_slope(sign * 2.0 * (log_diagonal(factors[0]) - log_diagonal(factors[1])), nu, k)
+        return g * nu_slope(sign * 2.0 * (log_diagonal(factors[0]) - log_diagonal(factors[1])), nu, k)
 
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
@@ -342,7 +458,8 @@ def _power_of_p(nu: Any, k: int, sign: float) -> Any:
     return nu if sign > 0 else nu + k + 1.0
 
 
-def _nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
+def nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
+    """The derivative with respect to the degrees of freedom; differentiable."""
     return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
 
 
@@ -361,7 +478,7 @@ def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, s
 
     def along_nu(t: Any) -> Any:
         log_w, log_s = map(log_determinant_spd_of, (w, s), factors)
-        return t * _nu_slope(sign * (log_w - log_s), nu, k)
+        return t * nu_slope(sign * (log_w - log_s), nu, k)
 
     return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
 

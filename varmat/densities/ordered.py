@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.errors import ShapeError, finite
-from varmat.core.operation import Saved
+from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
 from varmat.densities.domains import ZERO, ordered
 from varmat.functions.elementwise import softplus
 from varmat.functions.reductions import add_reduce
 from varmat.functions.special import expit, log1m_exp
-from varmat.programs.symbols import applied, refuse, spread_back
+from varmat.programs.symbols import Symbol, applied, refuse, require, spread_back
 
-__all__ = ["ordered_logistic_lpmf"]
-
+__all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
 
 
 class Cells:
@@ -54,13 +54,13 @@ class Cells:
         return sums.astype(np.float64).reshape(self.ends)[..., 1:-1]
 
 
-def _check_shapes(n: Any, eta: Any, cutpoints: Any) -> tuple[int, ...]:
+def _check_shapes(n: Any, eta: Any, cutpoints: Any, function: str = "ordered_logistic_lpmf") -> tuple[int, ...]:
     shape: tuple[int, ...] = np.shape(cutpoints)[:-1]
     for title, x in (("Random variable", n), ("Location parameter", eta)):
         try:
             shape = np.broadcast_shapes(shape, np.shape(x))
         except ValueError:
-            raise ShapeError(f"ordered_logistic_lpmf: {title} has shape {np.shape(x)}, but must broadcast with {shape}!") from None
+            raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!") from None
     return shape
 
 
@@ -183,3 +183,225 @@ def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any
         return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
 
     return None, lambda t: np.sum((below - above) * t), along
+
+
+# The mass of the standard normal distribution between low and high, for cells of any width and in any tail.
+
+
+class Ends(NamedTuple):
+    """For each observation, whether its cell has a lower and an upper end, and which cutpoints these are."""
+
+    has_low: Any
+    has_high: Any
+    # Of cutpoints in a row, flattened; where there is no end, one that is there.
+    low: Any
+    high: Any
+
+
+def _ends(which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
+    which, last = np.broadcast_to(which, full), shape[-1]
+    begin = rows_of(shape) + np.zeros(full, np.intp)
+    return Ends(which > 0, which < last, begin + np.maximum(which - 1, 0), begin + np.minimum(which, last - 1))
+
+
+# Beyond what is under the exponential, where an interval of it is computed by a rule of Gauss and Legendre.
+NARROW = 1.0
+ROOT_HALF, ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
+
+
+@cache
+def _nodes() -> tuple[Any, Any]:
+    """Nodes and weights on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    return 0.5 * (nodes + 1.0), 0.5 * weights
+
+
+# With a the end that is nearer to zero, reflected so that the cell lies above it, and w the width, the mass is
+#     phi(a) D,  D = integral from 0 to w of exp(-a t - t**2 / 2) dt = M(a) - exp(-w (a + w / 2)) M(a + w),
+# M the ratio of Mills. A narrow cell is integrated; in one with both signs the two parts are added. The slopes phi / mass at the
+# two ends are 1 / D and exp(-w (a + w / 2)) / D.
+def normal_cell(low: Any, high: Any, width: Any, has_low: Any, has_high: Any) -> tuple[Any, Any, Any, Any]:
+    """The log mass, the normal density at the lower and at the upper end over the mass, zero where there is none, their difference.
+
+    The width of a cell with both ends is given, for the difference of its ends has lost digits.
+    """
+    from scipy.special import erf, erfc, erfcx, log_ndtr
+
+    both = has_low & has_high
+    reflected = np.where(both, low + high < 0.0, has_high)
+    a = np.where(reflected, -high, low)
+    w = np.where(both, width, 1.0)
+    exponent = w * (a + 0.5 * w)
+    far = np.exp(-exponent)
+    # Two signs: the masses on either side, or what is missing from one.
+    parts = 0.5 * (erf(ROOT_HALF * (a + w)) - erf(ROOT_HALF * a))
+    missing = 0.5 * (erfc(ROOT_HALF * (a + w)) + erfc(-ROOT_HALF * a))
+    log_parts = np.where(missing < 0.5, np.log1p(-np.minimum(missing, 0.5)), np.log(np.maximum(parts, 1e-300)))
+    positive = np.maximum(a, 0.0)
+    wide = ROOT_HALF_PI * (erfcx(ROOT_HALF * positive) - far * erfcx(ROOT_HALF * (positive + w)))
+    is_narrow = exponent < NARROW
+    d = np.where(is_narrow, _narrow(a, w, is_narrow & both & (a >= 0.0)), np.maximum(wide, 1e-300))
+    beyond = both & (a >= 0.0)
+    value = np.where(both, np.where(beyond, np.log(d) - 0.5 * a * a - HALF_LOG_TWO_PI, log_parts), log_ndtr(-a))
+    hazard = 1.0 / (ROOT_HALF_PI * erfcx(ROOT_HALF * a))
+    density_at_a = np.exp(-0.5 * a * a - HALF_LOG_TWO_PI - log_parts)
+    near = np.where(both, np.where(beyond, 1.0 / d, density_at_a), hazard)
+    other = np.where(both, np.where(beyond, far / d, np.exp(-0.5 * (a + w) ** 2 - HALF_LOG_TWO_PI - log_parts)), 0.0)
+    difference = near * np.where(both, -np.expm1(-np.where(both, exponent, 1.0)), 1.0)
+    return value, np.where(reflected, other, near), np.where(reflected, near, other), np.where(reflected, -difference, difference)
+
+
+def _narrow(a: Any, w: Any, where: Any) -> Any:
+    """D for narrow cells, one elsewhere."""
+    nodes, weights = _nodes()
+    if not isinstance(where, Symbol):
+        out = np.ones(np.shape(a))
+        a, w = a[where], w[where]
+        out[where] = w * np.exp(-w[:, None] * nodes * (a[:, None] + 0.5 * w[:, None] * nodes)).dot(weights)
+        return out
+    a, w = np.where(where, a, 0.0), np.where(where, w, 1.0)
+    columns = [weight * np.exp(-w * node * (a + 0.5 * w * node)) for node, weight in zip(nodes, weights, strict=True)]
+    return w * sum(columns[1:], columns[0])
+
+
+@operation()
+def log_normal_cell(low: Any, high: Any, width: Any, *, has_low: Any, has_high: Any) -> Any:
+    """The log mass in `normal_cell`, as a function of the ends alone."""
+    value, at_low, at_high, _ = normal_cell(low, high, width, has_low, has_high)
+    return Saved(value, at_low=at_low, at_high=at_high)
+
+
+@log_normal_cell.reverse
+def log_normal_cell_reverse(
+    g: Any, r: Any, low: Any, high: Any, width: Any, has_low: Any, has_high: Any, at_low: Any, at_high: Any
+) -> Any:  # fmt: skip
+    return lambda: -g * at_low, lambda: g * at_high, lambda: np.zeros(np.shape(width))
+
+
+@log_normal_cell.tangent
+def log_normal_cell_tangent(r: Any, low: Any, high: Any, width: Any, has_low: Any, has_high: Any) -> Any:
+    at_low, at_high = _slopes(r, low, high, has_low, has_high)
+    return lambda t: -at_low * t, lambda t: at_high * t, lambda t: 0.0 * t
+
+
+def _slopes(r: Any, low: Any, high: Any, has_low: Any, has_high: Any) -> Any:
+    """The normal density at the ends over the mass, of which r is the logarithm; differentiable."""
+    return tuple(np.where(here, np.exp(-0.5 * x * x - HALF_LOG_TWO_PI - r), 0.0) for x, here in ((low, has_low), (high, has_high)))
+
+
+@density("n", n=("Random variable", not_nan), eta=("Location parameter", finite), cutpoints=("Cut-points", ordered))
+def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+    """Log mass of the ordered probit distribution, summed over the observations.
+
+    Parameters
+    ----------
+    n : int or array_like of int
+        Random variable: the categories, from 1 to K as in Stan; not nan.
+    eta : scalar or array_like
+        Location parameter: finite. It broadcasts with `n`.
+    cutpoints : array_like, shape (..., K - 1)
+        Cut-points: finite and strictly increasing; the axes before the last broadcast with `n`.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``ordered_probit_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `n` is a variable.
+
+    Notes
+    -----
+    With the distribution function of the standard normal distribution, and minus and plus infinity before the first and after the
+    last of the cutpoints c, the mass is :math:`\\Phi(\\eta - c_{n-1}) - \\Phi(\\eta - c_n)`. It is computed without cancellation,
+    in either tail and for cutpoints next to each other. The derivatives are normal densities at the ends of the cell over the mass.
+    SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "Ordered probit distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda eta: vm.ordered_probit_lpmf([1, 3], eta, [-1.0, 1.0]), 0.0)
+    0.0
+    """
+    full = _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
+    which = categories(n, cutpoints.shape[-1] + 1)
+    if which is None or not cutpoints.size:
+        return Saved(0.0 if which is not None else -math.inf, slopes=None)
+    ends = _ends(which, cutpoints.shape, full)
+    with np.errstate(all="ignore"):
+        low, high = (cutpoints.reshape(-1)[places] for places in (ends.low, ends.high))
+        value, *slopes = normal_cell(low - eta, high - eta, high - low, ends.has_low, ends.has_high)
+    return Saved(float(add_reduce(value, None)), slopes=(ends, *slopes))
+
+
+@ordered_probit_lpmf.reverse
+def ordered_probit_reverse(g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, slopes: Any) -> Any:
+    if slopes is None:
+        return None, lambda: ZERO, lambda: ZERO
+    ends, at_low, at_high, in_eta = slopes
+
+    def of_cutpoints() -> Any:
+        low, high = (
+            np.bincount(places.ravel(), at.ravel(), cutpoints.size) for places, at in ((ends.low, at_low), (ends.high, at_high))
+        )
+        return g * (high - low).astype(np.float64).reshape(cutpoints.shape)
+
+    return None, lambda: np.asarray(g * in_eta), of_cutpoints
+
+
+@ordered_probit_lpmf.tangent
+def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+    shape = np.shape(cutpoints)
+    which = categories(n, shape[-1] + 1)
+    if which is None or not np.size(cutpoints):
+        return None, lambda t: 0.0, lambda t: 0.0
+    ends = _ends(which, shape, _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf"))
+    flat = np.reshape(cutpoints, (-1,))
+    first, last = flat[ends.low], flat[ends.high]
+    low, high = first - eta, last - eta
+    cell = log_normal_cell(low, high, last - first, has_low=ends.has_low, has_high=ends.has_high)
+    at_low, at_high = _slopes(cell, low, high, ends.has_low, ends.has_high)
+
+    def along(t: Any) -> Any:
+        t = np.reshape(t, (-1,))
+        return np.sum(at_high * t[ends.high]) - np.sum(at_low * t[ends.low])
+
+    return None, lambda t: np.sum((at_low - at_high) * t), along
+
+
+@ordered_probit_lpmf.straight
+def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+    shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
+    which = categories(n, shape[-1] + 1)
+    if which is None or len(shape) != 1 or 0 in shape or len(full) > 1 or 0 in full or keep == frozenset():
+        refuse()
+    for operand in (eta, cutpoints):
+        require(np.isfinite(operand))
+    if shape[0] > 1:
+        require(cutpoints[1:] > cutpoints[:-1])
+    ends = _ends(which, shape, full or (1,))
+    low, high = cutpoints[ends.low], cutpoints[ends.high]
+    value, at_low, at_high, in_eta = normal_cell(low - eta, high - eta, high - low, ends.has_low, ends.has_high)
+    total = np.sum(value)
+    require(np.isfinite(total))
+
+    def contributions(g: Any) -> Any:
+        indicators = [(places[:, None] == np.arange(shape[0])).astype(np.float64) for places in (ends.low, ends.high)]
+        return (
+            None, lambda: g * in_eta,
+            lambda: g * (np.matmul(at_high, indicators[1]) - np.matmul(at_low, indicators[0])),
+        )  # fmt: skip
+
+    return total, contributions

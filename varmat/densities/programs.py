@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from varmat.densities.bernoulli import bernoulli_logit_lpmf
-from varmat.densities.counts import poisson_log_lpmf
+from varmat.densities.bernoulli import bernoulli_logit_lpmf, binomial_logit_lpmf
+from varmat.densities.counts import neg_binomial_2_log_lpmf, poisson_log_lpmf
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
+from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.densities.normal import normal_lpdf
 from varmat.densities.sparse_glm import SparseGlm
 from varmat.densities.univariate import IS_VARIABLE, Univariate
@@ -186,3 +187,5 @@ def _sparse_glm(program: TapeProgram, rule: Any, result: Any, args: Any, setting
 writes(normal_id_glm_lpdf.operation.rule)(_glm(normal_lpdf, "mu"))
 writes(bernoulli_logit_glm_lpmf.operation.rule)(_glm(bernoulli_logit_lpmf, "alpha"))
 writes(poisson_log_glm_lpmf.operation.rule)(_glm(poisson_log_lpmf, "alpha"))
+writes(binomial_logit_glm_lpmf.operation.rule)(_glm(binomial_logit_lpmf, "alpha"))
+writes(neg_binomial_2_log_glm_lpmf.operation.rule)(_glm(neg_binomial_2_log_lpmf, "eta"))

@@ -8,17 +8,24 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import ShapeError, positive
+from varmat.core.errors import ShapeError, positive, positive_finite
 from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
-from varmat.densities.domains import ZERO, simplex
+from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
 from varmat.functions.checks import check_values
+from varmat.functions.exponentials import log_softmax, softmax
 from varmat.functions.reductions import add_reduce
-from varmat.functions.special import digamma, gammaln
+from varmat.functions.special import betaln, digamma, gammaln, zeta_difference
 from varmat.programs.symbols import applied, refuse, require
 
-__all__ = ["dirichlet_lpdf", "multinomial_lpmf"]
+__all__ = ["dirichlet_lpdf", "dirichlet_multinomial_lpmf", "multinomial_logit_lpmf", "multinomial_lpmf"]
 
+TRIALS = ("Number of trials variable", not_nan)
+positive_finite_vector = Vector(
+    positive_finite.phrase,
+    lambda x: positive_finite.holds(x).all(),
+    lambda function, x, name: positive_finite.check(function, name, x),
+)
 
 
 def check_shapes(function: str, title: str, x: Any, other_title: str, other: Any) -> tuple[int, ...]:
@@ -148,7 +155,7 @@ def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
     return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum((np.log(theta) + _alpha_slopes(alpha)) * t)
 
 
-@density("n", n=("Number of trials variable", not_nan), theta=("Probabilities parameter", simplex))
+@density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
 def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     """Log mass of the multinomial distribution, summed over the observations.
 
@@ -195,10 +202,12 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     if not _are_counts(n):
         return -math.inf
     value = float(add_reduce(log_products(n, theta), None))
-    if "constants" in keep:
-        constant = add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None)
-        value += repeats(shape, n) * float(constant)
-    return value
+    return value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value
+
+
+def _log_arrangements(n: Any) -> float:
+    """The logarithms of the multinomial coefficients, summed."""
+    return float(add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None))
 
 
 def _are_counts(n: Any) -> bool:
@@ -224,4 +233,161 @@ def multinomial_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any) -> Any:
 @multinomial_lpmf.tangent
 def multinomial_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
     slopes = ratios(n, theta) if _are_counts(plain(n)) else 0.0
+    return None, lambda t: np.sum(slopes * t)
+
+
+@density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
+def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
+    """Log mass of the multinomial distribution with given log odds, summed over the observations.
+
+    Parameters
+    ----------
+    n : array_like of int, shape (..., K)
+        Counts of the categories: one observation, or one in each row; not nan. The number of trials is their sum.
+    gamma : array_like, shape (..., K)
+        Logarithms of the probabilities, up to a common constant: finite. One vector, or one in each row.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``multinomial_logit_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or no integer.
+
+    Raises
+    ------
+    DomainError
+        If an element of `gamma` is not finite, or one of `n` is nan.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `n` is a variable.
+
+    Notes
+    -----
+    `multinomial_lpmf` with theta the `softmax` of gamma, by its logarithm. The derivative is :math:`n_k - N \\theta_k` with the
+    number of trials N. In SciPy ``scipy.stats.multinomial(sum(n), softmax(gamma))``.
+
+    References
+    ----------
+    Stan Functions Reference, "Multinomial distribution, logit parameterization".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda gamma: vm.multinomial_logit_lpmf([3, 1], gamma), np.zeros(2))
+    array([ 1., -1.])
+    """
+    shape = check_shapes("multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma)
+    if not _are_counts(n):
+        return Saved(-math.inf, logs=None)
+    logs = log_softmax(gamma, axis=-1)
+    value = float(add_reduce(n * logs, None))
+    return Saved(value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value, logs=logs)
+
+
+@multinomial_logit_lpmf.reverse
+def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Any, logs: Any) -> Any:
+    return None, lambda: ZERO if logs is None else g * (n - add_reduce(n, axis=-1, keepdims=True) * np.exp(logs))
+
+
+@multinomial_logit_lpmf.tangent
+def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Any) -> Any:
+    if not _are_counts(plain(n)):
+        return None, lambda t: 0.0
+    slopes = n - add_reduce(n, axis=-1, keepdims=True) * softmax(gamma, axis=-1)
+    return None, lambda t: np.sum(slopes * t)
+
+
+@multinomial_logit_lpmf.straight
+def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
+    shape = check_shapes("multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma)
+    if not _are_counts(n) or 0 in shape or keep == frozenset():
+        refuse()
+    require(np.isfinite(gamma))
+    shifted = gamma - np.max(gamma, axis=-1, keepdims=True)
+    e = np.exp(shifted)
+    total = np.sum(e, axis=-1, keepdims=True)
+    value = np.sum(n * (shifted - np.log(total)))
+    if keep is None or "constants" in keep:
+        value = value + repeats(shape, n) * _log_arrangements(n)
+    return value, lambda g: (None, lambda: g * (n - add_reduce(n, axis=-1, keepdims=True) * (e / total)))
+
+
+# With N the sum of the counts and A that of alpha:  log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
+# The gamma functions themselves, of which this is made, would cancel.
+@density("n", n=TRIALS, alpha=("Prior size parameter", positive_finite_vector))
+def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
+    """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
+
+    Parameters
+    ----------
+    n : array_like of int, shape (..., K)
+        Counts of the categories: one observation, or one in each row; not nan. The number of trials is their sum.
+    alpha : array_like, shape (..., K)
+        Prior sample sizes: positive and finite. One vector, or one in each row.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``dirichlet_multinomial_lupmf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or no integer.
+
+    Raises
+    ------
+    DomainError
+        If an element of `alpha` is not positive and finite, or one of `n` is nan.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If `n` is a variable.
+
+    Notes
+    -----
+    The counts are multinomial with probabilities that have a Dirichlet distribution. With :math:`N = \\sum_k n_k` and :math:`A =
+    \\sum_k \\alpha_k` the log mass is :math:`\\log N B(A, N) - \\sum_{n_k > 0} \\log n_k B(\\alpha_k, n_k)`, with the derivative
+    :math:`\\psi(\\alpha_k + n_k) - \\psi(\\alpha_k) - \\psi(A + N) + \\psi(A)`.
+    In SciPy ``scipy.stats.dirichlet_multinomial(alpha, sum(n))``.
+
+    References
+    ----------
+    Stan Functions Reference, "Dirichlet-multinomial distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda alpha: vm.dirichlet_multinomial_lpmf([3, 0], alpha), np.ones(2))
+    array([ 0.75      , -1.08333333])
+    """
+    shape = check_shapes("dirichlet_multinomial_lpmf", TRIALS[0], n, "Prior size parameter", alpha)
+    if not _are_counts(n):
+        return -math.inf
+    total, sizes = add_reduce(n, axis=-1), add_reduce(alpha, axis=-1)
+    value = float(add_reduce(_log_betas(sizes, total), None) - add_reduce(_log_betas(alpha, n), None))
+    if "constants" in keep:
+        constant = add_reduce(np.log(np.maximum(total, 1.0)), None) - add_reduce(np.log(np.maximum(n, 1.0)), None)
+        value += repeats(shape, n) * float(constant)
+    return value
+
+
+def _log_betas(alpha: Any, n: Any) -> Any:
+    """``log(B(alpha, n))``, zero where n is."""
+    return np.where(n > 0, betaln(alpha, np.maximum(n, 1.0)), 0.0)
+
+
+def _count_slopes(n: Any, alpha: Any) -> Any:
+    """The derivative with respect to alpha; differentiable."""
+    whole = zeta_difference(1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True))
+    return zeta_difference(1.0, alpha, n) - whole
+
+
+@dirichlet_multinomial_lpmf.reverse
+def dirichlet_multinomial_reverse(g: Any, r: Any, n: Any, alpha: Any, keep: Any) -> Any:
+    return None, lambda: g * _count_slopes(n, alpha) if _are_counts(n) else ZERO
+
+
+@dirichlet_multinomial_lpmf.tangent
+def dirichlet_multinomial_tangent(r: Any, n: Any, alpha: Any, keep: Any) -> Any:
+    slopes = _count_slopes(n, alpha) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)

@@ -9,10 +9,14 @@ from varmat.densities import (
     counts,
     extreme_value,
     finite_populations,
+    gaussian_dlm,
     glm,
+    glm_categories,
+    glm_counts,
     heavy_tails,
     inverse_chi_square,
     location_scale,
+    matrix_normal,
     matrix_variate,
     multi_normal,
     normal,
@@ -21,6 +25,7 @@ from varmat.densities import (
     positive,
     simplex,
     skewed,
+    wishart_cholesky,
 )
 
 __all__ = [
@@ -31,42 +36,55 @@ __all__ = [
     "beta_lupdf",
     "beta_neg_binomial_lupmf",
     "beta_proportion_lupdf",
+    "binomial_logit_glm_lupmf",
     "binomial_logit_lupmf",
     "binomial_lupmf",
+    "categorical_logit_glm_lupmf",
     "categorical_logit_lupmf",
     "categorical_lupmf",
     "cauchy_lupdf",
     "chi_square_lupdf",
     "dirichlet_lupdf",
+    "dirichlet_multinomial_lupmf",
     "discrete_range_lupmf",
     "double_exponential_lupdf",
     "exp_mod_normal_lupdf",
     "exponential_lupdf",
     "frechet_lupdf",
     "gamma_lupdf",
+    "gaussian_dlm_obs_lupdf",
     "gumbel_lupdf",
     "hypergeometric_lupmf",
     "inv_chi_square_lupdf",
     "inv_gamma_lupdf",
+    "inv_wishart_cholesky_lupdf",
     "inv_wishart_lupdf",
     "lkj_corr_cholesky_lupdf",
     "lkj_corr_lupdf",
+    "lkj_cov_lupdf",
     "logistic_lupdf",
     "loglogistic_lupdf",
     "lognormal_lupdf",
+    "matrix_normal_prec_lupdf",
+    "multi_gp_cholesky_lupdf",
+    "multi_gp_lupdf",
     "multi_normal_cholesky_lupdf",
     "multi_normal_lupdf",
     "multi_normal_prec_lupdf",
     "multi_student_t_cholesky_lupdf",
     "multi_student_t_lupdf",
+    "multinomial_logit_lupmf",
     "multinomial_lupmf",
+    "neg_binomial_2_log_glm_lupmf",
     "neg_binomial_2_log_lupmf",
     "neg_binomial_2_lupmf",
     "neg_binomial_lupmf",
     "normal_id_glm_lupdf",
     "normal_lupdf",
     "normal_sufficient_lupdf",
+    "ordered_logistic_glm_lupmf",
     "ordered_logistic_lupmf",
+    "ordered_probit_lupmf",
     "pareto_lupdf",
     "pareto_type_2_lupdf",
     "poisson_binomial_lupmf",
@@ -82,6 +100,7 @@ __all__ = [
     "uniform_lupdf",
     "von_mises_lupdf",
     "weibull_lupdf",
+    "wishart_cholesky_lupdf",
     "wishart_lupdf",
 ]
 
@@ -106,9 +125,14 @@ frechet_lupdf = extreme_value.frechet_lpdf.proportional
 gumbel_lupdf = extreme_value.gumbel_lpdf.proportional
 discrete_range_lupmf = finite_populations.discrete_range_lpmf.proportional
 hypergeometric_lupmf = finite_populations.hypergeometric_lpmf.proportional
+gaussian_dlm_obs_lupdf = gaussian_dlm.gaussian_dlm_obs_lpdf.proportional
 bernoulli_logit_glm_lupmf = glm.bernoulli_logit_glm_lpmf.proportional
 normal_id_glm_lupdf = glm.normal_id_glm_lpdf.proportional
 poisson_log_glm_lupmf = glm.poisson_log_glm_lpmf.proportional
+categorical_logit_glm_lupmf = glm_categories.categorical_logit_glm_lpmf.proportional
+ordered_logistic_glm_lupmf = glm_categories.ordered_logistic_glm_lpmf.proportional
+binomial_logit_glm_lupmf = glm_counts.binomial_logit_glm_lpmf.proportional
+neg_binomial_2_log_glm_lupmf = glm_counts.neg_binomial_2_log_glm_lpmf.proportional
 loglogistic_lupdf = heavy_tails.loglogistic_lpdf.proportional
 pareto_lupdf = heavy_tails.pareto_lpdf.proportional
 pareto_type_2_lupdf = heavy_tails.pareto_type_2_lpdf.proportional
@@ -118,9 +142,13 @@ cauchy_lupdf = location_scale.cauchy_lpdf.proportional
 double_exponential_lupdf = location_scale.double_exponential_lpdf.proportional
 logistic_lupdf = location_scale.logistic_lpdf.proportional
 student_t_lupdf = location_scale.student_t_lpdf.proportional
+matrix_normal_prec_lupdf = matrix_normal.matrix_normal_prec_lpdf.proportional
+multi_gp_cholesky_lupdf = matrix_normal.multi_gp_cholesky_lpdf.proportional
+multi_gp_lupdf = matrix_normal.multi_gp_lpdf.proportional
 inv_wishart_lupdf = matrix_variate.inv_wishart_lpdf.proportional
 lkj_corr_cholesky_lupdf = matrix_variate.lkj_corr_cholesky_lpdf.proportional
 lkj_corr_lupdf = matrix_variate.lkj_corr_lpdf.proportional
+lkj_cov_lupdf = matrix_variate.lkj_cov_lpdf.proportional
 wishart_lupdf = matrix_variate.wishart_lpdf.proportional
 multi_normal_cholesky_lupdf = multi_normal.multi_normal_cholesky_lpdf.proportional
 multi_normal_lupdf = multi_normal.multi_normal_lpdf.proportional
@@ -132,6 +160,7 @@ normal_sufficient_lupdf = normal.normal_sufficient_lpdf.proportional
 std_normal_lupdf = normal.std_normal_lpdf.proportional
 ordered_logistic_lupmf = ordered.ordered_logistic_lpmf.proportional
 poisson_binomial_lupmf = poisson_binomial.poisson_binomial_lpmf.proportional
+ordered_probit_lupmf = ordered.ordered_probit_lpmf.proportional
 chi_square_lupdf = positive.chi_square_lpdf.proportional
 exponential_lupdf = positive.exponential_lpdf.proportional
 gamma_lupdf = positive.gamma_lpdf.proportional
@@ -140,7 +169,11 @@ lognormal_lupdf = positive.lognormal_lpdf.proportional
 rayleigh_lupdf = positive.rayleigh_lpdf.proportional
 weibull_lupdf = positive.weibull_lpdf.proportional
 dirichlet_lupdf = simplex.dirichlet_lpdf.proportional
+dirichlet_multinomial_lupmf = simplex.dirichlet_multinomial_lpmf.proportional
+multinomial_logit_lupmf = simplex.multinomial_logit_lpmf.proportional
 multinomial_lupmf = simplex.multinomial_lpmf.proportional
 exp_mod_normal_lupdf = skewed.exp_mod_normal_lpdf.proportional
 skew_double_exponential_lupdf = skewed.skew_double_exponential_lpdf.proportional
 skew_normal_lupdf = skewed.skew_normal_lpdf.proportional
+inv_wishart_cholesky_lupdf = wishart_cholesky.inv_wishart_cholesky_lpdf.proportional
+wishart_cholesky_lupdf = wishart_cholesky.wishart_cholesky_lpdf.proportional

@@ -1,0 +1,199 @@
+"""Regressions of counts in one pass: against 50 digits, the densities of the linear predictors, and along all routes."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import pickle
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from functions.matrices import worst_error
+from recordings import agree
+
+import varmat as vm
+from varmat.densities import glm
+from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
+from varmat.testing import expect_ad, expect_ad_matvar
+
+X, BETA = np.array([[0.3, -1.2], [1.1, 0.4], [-0.7, 0.8]]), np.array([0.6, -0.9])
+ALPHAS, PHIS = np.array([0.25, -0.1, 0.5]), np.array([2.3, 0.7, 5.0])
+WINS, TRIALS, COUNTS = np.array([2, 0, 4]), np.array([5, 3, 4]), np.array([3, 0, 5])
+
+
+def predictors(x: Any, alpha: Any, beta: Any) -> list[Any]:
+    products = [mp.fsum(x[i, j] * beta[j] for j in range(x.cols)) for i in range(x.rows)]
+    return [p + (alpha if isinstance(alpha, mp.mpf) else alpha[i]) for i, p in enumerate(products)]
+
+
+def binomial(n: Any, trials: Any) -> Any:
+    def exact(x: Any, alpha: Any, beta: Any) -> Any:
+        eta = predictors(x, alpha, beta)
+        return mp.fsum(
+            mp.log(mp.binomial(k, m)) - m * mp.log1p(mp.exp(-t)) - (k - m) * mp.log1p(mp.exp(t))
+            for m, k, t in zip(n.tolist(), trials.tolist(), eta, strict=True)
+        )
+
+    return exact
+
+
+def neg_binomial(y: Any) -> Any:
+    def exact(x: Any, alpha: Any, beta: Any, phi: Any) -> Any:
+        total = mp.mpf(0)
+        for i, (n, t) in enumerate(zip(y.tolist(), predictors(x, alpha, beta), strict=True)):
+            p = phi if isinstance(phi, mp.mpf) else phi[i]
+            total += mp.loggamma(n + p) - mp.loggamma(p) - mp.loggamma(n + 1)
+            total -= n * mp.log1p(p * mp.exp(-t)) + p * mp.log1p(mp.exp(t) / p)
+        return total
+
+    return exact
+
+
+def binomial_row(alpha: Any, beta: Any = BETA, n: Any = WINS, trials: Any = TRIALS) -> Any:
+    return lambda *args: binomial_logit_glm_lpmf(n, trials, *args), binomial(n, trials), [X, alpha, beta]
+
+
+def neg_binomial_row(alpha: Any, phi: Any, beta: Any = BETA, y: Any = COUNTS) -> Any:
+    return lambda *args: neg_binomial_2_log_glm_lpmf(y, *args), neg_binomial(y), [X, alpha, beta, phi]
+
+
+EXACT = {
+    "binomial": binomial_row(0.25),
+    "binomial, rows": binomial_row(ALPHAS),
+    "binomial, certain": binomial_row(60.0, n=TRIALS),
+    "binomial, surprised": binomial_row(np.array([700.0, -900.0, 30.0])),
+    "neg_binomial": neg_binomial_row(0.25, 2.3),
+    "neg_binomial, rows": neg_binomial_row(ALPHAS, PHIS),
+    "neg_binomial, large": neg_binomial_row(np.array([4.0, 5.0, 8.0]), 35.0, y=np.array([90, 110, 5000])),
+    "neg_binomial, rare": neg_binomial_row(-30.0, 1e-2, y=np.array([0, 0, 1])),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name: str) -> None:
+    f, exact, args = EXACT[name]
+    assert worst_error(f, exact, args) < 5e-14
+
+
+CASES: dict[str, Any] = {
+    "binomial": (binomial_logit_glm_lpmf, WINS, TRIALS, X, 0.25, BETA),
+    "binomial, rows": (binomial_logit_glm_lpmf, WINS, TRIALS, X, ALPHAS, BETA),
+    "binomial, one n": (binomial_logit_glm_lpmf, 2, TRIALS, X, 0.25, BETA),
+    "binomial, a row": (binomial_logit_glm_lpmf, WINS, TRIALS, X[0], 0.25, BETA),
+    "binomial, one of each": (binomial_logit_glm_lpmf, 2, 7, X, 0.25, BETA),
+    "binomial, no rows": (binomial_logit_glm_lpmf, WINS[:0], TRIALS[:0], X[:0], 0.25, BETA),
+    "binomial, impossible": (binomial_logit_glm_lpmf, TRIALS, WINS, X, 0.25, BETA),
+    "neg_binomial": (neg_binomial_2_log_glm_lpmf, COUNTS, X, 0.25, BETA, 2.3),
+    "neg_binomial, rows": (neg_binomial_2_log_glm_lpmf, COUNTS, X, ALPHAS, BETA, PHIS),
+    "neg_binomial, one y": (neg_binomial_2_log_glm_lpmf, 3, X, 0.25, BETA, 2.3),
+    "neg_binomial, one y, rows": (neg_binomial_2_log_glm_lpmf, 3, X, 0.25, BETA, PHIS),
+    "neg_binomial, a row": (neg_binomial_2_log_glm_lpmf, COUNTS, X[0], 0.25, BETA, 2.3),
+    "neg_binomial, no rows": (neg_binomial_2_log_glm_lpmf, COUNTS[:0], X[:0], 0.25, BETA, 2.3),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_all_routes_agree(case: Any) -> None:
+    expect_ad(*case)
+
+
+@pytest.mark.parametrize("name", ["binomial", "neg_binomial, rows"])
+def test_matvars_agree(name: str) -> None:
+    expect_ad_matvar(*CASES[name])
+
+
+@pytest.mark.parametrize("layout", ["c", "fortran", "small blocks"])
+@pytest.mark.parametrize("rows", [False, True], ids=["scalars", "vectors"])
+@pytest.mark.parametrize("name", ["binomial", "neg_binomial"])
+def test_many_blocks(name: str, rows: bool, layout: str, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(5)
+    n, m = 9001, 5
+    monkeypatch.setattr(glm, "BLOCK_BYTES", 1000 if layout == "small blocks" else glm.BLOCK_BYTES)
+    x = rng.normal(size=(n, m))
+    x = np.asfortranarray(x) if layout == "fortran" else x
+    beta, alpha = rng.normal(size=m) / 3, rng.normal(size=n) / 3 if rows else 0.4
+    trials, phi = (rng.integers(1, 20, n), rng.uniform(0.5, 3.0, n)) if rows else (20, 1.5)
+    if name == "binomial":
+        k, others = rng.integers(0, trials + 1), ()
+        fused, plain = (lambda *args: binomial_logit_glm_lpmf(k, trials, *args)), lambda eta: vm.binomial_logit_lpmf(k, trials, eta)
+    else:
+        k, others = rng.integers(0, 30, n), (phi,)
+        fused, plain = (lambda *args: neg_binomial_2_log_glm_lpmf(k, *args)), lambda *args: vm.neg_binomial_2_log_lpmf(k, *args)
+    active = tuple(range(3 + len(others)))
+    value, gradients = vm.value_and_grad(fused, active)(x, alpha, beta, *others)
+    expected = vm.value_and_grad(lambda x, a, b, *others: plain(a + x @ b, *others), active)(x, alpha, beta, *others)
+    assert value == pytest.approx(expected[0], rel=1e-13)
+    assert fused(x, alpha, beta, *others) == pytest.approx(value, rel=1e-14)
+    for a, b in zip(gradients, expected[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12 * np.max(np.abs(b)))
+
+
+def test_recorded() -> None:
+    agree(lambda a, b: binomial_logit_glm_lpmf(WINS, TRIALS, X, a, b), (0.25, BETA), (-0.4, -BETA), argnums=(0, 1))
+    agree(
+        lambda a, b, phi: neg_binomial_2_log_glm_lpmf(COUNTS, X, a, b, phi), (ALPHAS, BETA, 2.3), (-ALPHAS, BETA / 2, 0.7),
+        argnums=(0, 1, 2), rtol=1e-12,
+    )  # fmt: skip
+
+
+def test_propto_drops_what_is_data() -> None:
+    args = (WINS, TRIALS, X, 0.25, BETA)
+    constant = math.log(10.0)
+    assert vm.value_and_grad(binomial_logit_glm_lpmf.proportional, 4)(*args)[0] == pytest.approx(
+        binomial_logit_glm_lpmf(*args) - constant, rel=1e-14
+    )
+    assert binomial_logit_glm_lpmf(*args, propto=True) == 0.0
+    # Of the negative binomial: factorials, what depends on the precision alone, and the counts times the predictors.
+    args = (COUNTS, X, 0.25, BETA, 2.3)
+    full, factorials = neg_binomial_2_log_glm_lpmf(*args), math.lgamma(4) + math.lgamma(6)
+    rising = sum(math.lgamma(n + 2.3) - math.lgamma(2.3) for n in COUNTS)
+    for place, dropped in ((3, -factorials + rising), (4, -factorials + COUNTS @ (0.25 + X @ BETA))):
+        value, gradient = vm.value_and_grad(neg_binomial_2_log_glm_lpmf.proportional, place)(*args)
+        assert value == pytest.approx(full - dropped, rel=1e-14)
+        np.testing.assert_array_equal(gradient, vm.value_and_grad(neg_binomial_2_log_glm_lpmf, place)(*args)[1])
+
+
+BAD: list[tuple[Any, Any, Any, str]] = [
+    (binomial_logit_glm_lpmf, (WINS, -TRIALS, X, 0.25, BETA), vm.DomainError,
+     "Population size parameter[0] is -5.0, but must be nonnegative!"),
+    (binomial_logit_glm_lpmf, (WINS, TRIALS, X, math.nan, BETA), vm.DomainError, "Intercept is nan, but must be finite!"),
+    (binomial_logit_glm_lpmf, (np.array([0.0, math.nan, 1.0]), TRIALS, X, 0.25, BETA), vm.DomainError,
+     "Successes variable[1] is nan, but must be not nan!"),
+    (binomial_logit_glm_lpmf, (WINS, TRIALS[:2], X, 0.25, BETA), vm.ShapeError,
+     "Population size parameter has shape (2,), but must be a scalar or have the shape (3,)!"),
+    (neg_binomial_2_log_glm_lpmf, (COUNTS, X, 0.25, BETA, 0.0), vm.DomainError,
+     "Precision parameter is 0.0, but must be positive finite!"),
+    (neg_binomial_2_log_glm_lpmf, (COUNTS, X, 0.25, BETA[:1], 1.0), vm.ShapeError,
+     "Weight vector has shape (1,), but must have the shape (2,)!"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "args", "error", "message"), BAD, ids=[m for *_, m in BAD])
+def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
+    for variable in (False, True):
+        with vm.nested() as tape, pytest.raises(error) as caught:
+            f(*args[:-1], vm.var(args[-1]) if variable else args[-1])
+        assert str(caught.value) == f"{f.name}: {message}"
+        assert not tape
+
+
+def test_what_is_discrete_is_no_variable() -> None:
+    for name, args in (("Successes variable", (vm.var(WINS), TRIALS)), ("Population size parameter", (WINS, vm.var(TRIALS)))):
+        with pytest.raises(TypeError, match=rf"^binomial_logit_glm_lpmf: {name} is a variable, but has no derivative"):
+            binomial_logit_glm_lpmf(*args, X, 0.25, BETA)
+
+
+def test_trials_come_second() -> None:
+    assert str(inspect.signature(binomial_logit_glm_lpmf)) == "(n, N, X, alpha, beta, *, propto=False)"
+    assert str(inspect.signature(vm.binomial_logit_glm_lupmf)) == "(n, N, X, alpha, beta)"
+    expected = binomial_logit_glm_lpmf(WINS, TRIALS, X, 0.25, BETA)
+    assert binomial_logit_glm_lpmf(WINS, beta=BETA, alpha=0.25, N=TRIALS, X=X) == expected
+    assert binomial_logit_glm_lpmf(WINS, TRIALS, X, beta=vm.var(BETA), alpha=0.25, propto=True).val != expected
+    message = r"^binomial_logit_glm_lpmf: missing a required argument: 'X'; the signature is .*\(n, N, X, alpha, beta\)"
+    with pytest.raises(TypeError, match=message):
+        binomial_logit_glm_lpmf(WINS, TRIALS)
+    for f in (binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf):
+        assert pickle.loads(pickle.dumps(f)) is f
+        assert f.proportional.name == f.name.replace("_lp", "_lup")

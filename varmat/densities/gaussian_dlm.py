@@ -1,0 +1,286 @@
+"""Gaussian dynamic linear models: the likelihood by the Kalman filter, and its derivatives by one pass back.
+
+The filter and the pass back are written with functions that take plain arrays and variables alike: the value and the reverse rule
+run them on arrays, forward derivatives on what these are made of, and short series go into programs time by time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import Domain, ShapeError, finite
+from varmat.core.operation import Saved
+from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
+from varmat.functions.checks import TOLERANCE, check_values
+from varmat.functions.lapack import MatrixError, check_symmetric, cholesky_factor, to_triangle
+from varmat.functions.solves import symmetric
+from varmat.programs.symbols import refuse, require
+
+__all__ = ["gaussian_dlm_obs_lpdf"]
+
+# Multiplications in a matrix product, times the times, up to which a model is written into programs; others are called from Python.
+STRAIGHT = 4096
+
+
+def _check_semidefinite(function: str, x: Any, name: str) -> None:
+    check_symmetric(function, x, name)
+    smallest = float(np.linalg.eigvalsh(x)[0]) if x.size else 0.0
+    # Stan allows for rounding in the same way.
+    if smallest < -TOLERANCE:
+        raise MatrixError(f"{function}: {name} has the eigenvalue {smallest:.4g}, but must be positive semidefinite!")
+
+
+def _check_noise(function: str, x: Any, name: str) -> None:
+    if x.ndim == 1:
+        Domain("nonnegative and finite", lambda x: (x >= 0) & (x < math.inf)).check(function, name, x)
+    else:
+        semidefinite.check(function, name, x)
+
+
+semidefinite = Matrix("symmetric positive semidefinite", _check_semidefinite)
+
+
+class Noise(Vector):
+    """A vector of variances, or a matrix."""
+
+    __slots__ = ()
+
+    def check(self, function: str, name: str, value: Any) -> None:
+        if np.ndim(value) not in (1, 2):
+            raise ShapeError(f"{function}: {name} has shape {np.shape(value)}, but must be a matrix, or a vector: its diagonal!")
+        _check_noise(function, value, name)
+
+
+noise = Noise("nonnegative or symmetric positive semidefinite", lambda x: False, _check_noise)
+
+
+class Moment(NamedTuple):
+    """What is known of the state at a time: mean and covariance before it, as it is predicted, and what its observation says."""
+
+    mean: Any
+    covariance: Any
+    # G m, and G C G' + W
+    predicted: Any
+    spread: Any
+    # spread @ F, the inverse of Q, the gain times Q's inverse, and inv(Q) e
+    cross: Any
+    precision: Any
+    gain: Any
+    surprise: Any
+
+
+# West and Harrison (1997), section 4.2: with the predicted mean a = G m and covariance R = G C G' + W, the error of the forecast
+# e = y - F' a with the covariance Q = F' R F + V, and the gain K = R F inv(Q):  m <- a + K e,  C <- R - K (R F)',
+# log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
+def _filter(y: Any, f: Any, g: Any, v: Any, w: Any, mean: Any, covariance: Any, factorise: Any) -> tuple[Any, list[Moment]]:
+    """The log likelihood without its constant, and the moments at all times."""
+    value, moments = 0.0, []
+    for t in range(np.shape(y)[1]):
+        predicted = g @ mean
+        spread = g @ covariance @ g.T + w
+        cross = spread @ f
+        precision, half_log_determinant = factorise(f.T @ cross + v)
+        gain = cross @ precision
+        error = y[:, t] - f.T @ predicted
+        surprise = precision @ error
+        value = value - (half_log_determinant + 0.5 * np.sum(error * surprise))
+        moments.append(Moment(mean, covariance, predicted, spread, cross, precision, gain, surprise))
+        mean, covariance = predicted + gain @ error, spread - gain @ cross.T
+    return value, moments
+
+
+# The pass back, with the adjoints M of m and the symmetric S of C, for one step:
+# e~ = K' M - inv(Q) e,  Q~ = (u u' - inv(Q)) / 2 + K' S K - sym(K' M u'),  u = inv(Q) e,
+# B~ = M u' - 2 S K of the cross covariance B = R F,  R~ = S + F Q~ F' + sym(B~ F'),  F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,
+# G~ = a~ m' + 2 R~ G C,  then M <- G' a~,  S <- G' R~ G.
+def _back(f: Any, g: Any, moments: list[Moment]) -> list[Any]:
+    """The derivatives with respect to all arguments, those of symmetric matrices symmetric."""
+    n, (first, *_) = np.shape(g)[0], moments
+    mean, covariance = np.zeros(n), np.zeros((n, n))
+    errors: list[Any] = []
+    in_f, in_g, in_v, in_w = np.zeros(np.shape(f)), np.zeros((n, n)), np.zeros(np.shape(first.precision)), np.zeros((n, n))
+    for each in reversed(moments):
+        u = each.surprise
+        pulled = each.gain.T @ mean
+        error = pulled - u
+        of_q = 0.5 * (u[:, None] * u - each.precision) + each.gain.T @ covariance @ each.gain
+        of_q = of_q - 0.5 * (pulled[:, None] * u + u[:, None] * pulled)
+        of_cross = mean[:, None] * u - 2.0 * (covariance @ each.gain)
+        through = of_cross @ f.T
+        of_spread = covariance + f @ of_q @ f.T + 0.5 * (through + through.T)
+        of_predicted = mean - f @ error
+        in_f = in_f + (2.0 * (each.cross @ of_q) + each.spread @ of_cross - each.predicted[:, None] * error)
+        in_g = in_g + (of_predicted[:, None] * each.mean + 2.0 * (of_spread @ g @ each.covariance))
+        in_v, in_w = in_v + of_q, in_w + of_spread
+        mean, covariance = g.T @ of_predicted, g.T @ of_spread @ g
+        errors.append(error)
+    return [np.stack(errors[::-1], axis=1), in_f, in_g, in_v, in_w, mean, covariance]
+
+
+def _check_shapes(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> None:
+    function = "gaussian_dlm_obs_lpdf"
+    if np.ndim(f) != 2 or np.ndim(y) != 2:
+        title, x = ("F", f) if np.ndim(f) != 2 else ("y", y)
+        raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must be a matrix!")
+    n, r = np.shape(f)
+    for title, x, shapes in (
+        ("G", g, [(n, n)]), ("V", v, [(r, r), (r,)]), ("W", w, [(n, n)]), ("m0", m0, [(n,)]), ("C0", c0, [(n, n)]),
+        ("y", y, [(r, np.shape(y)[1])]),
+    ):  # fmt: skip
+        if np.shape(x) not in shapes:
+            rule = " or ".join(map(str, shapes))
+            raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must have the shape {rule}, as F has {(n, r)}!")
+
+
+def _factorised(q: Any) -> tuple[Any, Any]:
+    """The inverse of a covariance of an observation, and half the logarithm of its determinant."""
+    return np.linalg.inv(q), np.sum(np.log(np.diagonal(np.linalg.cholesky(q))))
+
+
+def _factorised_plain(q: Any) -> tuple[Any, Any]:
+    factor = cholesky_factor("gaussian_dlm_obs_lpdf", q, name="F.T @ (G @ C @ G.T + W) @ F + V")
+    half = np.linalg.inv(factor)
+    return half.T @ half, float(np.sum(np.log(factor.diagonal())))
+
+
+def _covariance(v: Any) -> Any:
+    """The matrix of which a vector is the diagonal."""
+    return v * np.eye(np.shape(v)[0]) if np.ndim(v) == 1 else v
+
+
+@density(
+    y=("y", not_nan), F=("F", finite), G=("G", finite), V=("V", noise), W=("W", semidefinite), m0=("m0", finite),
+    C0=("C0", symmetric_matrix),
+)  # fmt: skip
+def gaussian_dlm_obs_lpdf(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Any) -> Any:
+    """Log density of the observations of a Gaussian dynamic linear model, the states integrated out.
+
+    Parameters
+    ----------
+    y : array_like, shape (r, T)
+        The observations, a column for each time; not nan.
+    F : array_like, shape (n, r)
+        The design matrix: the observation at time t is normal with the mean ``F.T @ state`` and the covariance `V`.
+    G : array_like, shape (n, n)
+        The transition matrix: the next state is normal with mean ``G @ state`` and covariance `W`.
+    V : array_like, shape (r, r) or (r,)
+        Covariance of the observations, symmetric positive semidefinite, or the variances of independent ones, nonnegative.
+    W : array_like, shape (n, n)
+        Covariance of the states, symmetric positive semidefinite.
+    m0 : array_like, shape (n,)
+        Mean of the state before the first time.
+    C0 : array_like, shape (n, n)
+        Covariance of this state, symmetric positive definite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``gaussian_dlm_obs_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain, or the covariance of an observation is singular; for matrices that are not positive
+        definite also a `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The Kalman filter gives the likelihood, one pass back its derivatives; those of V, W and C0 lie in the lower triangles.
+
+    References
+    ----------
+    M. West and J. Harrison, "Bayesian Forecasting and Dynamic Models", 2nd edition, Springer 1997, section 4.2; Stan Functions
+    Reference, "Gaussian dynamic linear models".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, one = np.array([[1.0, 2.0]]), np.ones((1, 1))
+    >>> vm.gradient(lambda m0: vm.gaussian_dlm_obs_lpdf(y, one, one, one, one, m0, one), np.zeros(1))
+    array([0.5])
+    """
+    _check_shapes(y, f, g, v, w, m0, c0)
+    cholesky_factor("gaussian_dlm_obs_lpdf", c0, name="C0")
+    if not y.size or not np.isfinite(y).all():
+        return Saved(-math.inf if y.size else 0.0, moments=None)
+    value, moments = _filter(y, f, g, _covariance(v), w, m0, c0, _factorised_plain)
+    return Saved(float(value) - (y.size * HALF_LOG_TWO_PI if "constants" in keep else 0.0), moments=moments)
+
+
+@gaussian_dlm_obs_lpdf.reverse
+def gaussian_dlm_obs_reverse(
+    g: Any, r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any, moments: Any  # noqa: N803
+) -> Any:  # fmt: skip
+    if moments is None:
+        return (lambda: ZERO,) * 7
+    parts = _back(F, G, moments)
+    parts[3] = parts[3].diagonal() if V.ndim == 1 else to_triangle(parts[3])
+    parts[4], parts[6] = to_triangle(parts[4]), to_triangle(parts[6])
+    return tuple((lambda part=part: g * part) for part in parts)
+
+
+@gaussian_dlm_obs_lpdf.tangent
+def gaussian_dlm_obs_tangent(
+    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any  # noqa: N803
+) -> Any:  # fmt: skip
+    if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
+        return (lambda t: 0.0,) * 7
+    diagonal = np.ndim(V) == 1
+    whole = [symmetric(x) for x in (_covariance(V), W, C0)]
+    _, moments = _filter(y, F, G, whole[0], whole[1], m0, whole[2], _factorised)
+    parts = _back(F, G, moments)
+
+    def of(i: int) -> Any:
+        if i == 3 and diagonal:
+            return lambda t: np.sum(np.diagonal(parts[3]) * t)
+        return lambda t: np.sum(parts[i] * (symmetric(t) if i in (3, 4, 6) else t))
+
+    return tuple(map(of, range(7)))
+
+
+@gaussian_dlm_obs_lpdf.straight
+def gaussian_dlm_obs_straight(y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any) -> Any:  # noqa: N803
+    _check_shapes(y, F, G, V, W, m0, C0)
+    n, r = np.shape(F)
+    times = np.shape(y)[1]
+    if not times or not n or not r or keep == frozenset() or times * max(n, r) ** 3 > STRAIGHT:
+        refuse()
+    for x, is_semidefinite in ((V, True), (W, True), (C0, False)):
+        _require_covariance(x, is_semidefinite)
+    value, moments = _filter(y, F, G, _covariance(V), W, m0, C0, _factorised)
+    require(np.isfinite(value))
+    if keep is None or "constants" in keep:
+        value = value - times * r * HALF_LOG_TWO_PI
+
+    def contributions(g: Any) -> Any:
+        parts = _back(F, G, moments)
+        parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else _folded(parts[3])
+        parts[4], parts[6] = _folded(parts[4]), _folded(parts[6])
+        return tuple((lambda part=part: g * part) for part in parts)
+
+    return value, contributions
+
+
+def _folded(x: Any) -> Any:
+    """A symmetric matrix on its lower triangle."""
+    k = np.shape(x)[0]
+    return x * (2.0 * np.tri(k) - np.eye(k))
+
+
+def _require_covariance(x: Any, is_semidefinite: bool) -> None:
+    k = np.shape(x)[0]
+    if np.ndim(x) == 1:
+        require((x >= 0.0) & (x < math.inf))
+        return
+    require(np.abs(x - x.T) <= TOLERANCE)
+    # A little is added to what may be singular: in a program the factor of a matrix that has none is nan.
+    factor = np.linalg.cholesky(x + TOLERANCE * np.eye(k) if is_semidefinite else x)
+    require(np.diagonal(factor) > 0.0)

@@ -1,0 +1,453 @@
+"""Generalised linear models of categories: one of K, and one of K in order, in one pass through the independent variables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError, finite
+from varmat.core.operation import Saved
+from varmat.densities.categorical import categories
+from varmat.densities.density import density, not_nan
+from varmat.densities.domains import ZERO, finite_vector, ordered
+from varmat.densities.glm import BLOCK_BYTES, MOST_ROWS, Pass
+from varmat.densities.ordered import Cells
+from varmat.functions.exponentials import softmax
+from varmat.functions.reductions import add_reduce
+from varmat.functions.special import expit, log1m_exp
+from varmat.programs.symbols import refuse, require
+
+__all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
+
+# Elements of the matrix from which one pass over it, block by block, is worth a call of Python.
+LARGE = 1 << 17
+# Cutpoints up to which exponentials are taken of them, and what sums of these with the predictors may be.
+FAR, LARGEST = 300.0, 1e150
+
+
+def _observations(function: str, y: Any, x: Any) -> int:
+    """The number of observations, after the checks of their shape and that of the matrix."""
+    shape = np.shape(y)
+    if np.ndim(x) not in (1, 2):
+        title = "Matrix of independent variables"
+        raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must be a matrix, or a vector: one row!")
+    rows: int = np.shape(x)[0] if np.ndim(x) == 2 else 1
+    if shape in ((), (1,), (rows,)):
+        return rows
+    if len(shape) == 1 and rows == 1:
+        return int(shape[0])
+    title = "Vector of dependent variables"
+    raise ShapeError(f"{function}: {title} has shape {shape}, but must be a scalar or have the shape ({rows},)!")
+
+
+def _check_shape(function: str, title: str, x: Any, shape: tuple[int, ...]) -> None:
+    if np.shape(x) != shape:
+        raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must have the shape {shape}!")
+
+
+def _check(f: Any, *values: Any) -> None:
+    """Refuse arguments outside their domains, but for those that are None.
+
+    What is wrong with the matrix shows in the value, so that it is looked for only there: it would take as long as a product.
+    """
+    for (title, domain), x in zip(f.arguments.values(), values, strict=True):
+        if x is not None:
+            domain.check(f.name, title, x)
+
+
+def _each(which: Any, size: int) -> Any:
+    """The category of each observation."""
+    return which.reshape(-1) if which.size == size else np.full(size, which.reshape(-1)[0] if which.size else 0)
+
+
+def _rows(x: Any) -> Any:
+    return x.reshape(1, -1) if x.ndim == 1 else x
+
+
+# With eta = alpha + X @ beta and p = softmax(eta):  log p(y) = eta_y - log(sum(exp(eta))),  d/deta_k = [k = y] - p_k = w_k,
+# d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
+def _shapes_of_logits(y: Any, x: Any, alpha: Any, beta: Any) -> tuple[int, int]:
+    """The numbers of observations and of categories."""
+    function = "categorical_logit_glm_lpmf"
+    size = _observations(function, y, x)
+    if np.ndim(beta) != 2 or np.shape(beta)[0] != np.shape(x)[-1]:
+        rule = f"a matrix with {np.shape(x)[-1]} rows and a column for each category"
+        raise ShapeError(f"{function}: Weight vector has shape {np.shape(beta)}, but must be {rule}!")
+    k = np.shape(beta)[1]
+    _check_shape(function, "Intercept", alpha, (k,))
+    return size, k
+
+
+@density(
+    "y", y=("Vector of dependent variables", not_nan), X=("Matrix of independent variables", finite),
+    alpha=("Intercept", finite_vector), beta=("Weight vector", finite),
+)  # fmt: skip
+def categorical_logit_glm_lpmf(y: Any, x: Any, alpha: Any, beta: Any, keep: Any, workspace: Any = np.empty) -> Any:
+    """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @ beta)`` in one pass through `X`.
+
+    Parameters
+    ----------
+    y : array_like of int, shape (n,), or scalar
+        Vector of dependent variables: the categories, from 1 to K as in Stan; not nan.
+    X : array_like, shape (n, m) or (m,)
+        Matrix of independent variables, finite; a vector is one row for all observations.
+    alpha : array_like, shape (K,)
+        Intercept of each category, finite.
+    beta : array_like, shape (m, K)
+        Weight vector of each category, a column, finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for `y` only nan is.
+    ShapeError
+        If the arguments do not fit.
+    TypeError
+        If `y` is a variable.
+
+    Notes
+    -----
+    With :math:`p` the `softmax` of :math:`\\alpha + X \\beta` and :math:`w_k = [k = y] - p_k` for each observation the derivatives
+    are :math:`w \\beta^T`, the sum of :math:`w`, and :math:`X^T w`. `X` in C order is the quickest.
+
+    References
+    ----------
+    Stan Functions Reference, "Categorical-logit generalized linear model (softmax regression)".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 2])
+    >>> vm.gradient(lambda alpha: vm.categorical_logit_glm_lpmf(y, X, alpha, np.eye(2)), np.zeros(2))
+    array([ 0.46211716, -0.46211716])
+    """
+    _check(categorical_logit_glm_lpmf, y, None, alpha, beta)
+    size, k = _shapes_of_logits(y, x, alpha, beta)
+    which = categories(y, k)
+    if which is None or not size:
+        _check(categorical_logit_glm_lpmf, None, x, None, None)
+        return Saved(-math.inf if which is None else 0.0, sums=None)
+    with np.errstate(all="ignore"):
+        value, in_alpha, in_beta = _pass(_each(which, size), _rows(x), alpha, beta, workspace is not np.empty)
+    if not math.isfinite(value):
+        _check(categorical_logit_glm_lpmf, None, x, None, None)
+    return Saved(value, sums=(in_alpha, in_beta))
+
+
+def _blocks(size: int, x: Any, k: int) -> list[slice]:
+    """The rows that go together, so that they stay in the cache with what is made of them."""
+    step = min(size, max(8, min(MOST_ROWS, BLOCK_BYTES // (8 * (x.shape[1] + 2 * k)))))
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+def _pass(which: Any, x: Any, alpha: Any, beta: Any, recording: bool, weights: Any = None) -> tuple[float, Any, Any]:
+    """The log mass, and its derivatives with respect to alpha and beta; in blocks of columns, for sums along them are quick."""
+    k, size = beta.shape[1], len(which)
+    value, in_alpha, in_beta = 0.0, np.zeros(k), np.zeros((k, len(beta)))
+    column = alpha[:, None]
+    for here in _blocks(size, x, k):
+        block = x[here] if len(x) == size else x
+        t = np.empty((k, here.stop - here.start))
+        np.add((block @ beta).T, column, t)
+        value += _weigh(t, which[here])
+        if recording:
+            summed = add_reduce(t, axis=1)
+            in_alpha += summed
+            in_beta += t @ block if len(x) == size else summed[:, None] * block
+        if weights is not None:
+            weights[here] = t.T
+    return value, in_alpha, in_beta.T
+
+
+def _weigh(t: Any, which: Any) -> float:
+    """Replace the linear predictors of a block, in columns, by their weights, in place; the log mass of its observations."""
+    t -= np.maximum.reduce(t, axis=0)
+    flat, chosen = t.reshape(-1), which * t.shape[1] + np.arange(t.shape[1])
+    value = float(add_reduce(flat.take(chosen)))
+    np.exp(t, t)
+    total = add_reduce(t, axis=0)
+    value -= float(add_reduce(np.log(total)))
+    t /= np.negative(total, total)
+    # One minus a probability, which may be nearly one, is the sum of the others.
+    flat[chosen] = 0.0
+    flat[chosen] = np.negative(add_reduce(t, axis=0, out=total), total)
+    return value
+
+
+@categorical_logit_glm_lpmf.reverse
+def categorical_logit_glm_reverse(g: Any, r: Any, y: Any, x: Any, alpha: Any, beta: Any, keep: Any, sums: Any) -> Any:
+    if sums is None:
+        return None, *(lambda: ZERO,) * 3
+    in_alpha, in_beta = sums
+
+    def of_x() -> Any:
+        size, k = _shapes_of_logits(y, x, alpha, beta)
+        weights = np.empty((size, k))
+        _pass(_each(categories(y, k), size), _rows(x), alpha, beta, False, weights)
+        c = g * (weights @ beta.T)
+        return c if x.ndim == 2 and len(x) == size else add_reduce(c, axis=0).reshape(x.shape)
+
+    return None, of_x, lambda: g * in_alpha, lambda: g * in_beta
+
+
+@categorical_logit_glm_lpmf.tangent
+def categorical_logit_glm_tangent(r: Any, y: Any, x: Any, alpha: Any, beta: Any, keep: Any) -> Any:
+    size, k = _shapes_of_logits(y, x, alpha, beta)
+    which = categories(y, k)
+    if which is None or not size:
+        return None, *(lambda t: 0.0,) * 3
+    rows = np.reshape(x, (-1, np.shape(x)[-1]))
+    w = _indicators(_each(which, size), k) - softmax(rows @ beta + alpha, axis=-1)
+    return (
+        None,
+        lambda t: np.sum(w * (np.reshape(t, np.shape(rows)) @ beta)),
+        lambda t: np.sum(w * t),
+        lambda t: np.sum(w * (rows @ t)),
+    )
+
+
+def _indicators(which: Any, k: int) -> Any:
+    """A row for each observation, with a one for its category."""
+    return (which[:, None] == np.arange(k)).astype(np.float64)
+
+
+@categorical_logit_glm_lpmf.straight
+def categorical_logit_glm_straight(y: Any, x: Any, alpha: Any, beta: Any, keep: Any) -> Any:
+    size, k = _shapes_of_logits(y, x, alpha, beta)
+    which = categories(y, k)
+    if which is None or not 0 < np.size(x) <= LARGE or np.ndim(x) != 2 or len(x) != size or keep == frozenset():
+        refuse()
+    for operand in (x, alpha, beta):
+        require(np.isfinite(operand))
+    eta, chosen = np.matmul(x, beta) + alpha, _indicators(_each(which, size), k)
+    eta = eta - np.max(eta, axis=1, keepdims=True)
+    e = np.exp(eta)
+    total = np.sum(e, axis=1, keepdims=True)
+    value = np.vdot(chosen, eta) - np.sum(np.log(total))
+
+    def contributions(g: Any) -> Any:
+        w = g * (chosen - e / total)
+        return None, lambda: np.matmul(w, beta.T), lambda: np.sum(w, axis=0), lambda: np.matmul(np.transpose(x), w)
+
+    return value, contributions
+
+
+# With eta = X @ beta, F the logistic function, b = F(low - eta), a = F(eta - high), and odds = 1 / (exp(high - low) - 1):
+# log p = log F(eta - low) + log F(high - eta) + log(1 - exp(low - high)),  d/deta = b - a = w,
+# d/dlow = -b - odds,  d/dhigh = a + odds.
+def _shapes_of_order(y: Any, x: Any, beta: Any) -> int:
+    size = _observations("ordered_logistic_glm_lpmf", y, x)
+    _check_shape("ordered_logistic_glm_lpmf", "Weight vector", beta, np.shape(x)[-1:])
+    return size
+
+
+@density(
+    "y", y=("Vector of dependent variables", not_nan), X=("Matrix of independent variables", finite),
+    beta=("Weight vector", finite), cutpoints=("Cut-points", ordered),
+)  # fmt: skip
+def ordered_logistic_glm_lpmf(y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, workspace: Any = np.empty) -> Any:
+    """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)`` in one pass through `X`.
+
+    Parameters
+    ----------
+    y : array_like of int, shape (n,), or scalar
+        Vector of dependent variables: the categories, from 1 to K as in Stan; not nan.
+    X : array_like, shape (n, m) or (m,)
+        Matrix of independent variables, finite; a vector is one row for all observations.
+    beta : array_like, shape (m,)
+        Weight vector, finite.
+    cutpoints : array_like, shape (K - 1,)
+        Cut-points: finite and strictly increasing.
+    propto : bool, keyword only
+        Drop the terms that depend on data only.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for `y` only nan is.
+    ShapeError
+        If the arguments do not fit.
+    TypeError
+        If `y` is a variable.
+
+    Notes
+    -----
+    With :math:`\\eta = X \\beta`, F the logistic function and the cutpoints c below and above an observation, :math:`w =
+    F(c_{y-1} - \\eta) - F(\\eta - c_y)` and the derivatives are :math:`w \\beta^T` and :math:`X^T w`; those with respect to the
+    cutpoints are the ones of `ordered_logistic_lpmf`. There is no intercept, for the cutpoints have it.
+
+    References
+    ----------
+    Stan Functions Reference, "Ordered logistic generalized linear model (ordinal regression)".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 3])
+    >>> vm.gradient(lambda beta: vm.ordered_logistic_glm_lpmf(y, X, beta, [-1.0, 1.0]), np.zeros(2))
+    array([1.46211716, 1.46211716])
+    """
+    _check(ordered_logistic_glm_lpmf, y, None, beta, cutpoints)
+    size = _shapes_of_order(y, x, beta)
+    if cutpoints.ndim != 1:
+        raise ShapeError(f"ordered_logistic_glm_lpmf: Cut-points has shape {cutpoints.shape}, but must be a vector!")
+    which = categories(y, len(cutpoints) + 1)
+    if which is None or not size or not cutpoints.size:
+        _check(ordered_logistic_glm_lpmf, None, x, None, None)
+        return Saved(-math.inf if which is None else 0.0, sums=None)
+    which, recording = _each(which, size), workspace is not np.empty
+    one_pass = Pass(x, beta, size, workspace, recording)
+    with np.errstate(all="ignore"):
+        below, above, value = _weigh_cells(one_pass, which, cutpoints)
+    in_bounds = np.zeros(len(cutpoints) + 2)
+    if recording:
+        in_bounds[:-1] -= np.bincount(which, below, len(cutpoints) + 1)
+        in_bounds[1:] += np.bincount(which, above, len(cutpoints) + 1)
+    counts, widths = _inner_counts(which, cutpoints), np.diff(cutpoints)
+    value += float(counts.dot(log1m_exp(-widths)))
+    odds = counts / np.expm1(widths)
+    in_bounds[2:-1] += odds
+    in_bounds[1:-2] -= odds
+    return Saved(value, sums=(one_pass.weights, one_pass.product, in_bounds[1:-1]))
+
+
+# With a = exp(low - eta) and b = exp(eta - high), zero where there is no such end, F(low - eta) = a / (1 + a), F(eta - high) =
+# b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a b, and minus the logarithms of what is left add up to
+# log(1 + d). So a block takes one exponential, and all observations together one logarithm, unless one overflows or underflows.
+def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Any) -> tuple[Any, Any, float]:
+    """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for the widths of the cells."""
+    bounds = np.concatenate([[-math.inf], cutpoints, [math.inf]])
+    low, high = np.exp(bounds[:-1]), np.exp(-bounds[1:])
+    a, b, d = low.take(which), high.take(which), np.exp(bounds[:-1] - bounds[1:]).take(which)
+    space = np.empty((2, one_pass.rows))
+
+    def weigh(t: Any, here: slice) -> None:
+        e, other = space[:, : len(t)]
+        x, y, z = a[here], b[here], d[here]
+        np.exp(t, e)
+        x /= e
+        y *= e
+        z += x
+        z += y
+        np.add(z, 1.0, other)
+        np.subtract(x, y, t)
+        t /= other
+
+    one_pass.run(weigh)
+    if np.abs(cutpoints).max() < FAR and d.max() < LARGEST:
+        value, whole = -float(add_reduce(np.log1p(d))), 1.0 + d
+        return a * (1.0 + b) / whole, b * (1.0 + a) / whole, value
+    _check(ordered_logistic_glm_lpmf, None, one_pass.x, None, None)
+    value = 0.0
+
+    def weigh_carefully(t: Any, here: slice) -> None:
+        nonlocal value
+        x = bounds.take(which[here]) - t, t - bounds.take(which[here] + 1)
+        value -= sum(float(add_reduce(np.maximum(each, 0.0)) + add_reduce(np.log1p(np.exp(-np.abs(each))))) for each in x)
+        a[here], b[here] = map(expit, x)
+        np.subtract(a[here], b[here], t)
+
+    one_pass.run(weigh_carefully)
+    return a, b, value
+
+
+def _inner_counts(which: Any, cutpoints: Any) -> Any:
+    """How many observations there are in each cell between two cutpoints."""
+    return np.bincount(which, minlength=np.shape(cutpoints)[0] + 1)[1:-1].astype(np.float64)
+
+
+@ordered_logistic_glm_lpmf.reverse
+def ordered_logistic_glm_reverse(g: Any, r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, sums: Any) -> Any:
+    if sums is None:
+        return None, *(lambda: ZERO,) * 3
+    weights, product, in_cutpoints = sums
+
+    def of_x() -> Any:
+        if x.ndim == 1 or len(x) != len(weights):
+            return (g * add_reduce(weights) * beta).reshape(x.shape)
+        return np.multiply.outer(g * weights, beta)
+
+    return None, of_x, lambda: g * product, lambda: g * in_cutpoints
+
+
+@ordered_logistic_glm_lpmf.tangent
+def ordered_logistic_glm_tangent(r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any) -> Any:
+    size = _shapes_of_order(y, x, beta)
+    which = categories(y, np.shape(cutpoints)[0] + 1)
+    if which is None or not size or not np.size(cutpoints):
+        return None, *(lambda t: 0.0,) * 3
+    which = _each(which, size)
+    cells = Cells(which, np.shape(cutpoints), (size,))
+    eta = x @ beta
+    low, high = cells.bounds(cutpoints)
+    below, above = expit(low - eta), expit(eta - high)
+    w = below - above
+    # Written so that neither it nor its derivative is inf / inf where the cutpoints are far apart.
+    widths = np.diff(cutpoints)
+    odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
+
+    def along(t: Any) -> Any:
+        first, second = cells.bounds(t, infinity=0.0)
+        return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
+
+    return None, lambda t: np.sum(w * (t @ beta)), lambda t: np.sum(w * (x @ t)), along
+
+
+@ordered_logistic_glm_lpmf.straight
+def ordered_logistic_glm_straight(y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any) -> Any:
+    size, k = _shapes_of_order(y, x, beta), np.shape(cutpoints)[0]
+    which = categories(y, k + 1)
+    if which is None or not 0 < np.size(x) <= LARGE or np.ndim(x) != 2 or len(x) != size or not k or keep == frozenset():
+        refuse()
+    which = _each(which, size)
+    for operand in (x, beta, cutpoints):
+        require(np.isfinite(operand))
+    if k > 1:
+        require(cutpoints[1:] > cutpoints[:-1])
+    eta = np.matmul(x, beta)
+    # Ones for the observations that have a cutpoint below them, or above, and where it is.
+    has = [(which > 0).astype(np.float64), (which < k).astype(np.float64)]
+    places = [np.maximum(which - 1, 0), np.minimum(which, k - 1)]
+    t = [cutpoints[places[0]] - eta, eta - cutpoints[places[1]]]
+    e = [np.exp(-np.abs(each)) for each in t]
+    value = -sum(np.vdot(here, np.maximum(each, 0.0) + np.log1p(small)) for here, each, small in zip(has, t, e, strict=True))
+    counts = _inner_counts(which, cutpoints)
+    if k > 1:
+        widths = cutpoints[1:] - cutpoints[:-1]
+        apart = np.exp(-widths)
+        value = value + np.vdot(counts, np.where(widths < 0.5, np.log(-np.expm1(-widths)), np.log1p(-apart)))
+
+    def contributions(g: Any) -> Any:
+        below, above = (
+            here * np.where(each > 0.0, 1.0, small) / (1.0 + small) for here, each, small in zip(has, t, e, strict=True)
+        )
+        w = g * (below - above)
+
+        def of_cutpoints() -> Any:
+            c = g * (np.matmul(above, _indicators(places[1], k)) - np.matmul(below, _indicators(places[0], k)))
+            if k > 1:
+                odds = g * (counts * apart / -np.expm1(-widths))
+                c = c + np.concatenate([np.zeros(1), odds]) - np.concatenate([odds, np.zeros(1)])
+            return c
+
+        return None, lambda: w[:, None] * beta, lambda: np.matmul(np.transpose(x), w), of_cutpoints
+
+    return value, contributions
+
+
+for _density in (categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf):
+    _density.operation.domains = {}  # the functions look themselves, where they must

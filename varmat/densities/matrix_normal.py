@@ -1,0 +1,356 @@
+"""Normal distributions of matrices: of given precisions of rows and columns, and of rows that are Gaussian processes."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError, finite, positive_finite
+from varmat.core.operation import Saved
+from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.domains import ZERO, symmetric_matrix
+from varmat.densities.multi_normal import Cholesky, Covariance, is_empty, whitened
+from varmat.functions.checks import TOLERANCE
+from varmat.functions.lapack import cholesky_factor, inverse_triangle, log_diagonal, to_triangle
+from varmat.functions.reductions import add_reduce
+from varmat.functions.solves import inner, inverse_spd_of, symmetric
+from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
+
+__all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]
+
+_Y = ("Random variable", not_nan)
+
+
+# With d = y - mu, a = Sigma d, b = d D:
+# log p = -trace(D d' Sigma d) / 2 + n log det(Sigma) / 2 + m log det(D) / 2 - m n log(2 pi) / 2,
+# d/dy = -Sigma d D,  d/dSigma = (n inv(Sigma) - d D d') / 2,  d/dD = (m inv(D) - d' Sigma d) / 2.
+@density(
+    y=_Y, mu=("Location parameter", finite), Sigma=("Row precision matrix", symmetric_matrix),
+    D=("Column precision matrix", symmetric_matrix),
+)  # fmt: skip
+def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> Any:
+    """Log density of the matrix normal distribution with given precisions of rows and columns.
+
+    Parameters
+    ----------
+    y : array_like, shape (m, n)
+        Random variable; not nan.
+    mu : array_like, shape (m, n), or scalar
+        Location parameter: finite.
+    Sigma : array_like, shape (m, m)
+        Precision matrix of the rows, the inverse of their covariance: symmetric positive definite.
+    D : array_like, shape (n, n)
+        Precision matrix of the columns: symmetric positive definite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``matrix_normal_prec_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if an element of `y` is infinite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for a matrix that is not positive definite also a `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    With :math:`R = y - \\mu` the log density is :math:`-\\tfrac12 \\mathrm{tr}(D R^T \\Sigma R) + \\tfrac n2 \\log\\det\\Sigma +
+    \\tfrac m2 \\log\\det D - \\tfrac{mn}2 \\log 2\\pi`. The derivatives are :math:`\\mp\\Sigma R D` with respect to y and mu, and
+    :math:`\\tfrac12 (n \\Sigma^{-1} - R D R^T)` and :math:`\\tfrac12 (m D^{-1} - R^T \\Sigma R)`, folded onto the lower triangles.
+    In SciPy ``scipy.stats.matrix_normal(mu, inv(Sigma), inv(D))``.
+
+    References
+    ----------
+    Stan Math Library, "matrix_normal_prec_lpdf".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda y: vm.matrix_normal_prec_lpdf(y, 0.0, np.eye(2), 2.0 * np.eye(2)), np.array([[1.0, 0.0], [0.0, 2.0]]))
+    array([[-2., -0.],
+           [-0., -4.]])
+    """
+    m, n = _check_matrix_shapes(y, mu, sigma, d)
+    factors = [
+        cholesky_factor("matrix_normal_prec_lpdf", x, name=title)
+        for x, title in ((sigma, "Row precision matrix"), (d, "Column precision matrix"))
+    ]
+    with np.errstate(all="ignore"):
+        z = factors[0].T.dot(y - mu).dot(factors[1])
+        value = -0.5 * float(np.vdot(z, z))
+    if "Sigma" in keep:
+        value += n * log_diagonal(factors[0])
+    if "D" in keep:
+        value += m * log_diagonal(factors[1])
+    if "constants" in keep:
+        value -= m * n * HALF_LOG_TWO_PI
+    return Saved(-math.inf if value != value else value, factors=factors, z=z)
+
+
+def _check_matrix_shapes(y: Any, mu: Any, sigma: Any, d: Any) -> tuple[int, int]:
+    shape, function = (np.shape(sigma)[0], np.shape(d)[0]), "matrix_normal_prec_lpdf"
+    if np.shape(y) != shape:
+        rule = f"have the shape {shape}, as the precision matrices say"
+        raise ShapeError(f"{function}: Random variable has shape {np.shape(y)}, but must {rule}!")
+    if np.shape(mu) not in ((), shape):
+        rule = f"be a scalar or have the shape {shape}"
+        raise ShapeError(f"{function}: Location parameter has shape {np.shape(mu)}, but must {rule}!")
+    return shape
+
+
+@matrix_normal_prec_lpdf.reverse
+def matrix_normal_prec_reverse(
+    g: Any, r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any, z: Any
+) -> Any:  # fmt: skip
+    if r == -math.inf and not np.isfinite(y).all():
+        return (lambda: ZERO,) * 4
+    (m, n), (of_rows, of_columns) = y.shape, factors
+
+    def in_mu() -> Any:
+        return g * of_rows.dot(z).dot(of_columns.T)
+
+    def in_precision(factor: Any, half: Any, times: int) -> Any:
+        return to_triangle(0.5 * g * (times * _mirrored(inverse_triangle(factor)) - half.dot(half.T)))
+
+    def in_rows() -> Any:
+        return in_precision(of_rows, (y - mu).dot(of_columns), n)
+
+    def in_columns() -> Any:
+        return in_precision(of_columns, (y - mu).T.dot(of_rows), m)
+
+    return lambda: -in_mu(), in_mu, in_rows, in_columns
+
+
+def _mirrored(x: Any) -> Any:
+    return x + np.tril(x, -1).T
+
+
+@matrix_normal_prec_lpdf.tangent
+def matrix_normal_prec_tangent(r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any) -> Any:
+    residuals = y - mu
+    if is_empty(r, residuals):
+        return (lambda t: 0.0,) * 4
+    m, n = np.shape(residuals)
+    rows, columns = symmetric(sigma), symmetric(d)
+    left, right = rows @ residuals, residuals @ columns
+    slopes, inverses = left @ columns, [inverse_spd_of(x, factor) for x, factor in zip((sigma, d), factors, strict=True)]
+    return (
+        lambda t: -np.sum(slopes * t),
+        lambda t: np.sum(slopes * t),
+        lambda t: 0.5 * inner(n * inverses[0] - right @ residuals.T, symmetric(t)),
+        lambda t: 0.5 * inner(m * inverses[1] - residuals.T @ left, symmetric(t)),
+    )
+
+
+@matrix_normal_prec_lpdf.straight
+def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> Any:
+    m, n = _check_matrix_shapes(y, mu, sigma, d)
+    if not 0 < max(m, n) <= UNROLLED or 0 in (m, n) or keep == frozenset():
+        refuse()
+    for x in (sigma, d):
+        require(np.abs(x - x.T) <= TOLERANCE)
+    factors = [np.linalg.cholesky(x) for x in (sigma, d)]
+    for factor in factors:
+        require(np.diagonal(factor) > 0.0)
+    residuals = y - mu
+    z = np.matmul(np.matmul(factors[0].T, residuals), factors[1])
+    keep = keep if keep is not None else {"Sigma", "D", "constants"}
+    value = -0.5 * np.vdot(z, z)
+    require(np.isfinite(value))
+    for name, factor, times in (("Sigma", factors[0], n), ("D", factors[1], m)):
+        if name in keep:
+            value = value + times * np.sum(np.log(np.diagonal(factor)))
+    if "constants" in keep:
+        value = value - m * n * HALF_LOG_TWO_PI
+
+    def contributions(g: Any) -> Any:
+        c = g * np.matmul(np.matmul(factors[0], z), factors[1].T)
+
+        def precision(factor: Any, half: Any, times: int) -> Any:
+            k = np.shape(factor)[0]
+            inverse = solve_lower(factor, solve_lower(factor, np.eye(k)), transposed=True)
+            return g * (times * inverse - np.matmul(half, half.T)) * (np.tri(k) - 0.5 * np.eye(k))
+
+        return (
+            -c, c if np.ndim(mu) else np.sum(c), lambda: precision(factors[0], np.matmul(residuals, factors[1]), n),
+            lambda: precision(factors[1], np.matmul(residuals.T, factors[0]), m),
+        )  # fmt: skip
+
+    return value, contributions
+
+
+# --- Gaussian processes that share a covariance: row i of y is normal with the covariance Sigma / w_i ---
+
+
+# With q_i = y_i inv(Sigma) y_i':
+# log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,  d/dw_i = N / (2 w_i) - q_i / 2.
+def _gp(y: Any, matrix: Any, w: Any, keep: Any, kind: Any, function: str, name: str) -> Any:
+    k, n = _check_gp_shapes(y, matrix, w, function, kind)
+    scale = kind(function, matrix, k)
+    with np.errstate(all="ignore"):
+        z = whitened(scale, y)
+        q = np.einsum("ij,ij->i", z, z)
+        value = -0.5 * float(q.dot(w))
+    if "w" in keep:
+        value += 0.5 * n * float(add_reduce(np.log(w)))
+    if name in keep:
+        value -= k * scale.half_log_determinant()
+    if "constants" in keep:
+        value -= k * n * HALF_LOG_TWO_PI
+    return Saved(-math.inf if value != value else value, scale=scale, z=z, q=q)
+
+
+def _check_gp_shapes(y: Any, matrix: Any, w: Any, function: str, kind: Any) -> tuple[int, int]:
+    n: int = np.shape(matrix)[0]
+    shape = np.shape(y)
+    if len(shape) != 2 or shape[1] != n:
+        rule = f"a matrix with {n} columns, as many as {kind.title} has rows"
+        raise ShapeError(f"{function}: Random variable has shape {shape}, but must be {rule}!")
+    if np.shape(w) != shape[:1]:
+        rule = f"{shape[:1]}: one for each row of Random variable"
+        raise ShapeError(f"{function}: Kernel scales has shape {np.shape(w)}, but must have the shape {rule}!")
+    return shape[0], n
+
+
+def _gp_reverse(g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, z: Any, q: Any) -> Any:
+    if is_empty(r, y):
+        return (lambda: ZERO,) * 3
+    weights = w[:, None]
+    return (
+        lambda: scale.pull(-g * weights * z),
+        lambda: scale.gradient(np.sqrt(weights) * z, g, len(w)),
+        lambda: 0.5 * g * (y.shape[1] / w - q),
+    )
+
+
+def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, kind: Any) -> Any:
+    if is_empty(r, y):
+        return (lambda t: 0.0,) * 3
+    k, n = np.shape(y)
+    a, half_square, half_log_determinant = kind.tangent(matrix, y, scale.factor)
+    q = np.sum(a * y, axis=-1)
+    slopes = np.reshape(w, (-1, 1)) * a
+    return (
+        lambda t: -np.sum(slopes * t),
+        lambda t: -np.sum(w * half_square(t)) - k * half_log_determinant(t),
+        lambda t: 0.5 * np.sum((n / w - q) * t),
+    )
+
+
+def _gp_straight(y: Any, matrix: Any, w: Any, keep: Any, kind: Any, name: str, function: str) -> Any:
+    k, n = _check_gp_shapes(y, matrix, w, function, kind)
+    if not 0 < n <= UNROLLED or not k or keep == frozenset():
+        refuse()
+    mask = np.tri(n)
+    require((w > 0.0) & (w < math.inf))
+    if kind is Covariance:
+        require(np.abs(matrix - matrix.T) <= TOLERANCE)
+        factor = np.linalg.cholesky(matrix)
+    else:
+        factor = matrix
+        require(matrix * (1.0 - mask) == 0.0)
+    diagonal = np.diagonal(factor)
+    require(diagonal > 0.0)
+    z = solve_lower(factor, y.T)
+    q = np.sum(z * z, axis=0)
+    keep = keep if keep is not None else {name, "w", "constants"}
+    value = -0.5 * np.vdot(q, w)
+    require(np.isfinite(value))
+    if "w" in keep:
+        value = value + 0.5 * n * np.sum(np.log(w))
+    if name in keep:
+        value = value - k * np.sum(np.log(diagonal))
+    if "constants" in keep:
+        value = value - k * n * HALF_LOG_TWO_PI
+
+    def contributions(g: Any) -> Any:
+        pulled = solve_lower(factor, z, transposed=True)
+        weighted = g * (pulled * w)
+
+        def in_matrix() -> Any:
+            if kind is Cholesky:
+                return np.matmul(weighted, z.T) * mask - g * k * (np.eye(n) / diagonal)
+            inverse = solve_lower(factor, solve_lower(factor, np.eye(n)), transposed=True)
+            return (np.matmul(weighted, pulled.T) - g * k * inverse) * (mask - 0.5 * np.eye(n))
+
+        return lambda: -weighted.T, in_matrix, lambda: 0.5 * g * (n / w - q)
+
+    return value, contributions
+
+
+_DOC = """Log density of Gaussian processes that share {given}, each with a scale of its own.
+
+    Parameters
+    ----------
+    y : array_like, shape (K, N)
+        Random variable: a row for each process; not nan.
+    {name} : array_like, shape (N, N)
+        {title}: {domain}.
+    w : array_like, shape (K,)
+        Kernel scales, the factors of the precisions of the processes: positive and finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if an element of `y` is infinite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for a matrix that is not positive definite also a `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    Row i is normal with the mean zero and the covariance :math:`\\Sigma / w_i`{where}: with :math:`q_i = y_i \\Sigma^{{-1}} y_i^T`
+    the log density is :math:`\\tfrac12 [\\sum_i (N \\log w_i - w_i q_i) - K \\log\\det\\Sigma - K N \\log 2 \\pi]`. The
+    derivatives are :math:`-w_i y_i \\Sigma^{{-1}}`, :math:`\\tfrac12 (N / w_i - q_i)`, and those of the normal density with
+    respect to {name}, in the lower triangle. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "{title_of_page}".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, matrix = np.array([[4.0, 3.0]]), np.array({example})
+    >>> vm.gradient(lambda w: vm.{function}(y, matrix, w), np.ones(1))
+    array([{result}])
+    """
+
+
+def _made(function: str, kind: Any, name: str, given: str, page: str, example: str, result: str) -> Any:
+    def value(y: Any, matrix: Any, w: Any, keep: Any) -> Any:
+        return _gp(y, matrix, w, keep, kind, function, name)
+
+    value.__name__ = value.__qualname__ = function
+    value.__doc__ = _DOC.format(
+        given=given, name=name, title=kind.title, domain=kind.domain.phrase, unnormalised=function.replace("_lpdf", "_lupdf"),
+        where=kind.where, title_of_page=page, example=example, function=function, result=result,
+    )  # fmt: skip
+    made = density(y=_Y, **{name: (kind.title, kind.domain)}, w=("Kernel scales", positive_finite))(value)
+    made.reverse(_gp_reverse)
+    made.tangent(partial(_gp_tangent, kind=kind))
+    made.straight(partial(_gp_straight, kind=kind, name=name, function=function))
+    return made
+
+
+multi_gp_lpdf = _made(
+    "multi_gp_lpdf", Covariance, "Sigma", "a covariance", "Multivariate Gaussian process distribution", "[[4.0, 2.0], [2.0, 2.0]]",
+    "-1.5",
+)  # fmt: skip
+multi_gp_cholesky_lpdf = _made(
+    "multi_gp_cholesky_lpdf", Cholesky, "L", "the Cholesky factor of a covariance",
+    "Multivariate Gaussian process distribution, Cholesky parameterization", "[[2.0, 0.0], [1.0, 1.0]]", "-1.5",
+)  # fmt: skip

@@ -1,0 +1,224 @@
+"""Wishart and inverse Wishart distributions of Cholesky factors.
+
+The observation and the scale are lower Cholesky factors of the matrices in `varmat.densities.matrix_variate`. Above the diagonal
+nothing is read of the scale; the derivatives lie in the lower triangles.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, ShapeError
+from varmat.core.operation import Saved
+from varmat.densities.density import density, possible
+from varmat.densities.domains import ZERO, lower_factor, square_matrix
+from varmat.densities.matrix_variate import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
+from varmat.functions.checks import is_held
+from varmat.functions.lapack import above, clear_above, diagonal_of, log_diagonal, triangle_mask, triangular_solve, tril
+from varmat.functions.solves import solve_triangular
+from varmat.functions.special import lmgamma
+from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
+
+__all__ = ["inv_wishart_cholesky_lpdf", "wishart_cholesky_lpdf"]
+
+_OBSERVATION, _SCALE = "Cholesky random variable", "Cholesky Scale matrix"
+
+
+# With the factors Y of the observation and S of the scale, and the sign s = +1 or -1, the log densities are
+#     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2 - nu K / 2 log 2 - log gamma_K(nu / 2) + K log 2,
+# where A = inv(P) M:  M = Y and P = S for the one, S and Y for the other.
+def _powers(nu: Any, k: int, sign: float) -> tuple[Any, Any]:
+    """The powers of the elements on the diagonals of M and P."""
+    of_y, of_s = sign * nu - np.arange(1.0, k + 1.0), -sign * nu * np.ones(k)
+    return (of_y, of_s) if sign > 0 else (of_s, of_y)
+
+
+def _check(function: str, y: Any, nu: Any, s: Any) -> int:
+    k = len(s)
+    if y.shape != s.shape:
+        raise ShapeError(f"{function}: {_OBSERVATION} has shape {y.shape}, but must have that of {_SCALE}, {s.shape}!")
+    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(function, DEGREES[0], nu)
+    return k
+
+
+def _total(k: int, nu: Any, squares: Any, logs: Any, keep: Any, normaliser: Any, sign: float) -> Any:
+    """The log density, of the sums of squares and of the logarithms of the diagonals of Y and S."""
+    value = -0.5 * squares + (sign * nu) * (np.sum(logs[0]) - np.sum(logs[1])) - np.vdot(np.arange(1.0, k + 1.0), logs[0])
+    if "nu" in keep:
+        value = value - nu * k * HALF_LOG_TWO - normaliser(nu)
+    if "constants" in keep or sign < 0.0:  # in Stan the constant of the inverse distribution is never dropped
+        value = value + k * 2.0 * HALF_LOG_TWO
+    return value
+
+
+def _value(y: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
+    k = _check(function, y, nu, s)
+    if not (y.diagonal() > 0).all() or y[above(k)].any() or not np.isfinite(y).all():
+        return Saved(-math.inf, root=None)
+    m, p = (y, s) if sign > 0 else (s, y)
+    root = triangular_solve(p, m if sign > 0 else tril(m), lower=True)
+    logs = [np.log(x.diagonal()) for x in (y, s)]
+    value = _total(k, nu, float(np.vdot(root, root)), logs, keep, lambda nu: lmgamma(k, 0.5 * nu) if k else 0.0, sign)
+    return Saved(float(value), root=root)
+
+
+def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Any, root: Any, sign: float) -> Any:
+    if root is None:
+        return (lambda: ZERO,) * 3
+    k = len(s)
+    m, p = (y, s) if sign > 0 else (s, y)
+    powers = _powers(nu, k, sign)
+
+    def with_diagonal(c: Any, power: Any, x: Any) -> Any:
+        diagonal = diagonal_of(c)
+        diagonal += g * power / x.diagonal()
+        return c
+
+    def of_m() -> Any:
+        return with_diagonal(clear_above(-g * triangular_solve(p, root, lower=True, trans=True)), powers[0], m)
+
+    def of_p() -> Any:
+        c = triangular_solve(p, root, lower=True, trans=True).dot(root.T)
+        return with_diagonal(clear_above(g * c), powers[1], p)
+
+    def of_nu() -> Any:
+        return g * nu_slope(sign * 2.0 * (log_diagonal(y) - log_diagonal(s)), nu, k)
+
+    return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
+
+
+def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+    if not is_held(possible, r):
+        return (lambda t: 0.0,) * 3
+    k = np.shape(s)[0]
+    mask = triangle_mask((k, k))
+    y, s = np.where(mask, y, 0.0), np.where(mask, s, 0.0)
+    m, p = (y, s) if sign > 0 else (s, y)
+    root = solve_triangular(p, m, lower=True)
+    pulled = solve_triangular(p, root, lower=True, trans=1)
+    powers = _powers(nu, k, sign)
+
+    def along_m(t: Any) -> Any:
+        return np.sum(powers[0] * np.diagonal(t) / np.diagonal(m)) - np.sum(pulled * np.where(mask, t, 0.0))
+
+    def along_p(t: Any) -> Any:
+        return np.sum(powers[1] * np.diagonal(t) / np.diagonal(p)) + np.sum((pulled @ root.T) * np.where(mask, t, 0.0))
+
+    def along_nu(t: Any) -> Any:
+        log_y, log_s = (np.sum(np.log(np.diagonal(x))) for x in (y, s))
+        return t * nu_slope(sign * 2.0 * (log_y - log_s), nu, k)
+
+    return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
+
+
+def _straight(y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+    from scipy.special import gammaln, psi
+
+    k = np.shape(s)[0]
+    if np.shape(y) != np.shape(s) or not 0 < k <= UNROLLED or keep == frozenset():
+        refuse()
+    require((nu > k - 1.0) & (nu < math.inf))
+    mask = np.tri(k)
+    require(y * (1.0 - mask) == 0.0)
+    for x in (y, s):
+        require(np.isfinite(x * mask) & ((np.eye(k) == 0.0) | (x > 0.0)))
+    lower = s * mask
+    m, p = (y, lower) if sign > 0 else (lower, y)
+    root = solve_lower(p, m)
+    logs = [np.log(np.diagonal(x)) for x in (y, lower)]
+    halves = 0.5 * np.arange(k)
+    keep = keep if keep is not None else {"L_Y", "nu", "L_S", "constants"}
+
+    def normaliser(nu: Any) -> Any:
+        return k * (k - 1) * QUARTER_LOG_PI + np.sum(gammaln(0.5 * nu - halves))
+
+    def contributions(g: Any) -> Any:
+        pulled, powers = solve_lower(p, root, transposed=True), _powers(nu, k, sign)
+
+        def of_m() -> Any:
+            return g * mask * (np.eye(k) * (powers[0] / np.diagonal(m)) - pulled)
+
+        def of_p() -> Any:
+            return g * mask * (np.eye(k) * (powers[1] / np.diagonal(p)) + np.matmul(pulled, np.transpose(root)))
+
+        def of_nu() -> Any:
+            slope = sign * (np.sum(logs[0]) - np.sum(logs[1])) - k * HALF_LOG_TWO
+            return g * (slope - 0.5 * np.sum(psi(0.5 * nu - halves)))
+
+        return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
+
+    return _total(k, nu, np.vdot(root, root), logs, keep, normaliser, sign), contributions
+
+
+_DOC = """Log density of the Cholesky factor of a matrix that has the {family} distribution.
+
+    Parameters
+    ----------
+    L_Y : array_like, shape (K, K)
+        Random variable: a lower Cholesky factor; not nan.
+    nu : scalar
+        Degrees of freedom parameter: finite and greater than K - 1.
+    L_S : array_like, shape (K, K)
+        Cholesky factor of the scale matrix: lower triangular with a positive diagonal; what stands above it is not read.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `L_Y` is not lower triangular with a positive diagonal, or not finite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    `{plain}` of :math:`L_Y L_Y^T` and :math:`L_S L_S^T` times the Jacobian :math:`2^K \\prod_i L_{{Y,ii}}^{{K-i+1}}`: the log
+    density is :math:`{formula} - \\tfrac{{\\nu K}}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2) + K \\log 2`. The derivatives with
+    respect to the factors lie in their lower triangles. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "{title} distribution, Cholesky parameterization".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda L: vm.{name}(L, 5.0, np.eye(2)), np.eye(2))
+    array([[{first}, 0.],
+           [0., {second}]])
+    """
+
+
+def _made(name: str, sign: float, family: str, formula: str, first: str, second: str) -> Any:
+    def function(y: Any, nu: Any, s: Any, keep: Any) -> Any:
+        return _value(y, nu, s, keep, name, sign)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(
+        family=family, unnormalised=name.replace("_lpdf", "_lupdf"), plain=name.replace("_cholesky", ""), formula=formula,
+        title=family[0].upper() + family[1:], name=name, first=first, second=second,
+    )  # fmt: skip
+    made = density(L_Y=(_OBSERVATION, square_matrix), nu=DEGREES, L_S=(_SCALE, lower_factor))(function)
+    made.reverse(partial(_reverse, sign=sign))
+    made.tangent(partial(_tangent, sign=sign))
+    made.straight(partial(_straight, sign=sign))
+    return made
+
+
+wishart_cholesky_lpdf = _made(
+    "wishart_cholesky_lpdf", 1.0, "Wishart",
+    "\\sum_i [(\\nu - i) \\log L_{Y,ii} - \\nu \\log L_{S,ii}] - \\tfrac12 \\|L_S^{-1} L_Y\\|^2", "3.", "2.",
+)  # fmt: skip
+inv_wishart_cholesky_lpdf = _made(
+    "inv_wishart_cholesky_lpdf", -1.0, "inverse Wishart",
+    "\\sum_i [\\nu \\log L_{S,ii} - (\\nu + i) \\log L_{Y,ii}] - \\tfrac12 \\|L_Y^{-1} L_S\\|^2", "-5.", "-6.",
+)  # fmt: skip
