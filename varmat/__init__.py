@@ -43,6 +43,7 @@ from varmat.densities.simplex import *  # noqa: F403 - the names are listed ther
 from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
 from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
 from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
+from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
 from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
 from varmat.functionals import *  # noqa: F403 - the names are listed there
 from varmat.functions.constant_arrays import *  # noqa: F403 - the names are listed there
@@ -143,6 +144,7 @@ __all__ += densities.simplex.__all__
 __all__ += densities.skewed.__all__
 __all__ += densities.truncated.__all__
 __all__ += densities.unnormalised.__all__
+__all__ += densities.wiener.__all__
 __all__ += densities.wishart_cholesky.__all__
 __all__ += functionals.__all__
 __all__ += functions.constant_arrays.__all__

@@ -23,6 +23,7 @@ from varmat.densities import (
     simplex,
     truncated,
     unnormalised,
+    wiener,
     wishart_cholesky,
 )
 
@@ -49,5 +50,6 @@ __all__ = [
     "simplex",
     "truncated",
     "unnormalised",
+    "wiener",
     "wishart_cholesky",
 ]

@@ -25,6 +25,7 @@ from varmat.densities import (
     positive,
     simplex,
     skewed,
+    wiener,
     wishart_cholesky,
 )
 
@@ -100,6 +101,7 @@ __all__ = [
     "uniform_lupdf",
     "von_mises_lupdf",
     "weibull_lupdf",
+    "wiener_lupdf",
     "wishart_cholesky_lupdf",
     "wishart_lupdf",
 ]
@@ -175,5 +177,6 @@ multinomial_lupmf = simplex.multinomial_lpmf.proportional
 exp_mod_normal_lupdf = skewed.exp_mod_normal_lpdf.proportional
 skew_double_exponential_lupdf = skewed.skew_double_exponential_lpdf.proportional
 skew_normal_lupdf = skewed.skew_normal_lpdf.proportional
+wiener_lupdf = wiener.wiener_lpdf.proportional
 inv_wishart_cholesky_lupdf = wishart_cholesky.inv_wishart_cholesky_lpdf.proportional
 wishart_cholesky_lupdf = wishart_cholesky.wishart_cholesky_lpdf.proportional

@@ -1,0 +1,244 @@
+"""The Wiener diffusion model of decisions: the first passage time distribution, with variability between trials."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, DomainError, finite, positive_finite
+from varmat.core.operation import as_operand, is_differentiable
+from varmat.densities import first_passage  # noqa: F401 - its rows are named in the expressions below
+from varmat.densities.density import Density, not_nan, probability
+from varmat.densities.univariate import univariate
+from varmat.functions.checks import check_values
+from varmat.functions.exponentials import logsumexp
+
+__all__ = ["wiener_lpdf"]
+
+# Nodes of the rules of Gauss and Legendre over starting points and decision times: where the density changes slowly, and elsewhere.
+STARTS, TIMES = (16, 32), (32, 96)
+
+variability = Domain("nonnegative and finite", lambda x: (x >= 0) & (x < np.inf))
+variability_of_start = Domain("in the interval [0, 1)", lambda x: (x >= 0) & (x < 1))
+ARGUMENTS: dict[str, Any] = {
+    "y": ("Random variable", not_nan),
+    "alpha": ("Boundary separation", positive_finite),
+    "tau": ("Nondecision time", positive_finite),
+    "beta": ("A-priori bias", probability),
+    "delta": ("Drift rate", finite),
+}
+VARIABILITIES: dict[str, Any] = {
+    "var_delta": ("Inter-trial variability in drift rate", variability),
+    "var_beta": ("Inter-trial variability in A-priori bias", variability_of_start),
+    "var_tau": ("Inter-trial variability in Nondecision time", variability),
+}
+
+# Navarro and Fuss (2009), for the upper boundary: with t = y - tau, u = t / alpha**2, w = 1 - beta and the density f of the module
+# `first_passage`:  log p = log f(u, beta) - 2 log(alpha) + alpha w delta - delta**2 t / 2.
+_LET = {
+    "t": "y - tau", "u": "t / (alpha * alpha)", "w": "1.0 - beta", "reach": "alpha * w", "miss": "reach - delta * t",
+    "first": "first_passage_ratio(1.0, u, beta)", "second": "first_passage_ratio(2.0, u, beta)",
+}  # fmt: skip
+_SUPPORT = "(y > tau) & (y < inf) & (beta > 0.0) & (beta < 1.0)"
+_NAME, _TITLE = "wiener_lpdf", "Wiener first passage time distribution"
+_ROW: dict[str, Any] = {"points": (), "notes": "", "examples": "", "reference": "", "support": _SUPPORT}
+wiener = univariate(
+    _NAME, _TITLE, **ARGUMENTS, **_ROW, let=_LET,
+    terms=("log_first_passage(u, beta) - 2.0 * log(alpha) + delta * (reach - 0.5 * delta * t)",),
+    partials={
+        "y": "0.5 * (second / (alpha * alpha) - delta * delta)",
+        "alpha": "delta * w - (2.0 + u * second) / alpha",
+        "tau": "-0.5 * (second / (alpha * alpha) - delta * delta)",
+        "beta": "first - delta * alpha",
+        "delta": "miss",
+    },
+)  # fmt: skip
+
+# With a normal drift rate of the standard deviation s the exponential is averaged: with q = 1 + s**2 t it becomes
+# exp(alpha w delta - delta**2 t / 2 + s**2 (alpha w - delta t)**2 / (2 q)) / sqrt(q).
+_OF_DRIFTS: dict[str, Any] = {
+    **_ROW,
+    "let": {
+        **_LET, "variance": "var_delta * var_delta", "q": "1.0 + variance * t", "drift": "(delta + variance * reach) / q",
+        "in_t": "0.5 * (second / (alpha * alpha) - drift * drift - variance / q)", "missed": "miss / q",
+        "average": "0.5 * (variance * miss * missed - log1p(variance * t))",
+    },
+    "terms": (
+        "log_first_passage(u, beta) - 2.0 * log(alpha) + delta * (reach - 0.5 * delta * t) + average",
+    ),
+    "partials": {
+        "y": "in_t",
+        "alpha": "drift * w - (2.0 + u * second) / alpha",
+        "tau": "-in_t",
+        "beta": "first - drift * alpha",
+        "delta": "missed",
+        "var_delta": "var_delta * (missed * missed - t / q)",
+    },
+    "var_delta": VARIABILITIES["var_delta"],
+}  # fmt: skip
+wiener_of_drifts = univariate(_NAME, _TITLE, **ARGUMENTS, **_OF_DRIFTS)
+# Of the time of the decision itself, for integrals.
+of_time = univariate(_NAME, _TITLE, **{**ARGUMENTS, "tau": ("Nondecision time", variability)}, **_OF_DRIFTS)
+
+
+@cache
+def _rule(size: int) -> tuple[Any, Any]:
+    """Nodes and logarithms of weights on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(size)
+    return 0.5 * (nodes + 1.0), np.log(0.5 * weights)
+
+
+def _check_starts(beta: Any, var_beta: Any) -> None:
+    """Refuse starting points beyond a boundary."""
+    for room, what in ((beta, "A-priori bias"), (1.0 - np.asarray(beta), "(1 - A-priori bias)")):
+        most, given = np.broadcast_arrays(2.0 * np.asarray(room), var_beta)
+        if not (given < most).all():
+            index = tuple(int(i) for i in np.argwhere(~(given < most))[0])
+            place = f"[{', '.join(map(str, index))}]" if index else ""
+            title, _ = VARIABILITIES["var_beta"]
+            value, bound = float(given[index]), float(most[index])
+            raise DomainError(f"wiener_lpdf: {title}{place} is {value!r}, but must be smaller than 2 {what}, {bound!r}!")
+
+
+# The starting point is uniform on beta -+ var_beta / 2, the nondecision time on (tau, tau + var_tau), of which only what is less
+# than the observation counts. The integral is one over decision times t; its variable is the fourth root of t, because the density
+# may rise and fall within a small part of the interval, next to zero.
+def _averaged(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any) -> Any:
+    args = [y, alpha, tau, beta, delta, var_delta, var_beta, var_tau]
+    titles = {**ARGUMENTS, **VARIABILITIES}
+    args = [as_operand(x, f"wiener_lpdf: {name}") for x, name in zip(args, titles, strict=True)]
+    shape = wiener_lpdf.shape_of(args)
+    check_values(_check_starts, args[3], args[6])
+    if 0 in shape:
+        return 0.0
+    y, alpha, tau, beta, delta, var_delta, var_beta, var_tau = args
+    if not check_values(_is_inside, y, tau):
+        return -np.inf
+    slow = check_values(_are_slow, y, alpha, tau, beta, var_beta, var_tau)
+    starts, log_starts = _rule(1 if _is_zero(var_beta) else STARTS[not slow[0]])
+    times, log_times = _rule(1 if _is_zero(var_tau) else TIMES[not slow[1]])
+    high = y - tau
+    # Where the longest nondecision time is longer than the observation, the rest of the interval counts for nothing.
+    is_cut = var_tau >= high
+    share = np.log(np.where(is_cut, high, 1.0)) - np.log(np.where(is_cut, var_tau, 1.0))
+    last, first = high**0.25, np.where(is_cut, 0.0, np.where(is_cut, 1.0, high - var_tau) ** 0.25)
+    alpha, beta, delta, var_delta, var_beta, last, first = (
+        np.reshape(x, (*np.shape(x), 1, 1)) if np.ndim(x) else x for x in (alpha, beta, delta, var_delta, var_beta, last, first)
+    )
+    root = first + (last - first) * times
+    jacobian = 3.0 * np.log(root) + (math.log(4.0) - np.log((last + first) * (last * last + first * first)))
+    logs = of_time.pointwise(
+        root**4, alpha, 0.0, beta + var_beta * (starts[:, None] - 0.5), delta, var_delta
+    ) + (log_starts[:, None] + log_times + jacobian)  # fmt: skip
+    each = logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
+    return np.sum(each + share + np.zeros(shape))
+
+
+def _are_slow(y: Any, alpha: Any, tau: Any, beta: Any, var_beta: Any, var_tau: Any) -> tuple[bool, bool]:
+    """Whether the density changes little between the nodes: over starting points, and over decision times."""
+    last = np.asarray(y - tau)
+    first = np.maximum(last - var_tau, 1e-300)
+    rise = 0.5 * (alpha * (1.0 - beta + 0.5 * var_beta)) ** 2 * (1.0 / first - 1.0 / last)
+    return bool(np.all((alpha * var_beta) ** 2 < 16.0 * first)), bool(np.all((rise < 8.0) & (8.0 * first > last)))
+
+
+def _is_zero(x: Any) -> bool:
+    """Whether nothing is to be integrated: data that is zero."""
+    return not is_differentiable(x) and not np.any(x)
+
+
+def _is_inside(y: Any, tau: Any) -> bool:
+    return bool(np.all((y > tau) & (y < np.inf)))
+
+
+class Wiener(Density):
+    """The density with five to eight arguments."""
+
+    def __init__(self) -> None:
+        super().__init__("wiener_lpdf", {**ARGUMENTS, **VARIABILITIES})
+        for i, name in enumerate(VARIABILITIES, start=len(ARGUMENTS)):
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            self.parameters[i] = inspect.Parameter(name, kind, default=None)
+        propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
+        self.__signature__ = inspect.Signature([*self.parameters, propto])
+        self.proportional.__signature__ = inspect.Signature(self.parameters)
+        self.__doc__ = _DOC
+
+    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+        try:
+            bound = self.__signature__.bind(*args, **named).arguments
+        except TypeError as error:
+            raise TypeError(f"wiener_lpdf: {error}; the signature is wiener_lpdf{self.__signature__}") from None
+        values = [bound.get(name) for name in self.arguments]
+        if values[6] is None and values[7] is None:
+            row = wiener if values[5] is None else wiener_of_drifts
+            return row(*values[: len(row.arguments)], propto=propto)
+        values[5:] = [0.0 if x is None else x for x in values[5:]]
+        result = _averaged(*values)
+        return 0.0 if propto and not any(map(is_differentiable, values)) else result
+
+
+_DOC = """Log density of the Wiener first passage time distribution at the upper boundary, summed over all elements.
+
+    Parameters
+    ----------
+    y : array_like
+        Random variable, the time of a decision: not nan.
+    alpha : array_like
+        Boundary separation: positive finite.
+    tau : array_like
+        Nondecision time, the shortest one: positive finite.
+    beta : array_like
+        A-priori bias, the relative starting point: in the interval [0, 1].
+    delta : array_like
+        Drift rate, of which that of a decision has the mean: finite.
+    var_delta : array_like, optional
+        Standard deviation of the normal drift rates of the decisions: nonnegative and finite.
+    var_beta : array_like, optional
+        Width of the interval around `beta` in which starting points are uniform: in [0, 1), and inside the boundaries.
+    var_tau : array_like, optional
+        Width of the interval above `tau` in which nondecision times are uniform: nonnegative and finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``wiener_lupdf`` does: with a variable, none.
+
+    Returns
+    -------
+    float or Var
+        The sum over the elements to which the arguments broadcast; zero if there are none. Where ``tau < y < inf`` and ``0 < beta <
+        1`` do not hold the value is -inf and the gradient zero.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    The density is a series over images for short times and one over eigenfunctions for long ones; derivatives are ratios of such
+    series, right to 1e-13 for all starting points and times. The drift rate is integrated in closed form. With `var_beta` or
+    `var_tau` the density is integrated over starting points and nondecision times by rules of Gauss and Legendre: value and
+    derivatives are right to 1e-12, or 1e-8 if there are decision times next to zero and starting points next to the upper
+    boundary. The density at the lower boundary has ``1 - beta`` and ``-delta`` instead of `beta` and `delta`.
+
+    References
+    ----------
+    Stan Functions Reference, "Wiener First Passage Time Distribution"; D. J. Navarro and I. G. Fuss, Journal of Mathematical
+    Psychology 53 (2009), 222-230; K. Foster and H. Singmann, "Another approximation of the first-passage time densities for the
+    Ratcliff diffusion decision model" (2021); F. Henrich, R. Hartmann, V. Pratz, A. Voss and K. C. Klauer, "The seven-parameter
+    diffusion model: an implementation in Stan for Bayesian analyses", Behavior Research Methods (2023).
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> round(vm.wiener_lpdf([0.5, 0.8], 1.2, 0.1, 0.4, 0.6), 12)
+    -1.665231044301
+    """
+
+
+wiener_lpdf = Wiener()
