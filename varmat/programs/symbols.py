@@ -62,8 +62,6 @@ class Symbol:
     size = property(lambda self: self.value.size)
     dtype = property(lambda self: self.value.dtype)
     strides = property(lambda self: self.value.strides)
-    # Of what carries derivatives the numbers: see `varmat.core.dispatch.plain`.
-    _plain = property(lambda self: self)
     T = property(lambda self: self.part(self.builder.transposed(self.value)))
 
     @property
