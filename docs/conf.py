@@ -74,6 +74,7 @@ class NumpyTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         rows = [(_full_name(f), "supported") for f in dispatch.SUPPORTED if _is_numpy(f)]
+        rows += [(name.replace("numpy", "np", 1), "supported") for name in dispatch.BY_NAME]
         rows += [(f"{_full_name(f)}.{method}", "supported") for f, method in dispatch.UFUNC_METHODS]
         rows += [(_full_name(f), "a constant: evaluated on the values") for f in dispatch.CONSTANT if _is_numpy(f)]
         rows += [(_full_name(f), f"refused: {sentence}") for f, sentence in dispatch.REFUSED.items() if _is_numpy(f)]

@@ -37,7 +37,8 @@ def full_name(function):
 def tables(function):
     """The tables in which a function stands; whole modules are refused by their name."""
     refused = function in dispatch.REFUSED or getattr(function, "__module__", None) in dispatch.REFUSED
-    where = {"supported": function in dispatch.SUPPORTED, "constant": function in dispatch.CONSTANT, "refused": refused}
+    supported = function in dispatch.SUPPORTED or full_name(function) in dispatch.BY_NAME
+    where = {"supported": supported, "constant": function in dispatch.CONSTANT, "refused": refused}
     return [name for name, there in where.items() if there]
 
 

@@ -31,6 +31,7 @@ BELOW = {
     "inspection": {"core"},
     "programs": {"kernels", "core"},
     "functions": {"kernels", "core", "programs"},
+    "complexes": {"kernels", "core", "programs", "functions"},
     "functionals": {"core", "programs"},
     "testing": {"core", "programs", "functionals"},
     "densities": {"kernels", "core", "programs", "functions"},
@@ -38,7 +39,7 @@ BELOW = {
     "models": {"core", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1833
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1883
 
 
 def name_of(path: Path) -> str:

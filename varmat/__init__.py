@@ -1,6 +1,9 @@
 """varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix variables."""
 
-from varmat import densities, functionals, functions, models, transforms
+from varmat import complexes, densities, functionals, functions, models, transforms
+from varmat.complexes.fourier import *  # noqa: F403 - the names are listed there
+from varmat.complexes.linear_algebra import *  # noqa: F403 - the names are listed there
+from varmat.complexes.names import *  # noqa: F403 - the names are listed there
 from varmat.core.callbacks import make_callback_var, reverse_pass_callback
 from varmat.core.dual import Dual
 from varmat.core.elementwise import elementwise
@@ -110,6 +113,9 @@ __all__ = [
     "value",
     "var",
 ]
+__all__ += complexes.fourier.__all__
+__all__ += complexes.linear_algebra.__all__
+__all__ += complexes.names.__all__
 __all__ += densities.bernoulli.__all__
 __all__ += densities.beta_counts.__all__
 __all__ += densities.bounded.__all__

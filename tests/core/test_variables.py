@@ -45,8 +45,10 @@ def test_arrays_become_varmat(x):
     np.testing.assert_array_equal(v.val, x)
 
 
-@pytest.mark.parametrize("make", [vm.var, vm.matvar])
-@pytest.mark.parametrize("x", [1j, [1.0, 2j], ["a"], [None], np.array([1, 2j])])
+@pytest.mark.parametrize(("make", "x"), [
+    *((make, x) for make in (vm.var, vm.matvar) for x in (["a"], [None])),
+    *((vm.matvar, x) for x in (1j, [1.0, 2j], np.array([1, 2j]))),
+])  # fmt: skip
 def test_what_is_not_real_is_refused(make, x):
     with pytest.raises(TypeError, match="must be real numbers"):
         make(x)
@@ -396,7 +398,7 @@ def test_an_object_that_is_no_number_is_named():
         vm.gradient(lambda x: x, None)
 
 
-@pytest.mark.parametrize("value", [1 + 2j, np.array([1j]), "text", ["a"], None, np.array([object()]), {"a": 1.0}])
+@pytest.mark.parametrize("value", ["text", ["a"], None, np.array([object()]), {"a": 1.0}])
 def test_what_has_no_float64_value_is_refused(value):
     with pytest.raises(TypeError, match=r"var: the argument has dtype .*, but must be real numbers"):
         vm.var(value)

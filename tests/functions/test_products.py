@@ -450,7 +450,7 @@ def test_refusals(case):
         (lambda x: np.trace(x, dtype=int), "trace: dtype is int64, but must be float64!"),
         (lambda x: np.einsum("ij", x, dtype=np.float32), "einsum: dtype is float32, but must be float64!"),
         (lambda x: np.dot(x, x.T, out=np.zeros((2, 2))), "dot: a variable cannot be written into a plain array"),
-        (lambda x: x @ np.ones((3, 2), dtype=complex), "b has dtype complex128, but must be real numbers"),
+        (lambda x: x @ np.full((3, 2), "a"), "b has dtype <U1, but must be real numbers"),
     ],
 )
 def test_kinds_that_are_refused(call, match):

@@ -40,7 +40,7 @@ class ArrayMethods:
     __getitem__: Any
     __setitem__: Any
 
-    dtype = FLOAT64
+    dtype: Any = FLOAT64
     itemsize = 8
 
     if TYPE_CHECKING:  # set below, and from the table of elementwise operations
@@ -103,6 +103,8 @@ class ArrayMethods:
         return np.copy(self)
 
     def astype(self, dtype: Any, *args: Any, copy: bool = True, **kwargs: Any) -> Any:
+        if np.dtype(dtype).kind == "c":
+            return self + 0j
         if np.dtype(dtype) != FLOAT64:
             raise TypeError(f"astype: variables are float64 only, not {np.dtype(dtype)}; varmat.value(x) gives plain numbers")
         return np.copy(self) if copy else self

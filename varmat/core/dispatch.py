@@ -26,8 +26,23 @@ UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
 SPECIAL: dict[str, Function] = {}
 # What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the matrix.
 MAKERS: list[Function] = []
+# Functions of modules that are not imported for this, by ``module.name``.
+BY_NAME: dict[str, Function] = {}
+# What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The keys are ufuncs and functions of
+# NumPy, and operations and functions of the library.
+COMPLEX: dict[Any, Function] = {}
 # Of the operators <, <=, ==, !=, >=, >.
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
+
+
+class ComplexKind:
+    """The base of complex variables, by which those of real numbers know that these are to answer."""
+
+    __slots__ = ()
+
+
+class ComplexDataError(TypeError):
+    """Complex numbers are given where real ones are expected."""
 
 
 def implements(*functions: Any) -> Callable[[Function], Function]:
@@ -50,6 +65,21 @@ def plain(thing: Any) -> Any:
     return getattr(thing, "_plain", thing)
 
 
+def is_complex(x: Any) -> bool:
+    """Whether `x` is a complex variable or complex data, or a list with one in it."""
+    if isinstance(x, (list, tuple)):
+        return any(map(is_complex, x))
+    return isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c"
+
+
+def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> Any:
+    """What a function of complex operands gives; refuses a complex variable where real numbers alone will do."""
+    implementation = COMPLEX.get(function)
+    if implementation is None:
+        raise TypeError(f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs of it")
+    return implementation(*operands, **settings)
+
+
 def constant(ufunc: Any, inputs: Any, kwargs: Any) -> Any:
     """A ufunc without a derivative, of plain values; a recording may have its own for it."""
     watched = [x for x in inputs if hasattr(x, "_tape") and x._tape.watch is not None]
@@ -58,10 +88,19 @@ def constant(ufunc: Any, inputs: Any, kwargs: Any) -> Any:
 
 
 def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """NumPy's `__array_function__` for every type of varmat."""
+    """NumPy's `__array_function__` for every type of real numbers."""
+    if len(types) > 1 and any(issubclass(kind, ComplexKind) for kind in types):
+        return NotImplemented  # they answer
     implementation = SUPPORTED.get(function)
+    if implementation is None:
+        implementation = BY_NAME.get(f"{function.__module__}.{function.__name__}")
     if implementation is not None:
-        return implementation(*args, **kwargs)
+        try:
+            return implementation(*args, **kwargs)
+        except ComplexDataError:  # beside a variable, in whatever argument it was
+            if function not in COMPLEX:
+                raise
+        return COMPLEX[function](*args, **kwargs)
     if function in CONSTANT:
         return function(*plain(args), **plain(kwargs))
     unknown = "it is not known to varmat; see varmat.operation for adding it"

@@ -118,6 +118,8 @@ class Dual(Container, ArrayMethods):
 
 
 def _operand(x: Any, name: str) -> Any:
+    if isinstance(x, dispatch.ComplexKind):
+        raise TypeError(f"{name} is complex, but must be real; make a complex variable of two duals, varmat.to_complex(re, im)")
     x = x if isinstance(x, ArrayMethods) else data(x, name)
     return np.array(x, order="C") if isinstance(x, np.ndarray) else x
 

@@ -182,7 +182,15 @@ class Elementwise:
         """Duals, matvars and what converts to data."""
         if any(hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)) for x in args):
             return NotImplemented
-        args = tuple(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
+        has_complex_data = False
+        try:
+            args = tuple(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
+        except dispatch.ComplexDataError:
+            if self.resolved not in dispatch.COMPLEX:
+                raise
+            has_complex_data = True
+        if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):
+            return dispatch.complex_answer(self.resolved, self.name, args, {})
         if any(isinstance(x, Dual) for x in args):
             return dual_call(self, args, {})
         if not any(isinstance(x, MatVar) for x in args):

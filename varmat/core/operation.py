@@ -236,7 +236,15 @@ class Operation:
     def _general(self, args: Any, settings: Any) -> Any:
         """Operands of other kinds: array-likes, matvars, duals."""
         titles = map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
-        args = tuple(as_operand(x, f"{self.name}: {title}") for x, title in zip(args, titles, strict=True))
+        has_complex_data = False
+        try:
+            args = tuple(as_operand(x, f"{self.name}: {title}") for x, title in zip(args, titles, strict=True))
+        except dispatch.ComplexDataError:
+            if self not in dispatch.COMPLEX:
+                raise
+            has_complex_data = True
+        if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):
+            return dispatch.complex_answer(self, self.name, args, settings)
         if any(isinstance(x, Dual) for x in args):
             return dual_call(self, args, settings)
         if any(isinstance(x, MatVar) for x in args):

@@ -20,6 +20,7 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
+from varmat.core.dispatch import COMPLEX, ComplexDataError
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.kernels import is_scipy_sparse, unbroadcast
@@ -50,7 +51,8 @@ def data(x: Any, name: str = "data") -> Any:
             if is_scipy_sparse(x):
                 raise TypeError(f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}")
             kind = f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
-            raise TypeError(f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or what converts to it)")
+            refusal = ComplexDataError if array.dtype.kind == "c" else TypeError
+            raise refusal(f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or what converts to it)")
         # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask for the one object.
         array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
     return array if array.ndim else float(array)
@@ -401,21 +403,21 @@ def borrow_leaf(x: Any, tape: Tape) -> Any:
 
 
 def var(x: Any) -> Any:
-    """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like.
+    """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like, a `ComplexVar` from complex numbers.
 
     Parameters
     ----------
-    x : scalar or array_like of real numbers
-        The values; they are copied and promoted to float64. A sparse array or matrix of SciPy makes a `SparseVar`.
+    x : scalar or array_like of real or complex numbers
+        The values; they are copied and promoted to float64, or two arrays of it. A sparse array or matrix of SciPy makes a `SparseVar`.
 
     Returns
     -------
-    Var, VarMat or SparseVar
+    Var or VarMat, ComplexVar for complex numbers, or SparseVar
 
     Raises
     ------
     TypeError
-        For complex numbers, objects, and for what is a variable already.
+        For objects, and for what is a variable already.
 
     Examples
     --------
@@ -429,7 +431,10 @@ def var(x: Any) -> Any:
         raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")
     if is_scipy_sparse(x):
         return dispatch.MAKERS[0]("var", x)
-    val = data(x, "var: the argument")
+    try:
+        val = data(x, "var: the argument")
+    except ComplexDataError:
+        return COMPLEX[var](x)
     tape = current_tape()
     if type(val) is float:
         return make_leaf(val, tape)

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.dispatch import ComplexKind, is_complex
 from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable
 from varmat.core.tape import Tape, nested
-from varmat.core.variables import VARIABLES, borrow_leaf, data, outsiders
+from varmat.core.variables import VARIABLES, borrow_leaf, data, outsiders, var
 from varmat.functionals.structure import map_leaves, plain_tree
 
 
@@ -46,9 +47,10 @@ def held(lock: Any) -> Iterator[None]:
             lock.release()
 
 
-def leaf_tree(function: str, title: str, tree: Any, tape: Tape) -> Any:
-    """The structure with variables on `tape` in place of its numbers."""
-    return map_leaves(lambda x, _: borrow_leaf(x, tape), plain_tree(function, title, tree))
+def leaf_tree(function: str, title: str, tree: Any, tape: Tape, complex_too: bool = False) -> Any:
+    """The structure with variables on `tape`, which is the current one, in place of its numbers."""
+    plain = plain_tree(function, title, tree, complex_too)
+    return map_leaves(lambda x, _: var(x) if is_complex(x) else borrow_leaf(x, tape), plain)
 
 
 def scalar_result(function: str, y: Any, tape: Tape) -> Any:
@@ -80,6 +82,8 @@ def output(function: str, y: Any) -> Any:
         return to_varmat(y)
     if isinstance(y, Dual):
         raise lost(function, y)
+    if isinstance(y, ComplexKind):
+        raise TypeError(f"{function}: the result is complex, but must be real numbers; take np.real, np.imag or np.abs of it")
     if y is None or isinstance(y, (dict, str)) or callable(y) or (isinstance(y, (list, tuple)) and is_differentiable(y)):
         kind = "None (is a return statement missing?)" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"{function}: the result is {kind}, but must be real numbers!")
@@ -104,10 +108,10 @@ def lost(function: str, outsider: Any) -> TapeError:
 
 
 def adjoint_of(leaf: Any) -> Any:
-    """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares."""
+    """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares; of a complex leaf a complex one."""
     g = leaf.adj
     if type(g) is not np.ndarray:
-        return float(g)
+        return g if type(g) is complex else float(g)
     return g if g.base is None else np.array(g, order="C")
 
 

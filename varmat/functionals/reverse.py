@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from copy import copy
 from functools import partial, update_wrapper
 from inspect import signature
 from types import MethodType
@@ -37,15 +38,16 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     callable
         Takes the arguments of `f` and returns ``(value, gradient)``: a float and the derivatives with respect to argument
         `argnums`, or a tuple of them. An argument may be a scalar, an array, or a dict, list, tuple or named tuple of them, to
-        any depth; the gradient has the same structure, with a float for each scalar and a new float64 array for each array. The
-        other arguments, also keywords, are passed on as they are.
+        any depth; the gradient has the same structure, with a float for each scalar and a new float64 array for each array. For
+        complex numbers it is complex: the derivative with respect to the real part, plus `i` times that with respect to the
+        imaginary part. The other arguments, also keywords, are passed on as they are.
 
     Raises
     ------
     ShapeError
         If `f` returns an array. Sum it, or use `jacobian` or `vjp`.
     TypeError
-        If an argument or the result is complex or is not a number.
+        If the result is complex, or an argument or the result is not a number.
     TapeError
         If `f` uses a variable from outside: its derivative would be lost.
 
@@ -208,12 +210,12 @@ def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, t
     chosen = positions_of(name, argnums, len(args))
     given, variables = list(args), {}
     for i in chosen:
-        given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape)
+        given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
         # The function may take its argument apart, so the leaves are remembered here.
         variables[i] = leaves_of(given[i])
     value = _swept(scalar_result(name, f(*given, **kwargs), tape), tape)
     # Of an argument named twice each gradient is an array of its own.
-    adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: plain_copy(adjoint_of(x))
+    adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: copy(adjoint_of(x))
     gradients = tuple(rebuilt(args[i], map(adjoint, variables[i])) for i in chosen)
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.dispatch import is_complex
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.variables import data, like
@@ -49,8 +50,8 @@ def rebuilt(tree: Any, leaves: Any) -> Any:
     return map_leaves(lambda *_: next(following), tree)
 
 
-def plain_tree(function: str, title: str, tree: Any) -> Any:
-    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain real value."""
+def plain_tree(function: str, title: str, tree: Any, complex_too: bool = False) -> Any:
+    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain real value, or complex one."""
 
     def plain(leaf: Any, path: str) -> Any:
         if isinstance(leaf, (ArrayMethods, MatVar)):
@@ -61,6 +62,8 @@ def plain_tree(function: str, title: str, tree: Any) -> Any:
             )
         if callable(leaf):
             raise TypeError(f"{function}: {title}{path} is a function, but must be plain numbers!")
+        if complex_too and is_complex(leaf):
+            return np.array(leaf, np.complex128)[()]
         return data(leaf, f"{function}: {title}{path}")
 
     return map_leaves(plain, tree)

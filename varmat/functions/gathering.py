@@ -411,6 +411,8 @@ def _to_be_filled(make: Any) -> Any:
     ) -> Any:
         check_settings(function, device=device)
         if dtype is not None and np.dtype(dtype) != FLOAT64:
+            if np.dtype(dtype).kind == "c" and is_differentiable(a):
+                return like(a, shape=shape) + 0j
             return make(np.shape(a) if shape is None else shape, dtype)
         values = make(np.shape(a) if shape is None else shape)
         if isinstance(a, Dual):

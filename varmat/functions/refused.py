@@ -43,10 +43,8 @@ UFUNCS = {
     "the next floating-point number has no derivative; use np.finfo for a step size": "nextafter spacing",
     "its exponent is an integer; use np.log2 and np.floor": "frexp",
 }
-LINALG = {_COMPLEX + "; use np.linalg.eigh or eigvalsh for a symmetric matrix": "eig eigvals"}
 # Modules whose functions are all refused. By name: importing them for this would make `import varmat` slower.
 MODULES = {
-    "numpy.fft": _COMPLEX + "; use np.convolve, or a product with a matrix of sines and cosines (np.roll shifts)",
     "numpy.lib.recfunctions": "it works on structured arrays, and variables are float64",
     "numpy.lib.scimath": _SCIMATH,
     "numpy.lib._scimath_impl": _SCIMATH,  # its name before NumPy 2.1
@@ -63,7 +61,6 @@ def _refuse(module: Any, table: dict[str, str]) -> None:
 
 _refuse(np, FUNCTIONS)
 _refuse(np, UFUNCS)
-_refuse(np.linalg, LINALG)
 REFUSED.update(MODULES)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,9 @@ def public_functions() -> list[Row]:
             add(thing, thing, name)
     for function, answer in dispatch.SUPPORTED.items():
         add(function, answer, _public_name(function))
+    for name, answer in dispatch.BY_NAME.items():
+        module, _, function = name.rpartition(".")
+        add(getattr(import_module(module), function), answer, name.replace("numpy", "np", 1))
     for name, answer in dispatch.SPECIAL.items():
         add(answer, answer, f"scipy.special.{name}")
     return sorted(rows.values(), key=lambda row: (row.module, row.names[0].removeprefix("np.").lower()))

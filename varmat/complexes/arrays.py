@@ -1,0 +1,319 @@
+"""Functions of arrays of complex variables: those that act on the two parts alike, products, sums, spread.
+
+What is linear over the real numbers, and moves elements or adds them up, is done to the real parts and to the imaginary parts.
+What is linear in each of two operands is four products of real arrays, or two if one operand is real.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import reduce, wraps
+from typing import Any
+
+import numpy as np
+
+from varmat.complexes.elementwise import absolute, answers_for
+from varmat.complexes.operation import complex_operation
+from varmat.complexes.variable import joined, parts
+from varmat.core.dispatch import COMPLEX, is_complex
+from varmat.core.operation import OPERATIONS, is_differentiable
+from varmat.functions import gathering, products
+from varmat.functions.constant import named
+from varmat.functions.dot_products import dot_along
+
+__all__: list[str] = []
+
+# --- part by part ---
+
+# The positions of the arguments that are arrays, or lists of them -> functions of NumPy. All other arguments are settings.
+PARTWISE: dict[tuple[int, ...], str] = {
+    (0,): "reshape ravel transpose matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims flip fliplr flipud rot90 "
+    "broadcast_to concatenate stack hstack vstack dstack column_stack block split array_split hsplit vsplit dsplit unstack "
+    "sum nansum mean cumsum cumulative_sum diff ediff1d trace diagonal diag diagflat tril triu "
+    "roll repeat tile take take_along_axis delete resize copy trim_zeros pad trapezoid gradient",
+    (0, 1): "append",
+    (0, 2): "insert",
+    (1,): "compress extract",
+    (2,): "interp",
+}
+
+
+# Settings that are numbers of the same kind as the array.
+NUMBERS = frozenset({"initial", "prepend", "append", "constant_values"})
+
+
+def _position(x: Any, which: int) -> Any:
+    """The real parts (0) or imaginary parts (1) of an argument, a list or a tuple of them."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(_position(item, which) for item in x)
+    if is_complex(x):
+        part = parts(x, "the argument")[which]
+        return np.asarray(part) if type(part) is float else part
+    return np.zeros(np.shape(x)) if which and not isinstance(x, (int, float)) else 0.0 * x if which else x
+
+
+def partwise(function: Any, positions: tuple[int, ...]) -> Any:
+    """The answer for a function that does the same to real and to imaginary parts."""
+
+    @wraps(function)
+    def answer(*args: Any, **settings: Any) -> Any:
+        if not args:  # by the name that NumPy gives it
+            first = next(name for name in ("a", "x", "m", "arr", "ary", "A") if name in settings)
+            args = (settings.pop(first),)
+        if settings.get("dtype") is not None and np.dtype(settings.pop("dtype")) != np.complex128:
+            raise TypeError(f"{function.__name__}: dtype is given, but must be complex128 for complex variables!")
+        if settings.get("out") is not None:
+            raise TypeError(f"{function.__name__}: out is given, but must be left out for complex variables!")
+        re, im = (
+            function(
+                *(_position(x, which) if i in positions else x for i, x in enumerate(args)),
+                **{name: _position(x, which) if name in NUMBERS else x for name, x in settings.items()},
+            )
+            for which in (0, 1)
+        )
+        return joined(re, im)
+
+    return answer
+
+
+def _register() -> None:
+    for positions, names in PARTWISE.items():
+        for function in named(names):
+            COMPLEX[function] = partwise(function, positions)
+    for function in (np.linalg.trace, np.linalg.diagonal, np.linalg.matrix_transpose):
+        COMPLEX[function] = partwise(function, (0,))
+
+
+_register()
+for _op in (gathering.moved, gathering.broadcast_to):
+    COMPLEX[_op] = partwise(_op, (0,))
+COMPLEX[gathering.add_diag] = partwise(gathering.add_diag, (0, 1))
+COMPLEX[np.add, "reduce"] = lambda a, axis=0, **settings: np.sum(a, axis=axis, **settings)
+COMPLEX[np.add, "accumulate"] = lambda a, axis=0: np.cumsum(a, axis=axis)
+COMPLEX[np.multiply, "reduce"] = lambda a, axis=0: np.prod(a, axis=axis)
+
+
+@answers_for(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, **settings: Any) -> Any:
+    if is_complex(weights):
+        raise TypeError("average: weights are complex, but must be real!")
+    return joined(*(np.average(part, axis, weights, **settings) for part in parts(a, "average: a")))
+
+
+@answers_for(np.where)
+def where(condition: Any, x: Any, y: Any) -> Any:
+    (a, b), (c, d) = parts(x, "where: x"), parts(y, "where: y")
+    return joined(np.where(condition, a, c), np.where(condition, 0.0 if b is None else b, 0.0 if d is None else d))
+
+
+@answers_for(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = np.where(condition, choice, result)
+    return result
+
+
+def _alike(x: Any, of_real: Any) -> Any:
+    """An array like `x`, of complex variables, with real part given by a function of NumPy."""
+    re, im = parts(x, "the argument")
+    return joined(of_real(re), np.zeros_like(im))
+
+
+for _function in (np.zeros_like, np.empty_like, np.ones_like):
+    COMPLEX[_function] = lambda a, dtype=None, *, function=_function, **settings: _alike(a, function)
+
+
+@answers_for(np.full_like)
+def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    result = np.zeros_like(a)
+    result[...] = fill_value
+    return result
+
+
+def _atleast(function: Any) -> Any:
+    def answer(*arrays: Any) -> Any:
+        results = tuple(joined(*(None if part is None else function(part) for part in parts(x, function.__name__))) for x in arrays)
+        return results[0] if len(results) == 1 else results
+
+    return answer
+
+
+COMPLEX.update((_function, _atleast(_function)) for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d))
+
+
+@answers_for(*named("broadcast_arrays"))
+def broadcast_arrays(*args: Any) -> Any:
+    shape = np.broadcast_shapes(*map(np.shape, args))
+    return tuple(np.broadcast_to(x, shape) for x in args)
+
+
+# --- spread ---
+
+
+def _spread(function: Any) -> Any:
+    def answer(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Any:
+        re, im = parts(a, f"{function.__name__}: a")
+        total = sum(np.var(part, axis=axis, ddof=ddof, keepdims=keepdims) for part in (re, im))
+        return np.sqrt(total) if function is np.std else total
+
+    return answer
+
+
+COMPLEX[np.var], COMPLEX[np.std] = _spread(np.var), _spread(np.std)
+
+
+@answers_for(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of a vector, or the Frobenius norm: that of the moduli, as NumPy's norms are but for those with singular values."""
+    axes = np.ndim(x) if axis is None else np.size(axis)
+    if axes == 2 and ord in (2, -2, "nuc"):
+        raise TypeError(f"norm: ord is {ord!r}, but must be one without singular values for complex variables!")
+    return np.linalg.norm(absolute(x), ord, axis, keepdims)
+
+
+# --- products ---
+
+
+def bilinear(function: Any, a: Any, b: Any, name: str) -> Any:
+    """A function that is linear in each of two operands."""
+    (p, q), (r, s) = parts(a, f"{name}: a"), parts(b, f"{name}: b")
+    if s is None:
+        return joined(function(p, r), function(q, r))
+    if q is None:
+        return joined(function(p, r), function(p, s))
+    return joined(function(p, r) - function(q, s), function(p, s) + function(q, r))
+
+
+def _product(function: Any, conjugates: int | None = None) -> Any:
+    def answer(a: Any, b: Any, *more: Any, **settings: Any) -> Any:
+        a, b = np.conjugate(a) if conjugates == 0 else a, np.conjugate(b) if conjugates == 1 else b
+        return bilinear(lambda x, y: function(x, y, *more, **settings), a, b, function.__name__)
+
+    return answer
+
+
+_BILINEAR: tuple[Any, ...] = (np.matmul, np.dot, np.inner, np.outer, np.tensordot, np.kron, np.convolve, np.cross)
+_BILINEAR += (np.linalg.matmul, np.linalg.outer, np.linalg.tensordot, dot_along)
+COMPLEX.update((_function, _product(_function)) for _function in _BILINEAR)
+COMPLEX[products.multiply] = lambda a, b: a * b if not np.ndim(a) or not np.ndim(b) else np.matmul(a, b)
+COMPLEX[np.vdot] = _product(np.vdot, 0)
+COMPLEX[np.correlate] = _product(np.correlate, 1)
+for _vecdot in (*named("vecdot"), np.linalg.vecdot):
+    COMPLEX[_vecdot] = lambda a, b, axis=-1: np.sum(np.conjugate(a) * b, axis=axis)
+
+
+@answers_for(np.einsum)
+def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
+    """The sum over all choices of a part of each operand."""
+    if not isinstance(subscripts, str):
+        raise TypeError("einsum: the subscripts must be a string for complex variables!")
+    pairs = [parts(x, f"einsum: operand {i}") for i, x in enumerate(operands, 1)]
+    sums: list[list[Any]] = [[], []]
+    for choice in itertools.product(*((0,) if im is None else (0, 1) for _, im in pairs)):
+        term = np.einsum(subscripts, *(pair[which] for pair, which in zip(pairs, choice, strict=True)), optimize=optimize)
+        power = sum(choice)  # of i
+        sums[power % 2].append(-term if power % 4 > 1 else term)
+    return joined(*(reduce(np.add, terms) for terms in sums))
+
+
+@answers_for(np.linalg.multi_dot)
+def multi_dot(arrays: Any) -> Any:
+    return reduce(np.matmul, arrays)
+
+
+# --- products of elements ---
+
+
+@complex_operation()
+def complex_prod(a: Any) -> Any:
+    """The product along the last axis."""
+    return np.prod(a, axis=-1)
+
+
+def _others(a: Any) -> Any:
+    """The product of all other elements along the last axis, without a division."""
+    ones = np.ones((*np.shape(a)[:-1], 1))
+    before = np.cumprod(np.concatenate([ones, a[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([ones, a[..., :0:-1]], axis=-1), axis=-1)
+    return before * after[..., ::-1]
+
+
+@complex_prod.pull
+def complex_prod_pull(g: Any, r: Any, a: Any) -> Any:
+    return lambda: np.asarray(g)[..., None] * np.conjugate(_others(a)) if a.shape[-1] else np.zeros(a.shape)
+
+
+@complex_prod.push
+def complex_prod_push(r: Any, a: Any) -> Any:
+    if not is_differentiable(a):
+        others = _others(a)
+    else:  # products of rows, in each of which one element is replaced by 1
+        n = np.shape(a)[-1]
+        others = complex_prod(np.where(np.eye(n, dtype=bool), 1.0, a[..., None, :]))
+    return lambda t: np.sum(others * t, axis=-1)
+
+
+@answers_for(np.prod)
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    if np.ndim(a) == 0:
+        return np.positive(a)
+    axes = tuple(range(np.ndim(a))) if axis is None else tuple(i % np.ndim(a) for i in np.atleast_1d(axis))
+    shape = [n for i, n in enumerate(np.shape(a)) if i not in axes]
+    moved = np.moveaxis(a, axes, range(-len(axes), 0))
+    result = complex_prod(np.reshape(moved, (*shape, -1) if np.size(a) else (*shape, 0)))
+    kept = [1 if i in axes else n for i, n in enumerate(np.shape(a))]
+    return np.reshape(result, kept) if keepdims else result
+
+
+@answers_for(np.cumprod, (np.multiply, "accumulate"))
+def cumprod(a: Any, axis: Any = None) -> Any:
+    """Running products, one after the other."""
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    slices = list(np.moveaxis(a, axis, 0))
+    if not slices:
+        return np.copy(a)
+    running = [slices[0]]
+    for each in slices[1:]:
+        running.append(running[-1] * each)
+    return np.stack(running, axis=axis)
+
+
+# --- polynomials ---
+
+
+@answers_for(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    result = np.zeros(np.shape(x))
+    for c in p:
+        result = result * x + c
+    return result
+
+
+@answers_for(np.vander)
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803 - NumPy's name
+    n = len(x) if N is None else N
+    columns = [np.ones(len(x))]
+    for _ in range(n - 1):
+        columns.append(columns[-1] * x)
+    columns = columns[:n]
+    return np.stack(columns if increasing else columns[::-1], axis=-1) if n else np.zeros((len(x), 0))
+
+
+# --- the library's own functions ---
+
+
+# The operations behind functions of NumPy, which have other names here, or are called with complex data beside a variable.
+for _name in ("sum", "mean", "prod", "var", "std", "cumsum", "cumprod", "copy", "vdot", "cross", "convolve"):
+    COMPLEX.setdefault(OPERATIONS[_name], COMPLEX[getattr(np, _name)])
+COMPLEX[OPERATIONS["einsum"]] = lambda *arrays, subscripts, optimize: einsum(subscripts, *arrays, optimize=optimize)
+COMPLEX[OPERATIONS["where"]] = lambda x, y, condition: where(condition, x, y)
+COMPLEX[OPERATIONS["concatenate"]] = lambda *arrays, **settings: np.concatenate([*map(_complexes, arrays)], **settings)
+COMPLEX[OPERATIONS["stack"]] = lambda *arrays, **settings: np.stack([*map(_complexes, arrays)], **settings)
+
+
+def _complexes(x: Any) -> Any:
+    """Anything as a complex variable, or data."""
+    re, im = parts(x, "the argument")
+    return joined(re, np.zeros(np.shape(re)) if im is None else im)

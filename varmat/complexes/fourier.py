@@ -1,0 +1,329 @@
+"""Fourier transforms of real and complex variables: `numpy.fft`, and Stan's names.
+
+A transform is linear, so its tangent is the transform of the tangent, and its reverse rule the conjugate transpose: the opposite
+transform with the other normalisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.complexes.operation import ComplexOperation, complex_operation
+from varmat.complexes.variable import parts
+from varmat.core.dispatch import BY_NAME, is_complex
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.operation import as_operand
+
+__all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
+
+# Normalisation of a transform -> that of the opposite one with which it is its conjugate transpose.
+OPPOSITE: dict[Any, Any] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def fitted(x: Any, n: int, axis: int) -> Any:
+    """An array with `n` elements along an axis: the rest left out, or zeros added."""
+    x = np.moveaxis(x, axis, -1)[..., :n]
+    missing = np.zeros((*np.shape(x)[:-1], n - np.shape(x)[-1]))
+    return np.moveaxis(np.concatenate([x, missing], axis=-1) if missing.size else x, -1, axis)
+
+
+def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:
+    """One for the frequencies zero and n/2, which a half spectrum has once, and `inner` for those between, which stand for two."""
+    weights = np.full(n // 2 + 1, inner)
+    weights[0] = 1.0
+    if not n % 2:
+        weights[-1] = 1.0
+    return weights.reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
+
+
+@complex_operation()
+def complex_fft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+    """`numpy.fft.fft`."""
+    return np.fft.fft(a, n, axis, norm)
+
+
+@complex_fft.pull
+def complex_fft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
+    return lambda: fitted(np.fft.ifft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
+
+
+@complex_operation()
+def complex_ifft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+    """`numpy.fft.ifft`."""
+    return np.fft.ifft(a, n, axis, norm)
+
+
+@complex_ifft.pull
+def complex_ifft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
+    return lambda: fitted(np.fft.fft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
+
+
+@complex_operation()
+def complex_rfft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+    """`numpy.fft.rfft`."""
+    return np.fft.rfft(a, n, axis, norm)
+
+
+@complex_rfft.pull
+def complex_rfft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
+    halved = g * _weights(g.shape, axis, n, 0.5)
+    return lambda: fitted(np.fft.irfft(halved, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
+
+
+@complex_operation(results="r")
+def complex_irfft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+    """`numpy.fft.irfft`."""
+    return np.fft.irfft(a, n, axis, norm)
+
+
+@complex_irfft.pull
+def complex_irfft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
+    def contribution() -> Any:
+        spectrum = np.fft.rfft(g, n, axis, OPPOSITE[norm])
+        return fitted(spectrum * _weights(g.shape, axis, n, 2.0), a.shape[axis], axis)
+
+    return contribution
+
+
+def _linear(op: ComplexOperation) -> None:
+    op.push(lambda r, a, **settings: lambda t: op(t, **settings))
+
+
+for _op in (complex_fft, complex_ifft, complex_rfft, complex_irfft):
+    _linear(_op)
+
+
+def _answer(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let the decorated function answer for one of numpy.fft, which is imported when it is first used."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        BY_NAME[f"numpy.fft.{name}"] = function
+        return function
+
+    return register
+
+
+def _along(op: ComplexOperation, a: Any, n: Any, axis: int, norm: Any, half: bool = False) -> Any:
+    """A transform along one axis, the arguments checked."""
+    name = op.name.removeprefix("complex_")
+    if not np.ndim(a):
+        raise ShapeError(f"{name}: a is a scalar, but must have at least one axis!")
+    if op is complex_rfft and is_complex(a):
+        raise TypeError(f"{name}: a is complex, but must be real; use np.fft.fft")
+    norm = "backward" if norm is None else norm
+    if norm not in OPPOSITE:
+        raise DomainError(f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!")
+    axis = range(np.ndim(a))[axis]
+    if n is None:
+        n = 2 * (np.shape(a)[axis] - 1) if half else np.shape(a)[axis]
+    if n < 1:
+        raise DomainError(f"{name}: n is {n}, but must be at least 1!")
+    return op(a, n=int(n), axis=axis, norm=norm)
+
+
+@_answer("fft")
+def _fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    return _along(complex_fft, a, n, axis, norm)
+
+
+@_answer("ifft")
+def _ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    return _along(complex_ifft, a, n, axis, norm)
+
+
+@_answer("rfft")
+def _rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    return _along(complex_rfft, a, n, axis, norm)
+
+
+@_answer("irfft")
+def _irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    return _along(complex_irfft, a, n, axis, norm, half=True)
+
+
+@_answer("hfft")
+def _hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    return _irfft(np.conjugate(a), n, axis, OPPOSITE.get(norm or "backward", norm))
+
+
+@_answer("ihfft")
+def _ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    return np.conjugate(_rfft(a, n, axis, OPPOSITE.get(norm or "backward", norm)))
+
+
+def _lengths_and_axes(a: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
+    if axes is None:
+        axes = range(-len(s), 0) if s is not None else range(-np.ndim(a), 0)
+    lengths = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
+    if len(lengths) != len(axes):
+        raise ShapeError(f"fft: s has {len(lengths)} lengths, but must have one for each of {len(axes)} axes!")
+    return list(zip(lengths, axes, strict=True))
+
+
+def _several(name: str, one: Any, default: Any, last: Any = None, first_last: bool = True) -> None:
+    """The transform over several axes, one after the other; with another one along the last."""
+
+    @_answer(name)
+    def answer(a: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+        along = _lengths_and_axes(a, s, axes)
+        if last is not None and first_last:
+            a = last(a, *along.pop(), norm)
+        for n, axis in reversed(along if last is None or first_last else along[:-1]):
+            a = one(a, n, axis, norm)
+        return a if last is None or first_last else last(a, *along[-1], norm)
+
+
+_several("fftn", _fft, None)
+_several("ifftn", _ifft, None)
+_several("fft2", _fft, (-2, -1))
+_several("ifft2", _ifft, (-2, -1))
+_several("rfftn", _fft, None, _rfft)
+_several("rfft2", _fft, (-2, -1), _rfft)
+_several("irfftn", _ifft, None, _irfft, False)
+_several("irfft2", _ifft, (-2, -1), _irfft, False)
+
+
+def _shifted(name: str, sign: int) -> None:
+    @_answer(name)
+    def answer(x: Any, axes: Any = None) -> Any:
+        axes = tuple(range(np.ndim(x))) if axes is None else tuple(np.atleast_1d(axes).tolist())
+        half = [np.shape(x)[i] // 2 for i in axes]
+        return np.roll(x, tuple(n if sign > 0 else -n for n in half), axes)
+
+
+_shifted("fftshift", 1)
+_shifted("ifftshift", -1)
+
+
+# --- Stan's names ---
+
+
+def _stan(name: str, x: Any, axes: int, transform: Any) -> Any:
+    x = x if is_complex(x) else as_operand(x, f"{name}: the argument")
+    if np.ndim(x) != axes:
+        raise ShapeError(f"{name}: the argument has shape {np.shape(x)}, but must be a {('vector', 'matrix')[axes - 1]}!")
+    if not np.size(x):
+        return x + 0j
+    re, im = parts(x, f"{name}: the argument")
+    return transform(re if im is None else x)
+
+
+def fft(v: Any) -> Any:
+    """The discrete Fourier transform of a vector, without a factor: `numpy.fft.fft`.
+
+    Parameters
+    ----------
+    v : array_like, shape (n,), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (n,)
+
+    Raises
+    ------
+    ShapeError
+        If `v` is not a vector.
+
+    Notes
+    -----
+    The adjoint is ``n`` times the inverse transform of that of the result. An empty vector has an empty transform.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.fft(vm.var([1.0, 2.0, 3.0, 4.0]))
+    ComplexVar([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
+    return _stan("fft", v, 1, _fft)
+
+
+def inv_fft(u: Any) -> Any:
+    """The inverse of `fft`: `numpy.fft.ifft`.
+
+    Parameters
+    ----------
+    u : array_like, shape (n,), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (n,)
+
+    Raises
+    ------
+    ShapeError
+        If `u` is not a vector.
+
+    Notes
+    -----
+    The adjoint is the transform of that of the result divided by ``n``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.real(vm.inv_fft(vm.var([10.0 + 0.0j, -2.0 + 2.0j, -2.0, -2.0 - 2.0j])))
+    VarMat([1., 2., 3., 4.])
+    """
+    return _stan("inv_fft", u, 1, _ifft)
+
+
+def fft2(m: Any) -> Any:
+    """The two-dimensional discrete Fourier transform of a matrix, without a factor: `numpy.fft.fft2`.
+
+    Parameters
+    ----------
+    m : array_like, shape (m, n), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `m` is not a matrix.
+
+    Notes
+    -----
+    It is `fft` of all rows, and then of all columns, and so is the derivative.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.real(vm.fft2(vm.var([[1.0, 2.0], [3.0, 4.0]])))
+    VarMat([[10., -2.],
+            [-4.,  0.]])
+    """
+    return _stan("fft2", m, 2, BY_NAME["numpy.fft.fft2"])
+
+
+def inv_fft2(m: Any) -> Any:
+    """The inverse of `fft2`: `numpy.fft.ifft2`.
+
+    Parameters
+    ----------
+    m : array_like, shape (m, n), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `m` is not a matrix.
+
+    Notes
+    -----
+    It is `inv_fft` of all rows, and then of all columns, and so is the derivative.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.real(vm.inv_fft2(vm.var([[10.0, -2.0], [-4.0, 0.0 + 0.0j]])))
+    VarMat([[1., 2.],
+            [3., 4.]])
+    """
+    return _stan("inv_fft2", m, 2, BY_NAME["numpy.fft.ifft2"])

@@ -1,0 +1,594 @@
+"""Linear algebra of complex matrices, and complex eigenvalues and Schur forms of real and complex ones."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.complexes.elementwise import answers_for, reciprocal
+from varmat.complexes.operation import adjoint, complex_operation
+from varmat.complexes.variable import joined, parts
+from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, plain
+from varmat.core.errors import ShapeError
+from varmat.core.operation import as_operand, is_differentiable
+from varmat.functions import determinants, products, solves
+from varmat.functions.checks import check_square, check_values
+from varmat.functions.lapack import MatrixError
+
+__all__ = [
+    "complex_schur_decompose",
+    "complex_schur_decompose_t",
+    "complex_schur_decompose_u",
+    "eigendecompose",
+    "eigenvalues",
+    "eigenvectors",
+]
+
+COMPLEX[products.matmul] = COMPLEX[np.matmul]
+COMPLEX[np.linalg.matrix_power] = SUPPORTED[np.linalg.matrix_power]
+
+
+# --- inverses, solutions, determinants ---
+
+
+@complex_operation(np.linalg.inv, solves.inv)
+def complex_inv(a: Any) -> Any:
+    """The inverse of a square matrix, or of a stack of them."""
+    check_square("inv", "a", np.shape(a))
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        raise MatrixError("inv: a is singular, but must be invertible!") from None
+
+
+@complex_inv.pull
+def complex_inv_pull(g: Any, r: Any, a: Any) -> Any:
+    return lambda: -adjoint(r) @ g @ adjoint(r)
+
+
+complex_inv.push(lambda r, a: lambda t: -(r @ t @ r))
+
+
+def _inverse(a: Any) -> Any:
+    """The inverse; nan for a singular matrix."""
+    if is_differentiable(a):
+        return np.linalg.inv(a)
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        return np.full(a.shape, np.nan)
+
+
+def _adjugate(a: Any) -> Any:
+    """The determinant times the inverse, of singular matrices too."""
+    u, s, vh = np.linalg.svd(a)
+    eye = np.eye(s.shape[-1], dtype=bool)
+    others = np.prod(np.where(eye, 1.0, s[..., None, :]), axis=-1)
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return np.asarray(phase)[..., None, None] * ((adjoint(vh) * others[..., None, :]) @ adjoint(u))
+
+
+@complex_operation(np.linalg.det, determinants.det)
+def complex_det(a: Any) -> Any:
+    """The determinant of a square matrix, or of a stack of them."""
+    check_square("det", "a", np.shape(a))
+    return np.linalg.det(a)
+
+
+@complex_det.pull
+def complex_det_pull(g: Any, r: Any, a: Any) -> Any:
+    return lambda: np.asarray(g)[..., None, None] * adjoint(_adjugate(a))
+
+
+@complex_det.push
+def complex_det_push(r: Any, a: Any) -> Any:
+    if is_differentiable(a):
+        return lambda t: r * np.trace(np.linalg.inv(a) @ t, axis1=-2, axis2=-1)
+    return lambda t: np.trace(_adjugate(a) @ t, axis1=-2, axis2=-1)
+
+
+@complex_operation()
+def complex_log_det(a: Any) -> Any:
+    """The logarithm of the determinant of a square matrix, or of a stack of them."""
+    check_square("slogdet", "a", np.shape(a))
+    sign, size = np.linalg.slogdet(a)
+    return size + 1j * np.angle(sign)
+
+
+@complex_log_det.pull
+def complex_log_det_pull(g: Any, r: Any, a: Any) -> Any:
+    return lambda: np.asarray(g)[..., None, None] * adjoint(_inverse(a))
+
+
+@complex_log_det.push
+def complex_log_det_push(r: Any, a: Any) -> Any:
+    return lambda t: np.trace(_inverse(a) @ t, axis1=-2, axis2=-1)
+
+
+class SlogdetResult(NamedTuple):
+    """As NumPy's."""
+
+    sign: Any
+    logabsdet: Any
+
+
+@answers_for(np.linalg.slogdet)
+def slogdet(a: Any) -> SlogdetResult:
+    size, angle = parts(complex_log_det(a), "slogdet: a")
+    return SlogdetResult(joined(np.cos(angle), np.sin(angle)), size)
+
+
+@complex_operation()
+def complex_solve(a: Any, b: Any) -> Any:
+    """The solution of a square system with the columns of a matrix as right-hand sides."""
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        raise MatrixError("solve: a is singular, but must be invertible!") from None
+
+
+@complex_solve.pull
+def complex_solve_pull(g: Any, r: Any, a: Any, b: Any) -> Any:
+    c = np.linalg.solve(adjoint(a), g)
+    return lambda: -c @ adjoint(r), lambda: c
+
+
+@complex_solve.push
+def complex_solve_push(r: Any, a: Any, b: Any) -> Any:
+    return lambda t: -np.linalg.solve(a, t @ r), lambda t: np.linalg.solve(a, t)
+
+
+@answers_for(np.linalg.solve, solves.solve)
+def solve(a: Any, b: Any) -> Any:
+    solves.check_system("solve", a, b)
+    if np.ndim(b) == 1:
+        return complex_solve(a, np.reshape(b, (-1, 1)))[..., 0]
+    return complex_solve(a, b)
+
+
+# --- eigenvalues and eigenvectors ---
+
+
+def _inverse_gaps(w: Any) -> Any:
+    """``1 / (w_j - w_i)``, and zero for values that are equal but for rounding; differentiable."""
+    values = plain(w)
+    tolerance = values.shape[-1] * np.finfo(float).eps * np.max(np.abs(values), axis=-1, initial=0.0)
+    same = np.abs(values[..., None, :] - values[..., :, None]) <= tolerance[..., None, None]
+    return np.where(same, 0.0, reciprocal(np.where(same, 1.0 + 0.0j, w[..., None, :] - w[..., :, None])))
+
+
+@complex_operation(results="cc")
+def complex_eig(a: Any) -> Any:
+    """Eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
+    check_square("eig", "a", np.shape(a))
+    _check_finite("eig", a)
+    w, v = np.linalg.eig(a)
+    return w.astype(np.complex128), v.astype(np.complex128)
+
+
+def _largest(v: Any) -> Any:
+    """The place of the largest element of each vector, which LAPACK makes real."""
+    return np.argmax(np.abs(plain(v)), axis=-2)[..., None, :]
+
+
+# Let P = V^-1 dA V. The values change by diag(P), and the vectors by U = V (F o P), F_ij = 1 / (w_j - w_i), up to multiples of
+# each. Those follow from what LAPACK does: the length stays one, and the phase of the largest element stays zero.
+@complex_eig.push
+def complex_eig_push(r: Any, a: Any) -> Any:
+    w, v = r
+    inverse, gaps, place = _inverse(v), _inverse_gaps(w), _largest(v)
+    conjugate, top = np.conjugate(v), np.take_along_axis(v, place, -2)
+    top = np.conjugate(top) / np.square(np.abs(top))
+
+    def push(t: Any) -> Any:
+        p = inverse @ t @ v
+        u = v @ (gaps * p)
+        length = np.real(np.sum(conjugate * u, axis=-2, keepdims=True))
+        phase = np.imag(top * np.take_along_axis(u, place, -2))
+        return np.diagonal(p, axis1=-2, axis2=-1), u - v * joined(length, phase)
+
+    return push
+
+
+@complex_eig.pull
+def complex_eig_pull(g: Any, r: Any, a: Any) -> Any:
+    (gw, gv), (w, v) = g, r
+    place = _largest(v)
+    inner = np.sum(np.conjugate(gv) * v, axis=-2, keepdims=True)
+    gu = gv - v * inner.real
+    top = np.take_along_axis(v, place, -2)
+    change = np.take_along_axis(gu, place, -2) + 1j * inner.imag * top / np.square(np.abs(top))
+    np.put_along_axis(gu, place, change, -2)
+    inside = np.conjugate(_inverse_gaps(w)) * (adjoint(v) @ gu) + gw[..., None] * np.eye(w.shape[-1])
+    return lambda: adjoint(_inverse(v)) @ inside @ adjoint(v)
+
+
+class EigResult(NamedTuple):
+    """As NumPy's."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+@implements(np.linalg.eig)
+@answers_for(np.linalg.eig)
+def eig(a: Any) -> EigResult:
+    """Eigenvalues and eigenvectors of a square matrix, or of a stack of them; always complex, unlike NumPy's.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n), real or complex
+
+    Returns
+    -------
+    eigenvalues : ComplexVar, shape (..., n)
+        In the order of LAPACK.
+    eigenvectors : ComplexVar, shape (..., n, n)
+        In columns, of length one, with the largest element real.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` has elements that are not finite; also a `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    With :math:`P = V^{-1} dA\\, V` the eigenvalues change by the diagonal of `P` [1]_. The vectors change by :math:`V (F \\circ
+    P)`, :math:`F_{ij} = 1 / (\\lambda_j - \\lambda_i)`, and by the multiples of themselves that keep their length, and the phase
+    of the largest element. Between equal eigenvalues `F` is zero: vectors have no derivative there. At a matrix without a basis of
+    eigenvectors nothing has one, and what is computed is large, or nan.
+
+    References
+    ----------
+    .. [1] Michael B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.imag(np.linalg.eig(a).eigenvalues[0]), np.array([[0.0, -1.0], [4.0, 0.0]])).round(12)
+    array([[ 0.  , -1.  ],
+           [ 0.25,  0.  ]])
+    """
+    return EigResult(*complex_eig(a if is_complex(a) else as_operand(a, "eig: a")))
+
+
+@implements(np.linalg.eigvals)
+@answers_for(np.linalg.eigvals)
+def eigvals(a: Any) -> Any:
+    return eig(a).eigenvalues
+
+
+def _lower_as_hermitian(t: Any, lower: bool) -> Any:
+    """The Hermitian matrix of which one triangle is given; differentiable."""
+    t = t if lower else adjoint(t)
+    below, diagonal = np.tril(t, -1), np.real(t) * np.eye(np.shape(t)[-1])
+    return below + adjoint(below) + diagonal
+
+
+@complex_operation(results="rc")
+def complex_eigh(a: Any, *, lower: bool) -> Any:
+    """Eigenvalues and eigenvectors of a Hermitian matrix, or of a stack of them."""
+    check_square("eigh", "a", np.shape(a))
+    return np.linalg.eigh(a, "L" if lower else "U")
+
+
+# As for symmetric matrices, see `numpy.linalg.eigh` there; the phase of a vector is LAPACK's, of which nothing is known.
+@complex_eigh.push
+def complex_eigh_push(r: Any, a: Any, lower: bool) -> Any:
+    w, v = r
+    gaps = np.real(_inverse_gaps(joined(w, np.zeros(np.shape(w)))))
+
+    def push(t: Any) -> Any:
+        p = adjoint(v) @ _lower_as_hermitian(t, lower) @ v
+        return np.real(np.diagonal(p, axis1=-2, axis2=-1)), v @ (gaps * p)
+
+    return push
+
+
+@complex_eigh.pull
+def complex_eigh_pull(g: Any, r: Any, a: Any, lower: bool) -> Any:
+    (gw, gv), (w, v) = g, r
+    inside = _inverse_gaps(w).real * (adjoint(v) @ gv) + gw[..., None] * np.eye(w.shape[-1])
+    c = v @ inside @ adjoint(v)
+    folded = np.tril(c, -1) + adjoint(np.triu(c, 1)) + c.real * np.eye(w.shape[-1])
+    return lambda: folded if lower else adjoint(folded)
+
+
+class EighResult(NamedTuple):
+    """As NumPy's."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+@answers_for(np.linalg.eigh)
+def eigh(a: Any, UPLO: Any = "L") -> EighResult:  # noqa: N803 - NumPy's name
+    return EighResult(*complex_eigh(a, lower=UPLO.upper() == "L"))
+
+
+@answers_for(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+    return eigh(a, UPLO)[0]
+
+
+# --- Stan's names ---
+
+
+def _check_finite(function: str, a: Any) -> None:
+    if not np.isfinite(a).all():
+        raise MatrixError(f"{function}: a has elements that are not finite, but must have finite ones for eigenvalues!")
+
+
+def _square(function: str, a: Any) -> Any:
+    a = a if is_complex(a) else as_operand(a, f"{function}: a")
+    check_square(function, "a", np.shape(a))
+    if not np.size(a):
+        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must have at least one row!")
+    finite = partial(_check_finite, function)
+    for part in parts(a, f"{function}: a"):
+        if part is not None:
+            check_values(finite, part)
+    return a
+
+
+def eigendecompose(a: Any) -> tuple[Any, Any]:
+    """Eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig` has the other one.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n), real or complex
+
+    Returns
+    -------
+    eigenvectors : ComplexVar, shape (..., n, n)
+        In columns, of length one, with the largest element real. Stan's have other phases.
+    eigenvalues : ComplexVar, shape (..., n)
+        In the order of LAPACK.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square, or is empty.
+    DomainError
+        If `a` has elements that are not finite.
+
+    Notes
+    -----
+    The derivatives are those of `numpy.linalg.eig`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vectors, values = vm.eigendecompose(vm.var([[0.0, -1.0], [1.0, 0.0]]))
+    >>> values
+    ComplexVar([0.+1.j, 0.-1.j])
+    """
+    values, vectors = complex_eig(_square("eigendecompose", a))
+    return vectors, values
+
+
+def eigenvalues(a: Any) -> Any:
+    """The eigenvalues of a square matrix: `numpy.linalg.eigvals`, always complex.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (..., n)
+        In the order of LAPACK.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square, or is empty.
+    DomainError
+        If `a` has elements that are not finite.
+
+    Notes
+    -----
+    The contribution to the adjoint is :math:`V^{-H} \\mathrm{diag}(\\bar\\lambda)\\, V^H`, or its real part. Between eigenvalues
+    that are equal second derivatives lack a part, and are wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.sum(np.abs(vm.eigenvalues(a))), np.array([[0.0, -1.0], [4.0, 0.0]])).round(12)
+    array([[ 0. , -2. ],
+           [ 0.5,  0. ]])
+    """
+    return complex_eig(_square("eigenvalues", a))[0]
+
+
+def eigenvectors(a: Any) -> Any:
+    """The eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the first of `eigendecompose`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (..., n, n)
+        In columns, of length one, with the largest element real. Stan's have other phases.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square, or is empty.
+    DomainError
+        If `a` has elements that are not finite.
+
+    Notes
+    -----
+    The derivatives are those of `numpy.linalg.eig`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.abs(vm.eigenvectors(vm.var([[0.0, -1.0], [1.0, 0.0]])))[0]
+    VarMat([0.70710678, 0.70710678])
+    """
+    return complex_eig(_square("eigenvectors", a))[1]
+
+
+# --- the Schur form ---
+
+
+@complex_operation(results="cc")
+def complex_schur(a: Any) -> Any:
+    """The unitary and the triangular factor of a square matrix."""
+    from scipy.linalg import schur
+
+    t, u = schur(a, output="complex", check_finite=False)
+    return u, t
+
+
+# Let A = U T U^H and M = U^H dA U. Then dU = U K with K skew-Hermitian, and dT = M + T K - K T, of which the part below the
+# diagonal is zero. That determines K below the diagonal, column by column from the left; its diagonal, the phases, is taken to be
+# zero.
+@complex_schur.push
+def complex_schur_push(r: Any, a: Any) -> Any:
+    u, t = r
+    n = np.shape(a)[-1]
+
+    def push(tangent: Any) -> Any:
+        m = adjoint(u) @ tangent @ u
+        columns: list[Any] = []
+        for j in range(n - 1):
+            b = m[j + 1 :, j]
+            for k, column in enumerate(columns):
+                b = b - column[j - k :] * t[k, j]
+            system = t[j, j] * np.eye(n - 1 - j) - t[j + 1 :, j + 1 :]
+            columns.append(np.linalg.solve(system, b))
+        padded = [np.concatenate([np.zeros(j + 1), column]) for j, column in enumerate([*columns, np.zeros(0)])]
+        below = np.stack(padded, axis=1)
+        k = below - adjoint(below)
+        return u @ k, np.triu(m + t @ k - k @ t)
+
+    return push
+
+
+@complex_schur.pull
+def complex_schur_pull(g: Any, r: Any, a: Any) -> Any:
+    (gu, gt), (u, t) = g, r
+    n, gt = len(t), np.triu(gt)
+    gk = adjoint(u) @ gu + adjoint(t) @ gt - gt @ adjoint(t)
+    below = np.tril(gk - adjoint(gk), -1)
+    gm = gt.astype(complex)
+    for j in reversed(range(n - 1)):
+        system = t[j, j] * np.eye(n - 1 - j) - t[j + 1 :, j + 1 :]
+        c = np.linalg.solve(adjoint(system), below[j + 1 :, j])
+        gm[j + 1 :, j] = c
+        below[j + 1 :, :j] -= np.multiply.outer(c, np.conjugate(t[:j, j]))
+    return lambda: u @ gm @ adjoint(u)
+
+
+def complex_schur_decompose(a: Any) -> tuple[Any, Any]:
+    """The complex Schur form of a square matrix: unitary `u` and upper triangular `t` with ``a = u @ t @ u.conj().T``.
+
+    Parameters
+    ----------
+    a : array_like, shape (n, n), real or complex
+
+    Returns
+    -------
+    u, t : ComplexVar, shape (n, n)
+        The eigenvalues stand on the diagonal of `t`, in the order of LAPACK.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a square matrix, or is empty.
+    DomainError
+        If `a` has elements that are not finite.
+
+    Notes
+    -----
+    The columns of `u` may be multiplied with numbers of modulus one, and `t` accordingly: derivatives are those of a smooth choice,
+    and right for functions that do not depend on it. With :math:`M = U^H dA\\, U` they are :math:`dU = U K` and
+    :math:`dT = M + T K - K T`, where the skew-Hermitian `K` makes the part of `dT` below the diagonal zero. At equal eigenvalues
+    there are none.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> u, t = vm.complex_schur_decompose(vm.var([[0.0, -1.0], [1.0, 0.0]]))
+    >>> np.imag(np.diagonal(t))
+    VarMat([ 1., -1.])
+    """
+    return complex_schur(_matrix("complex_schur_decompose", a))  # type: ignore[no-any-return]
+
+
+def complex_schur_decompose_u(a: Any) -> Any:
+    """The unitary factor of `complex_schur_decompose`.
+
+    Parameters
+    ----------
+    a : array_like, shape (n, n), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a square matrix, or is empty.
+    DomainError
+        If `a` has elements that are not finite.
+
+    Notes
+    -----
+    The derivative is that of `complex_schur_decompose`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.abs(vm.complex_schur_decompose_u(vm.var([[0.0, -1.0], [1.0, 0.0]])))[0]
+    VarMat([0.70710678, 0.70710678])
+    """
+    return complex_schur(_matrix("complex_schur_decompose_u", a))[0]
+
+
+def complex_schur_decompose_t(a: Any) -> Any:
+    """The triangular factor of `complex_schur_decompose`.
+
+    Parameters
+    ----------
+    a : array_like, shape (n, n), real or complex
+
+    Returns
+    -------
+    ComplexVar, shape (n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a square matrix, or is empty.
+    DomainError
+        If `a` has elements that are not finite.
+
+    Notes
+    -----
+    The derivative is that of `complex_schur_decompose`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.imag(np.diagonal(vm.complex_schur_decompose_t(vm.var([[0.0, -1.0], [1.0, 0.0]]))))
+    VarMat([ 1., -1.])
+    """
+    return complex_schur(_matrix("complex_schur_decompose_t", a))[1]
+
+
+def _matrix(function: str, a: Any) -> Any:
+    a = _square(function, a)
+    if np.ndim(a) > 2:
+        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must be a square matrix!")
+    return a

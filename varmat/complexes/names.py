@@ -1,0 +1,192 @@
+"""Stan's names for functions of complex numbers that NumPy calls otherwise, or has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.complexes.variable import ComplexVar, joined, parts, to_complex
+from varmat.core.operation import as_operand
+
+__all__ = ["ComplexVar", "arg", "conj", "get_imag", "get_real", "norm", "polar", "proj", "to_complex"]
+
+
+def _parts(name: str, z: Any) -> tuple[Any, Any]:
+    """Real and imaginary part, which is zero of what is real."""
+    re, im = parts(z, f"{name}: z")
+    return re, np.zeros(np.shape(re)) if im is None and np.shape(re) else 0.0 if im is None else im
+
+
+def get_real(z: Any) -> Any:
+    """The real part: `numpy.real`.
+
+    Parameters
+    ----------
+    z : array_like, real or complex
+
+    Returns
+    -------
+    Var or VarMat, of the shape of `z`
+
+    Notes
+    -----
+    The adjoint is that of the real part of `z`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.get_real(vm.var(3.0 + 4.0j))
+    Var(3.0)
+    """
+    return _parts("get_real", z)[0]
+
+
+def get_imag(z: Any) -> Any:
+    """The imaginary part: `numpy.imag`.
+
+    Parameters
+    ----------
+    z : array_like, real or complex
+
+    Returns
+    -------
+    Var or VarMat, of the shape of `z`
+
+    Notes
+    -----
+    The adjoint is that of the imaginary part of `z`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.get_imag(vm.var(3.0 + 4.0j))
+    Var(4.0)
+    """
+    return _parts("get_imag", z)[1]
+
+
+def conj(z: Any) -> Any:
+    """The complex conjugate: `numpy.conj`.
+
+    Parameters
+    ----------
+    z : array_like, real or complex
+
+    Returns
+    -------
+    ComplexVar, of the shape of `z`
+
+    Notes
+    -----
+    The contribution to the adjoint is the conjugate of the adjoint of the result.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.conj(vm.var(3.0 + 4.0j))
+    ComplexVar((3-4j))
+    """
+    return np.conjugate(joined(*_parts("conj", z)))
+
+
+def arg(z: Any) -> Any:
+    """The phase of a complex number, between -pi and pi: `numpy.angle`.
+
+    Parameters
+    ----------
+    z : array_like, real or complex
+
+    Returns
+    -------
+    Var or VarMat, of the shape of `z`
+
+    Notes
+    -----
+    The contribution to the adjoint is :math:`i z / |z|^2` times that of the result. At 0 it is nan.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.arg, 3.0 + 4.0j)
+    (-0.16+0.12j)
+    """
+    re, im = _parts("arg", z)
+    return np.arctan2(im, re)
+
+
+def norm(z: Any) -> Any:
+    """The squared modulus, in Stan the norm of a complex number, element by element.
+
+    Parameters
+    ----------
+    z : array_like, real or complex
+
+    Returns
+    -------
+    Var or VarMat, of the shape of `z`
+
+    Notes
+    -----
+    The contribution to the adjoint is ``2 z`` times that of the result.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.norm, 3.0 + 4.0j)
+    (6+8j)
+    """
+    re, im = _parts("norm", z)
+    return np.square(re) + np.square(im)
+
+
+def polar(r: Any, theta: Any) -> Any:
+    """The complex number with given modulus and phase.
+
+    Parameters
+    ----------
+    r, theta : array_like
+        Of shapes that broadcast.
+
+    Returns
+    -------
+    ComplexVar
+
+    Notes
+    -----
+    With :math:`w = e^{i\\theta}` the derivatives are `w` and :math:`i r w`.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.polar(vm.var(2.0), 0.0)
+    ComplexVar((2+0j))
+    """
+    r, theta = as_operand(r, "polar: r"), as_operand(theta, "polar: theta")
+    return joined(r * np.cos(theta), r * np.sin(theta))
+
+
+def proj(z: Any) -> Any:
+    """The projection onto the Riemann sphere: `z` itself, and one infinity for all complex numbers with an infinite part.
+
+    Parameters
+    ----------
+    z : array_like, real or complex
+
+    Returns
+    -------
+    ComplexVar, of the shape of `z`
+
+    Notes
+    -----
+    Where `z` is finite the adjoint is that of the result, elsewhere it is zero.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.proj(complex(-np.inf, -2.0))
+    (inf-0j)
+    """
+    re, im = _parts("proj", z)
+    infinite = np.logical_or(np.abs(re) == np.inf, np.abs(im) == np.inf)
+    return joined(np.where(infinite, np.inf, re), np.where(infinite, np.copysign(0.0, im), im))
