@@ -408,7 +408,8 @@ def var(x: Any) -> Any:
     Parameters
     ----------
     x : scalar or array_like of real or complex numbers
-        The values; they are copied and promoted to float64, or two arrays of it. A sparse array or matrix of SciPy makes a `SparseVar`.
+        The values; they are copied and promoted to float64, or two arrays of it. A sparse array or matrix of SciPy makes a
+        `SparseVar`.
 
     Returns
     -------

@@ -41,7 +41,16 @@ def _check_noise(function: str, x: Any, name: str) -> None:
         semidefinite.check(function, name, x)
 
 
-semidefinite = Matrix("symmetric positive semidefinite", _check_semidefinite)
+def _holds(x: Any) -> Any:
+    """What a program asks of variances, or of a covariance."""
+    if x.ndim == 1:
+        return (x >= 0.0) & (x < math.inf)
+    # A little is added to what may be singular: in a program the factor of a matrix that has none is nan.
+    factor = np.linalg.cholesky(x + TOLERANCE * np.eye(x.shape[0]))
+    return (np.abs(x - x.mT) <= TOLERANCE).all() & (np.diagonal(factor) > 0.0).all()
+
+
+semidefinite = Matrix("symmetric positive semidefinite", _check_semidefinite, _holds)
 
 
 class Noise(Vector):
@@ -55,7 +64,7 @@ class Noise(Vector):
         _check_noise(function, value, name)
 
 
-noise = Noise("nonnegative or symmetric positive semidefinite", lambda x: False, _check_noise)
+noise = Noise("nonnegative or symmetric positive semidefinite", _holds, _check_noise)
 
 
 class Moment(NamedTuple):
@@ -253,8 +262,9 @@ def gaussian_dlm_obs_straight(y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C
     times = np.shape(y)[1]
     if not times or not n or not r or keep == frozenset() or times * max(n, r) ** 3 > STRAIGHT:
         refuse()
-    for x, is_semidefinite in ((V, True), (W, True), (C0, False)):
-        _require_covariance(x, is_semidefinite)
+    require(_holds(V) & _holds(W))
+    require(np.abs(C0 - C0.T) <= TOLERANCE)
+    require(np.diagonal(np.linalg.cholesky(C0)) > 0.0)
     value, moments = _filter(y, F, G, _covariance(V), W, m0, C0, _factorised)
     require(np.isfinite(value))
     if keep is None or "constants" in keep:
@@ -273,14 +283,3 @@ def _folded(x: Any) -> Any:
     """A symmetric matrix on its lower triangle."""
     k = np.shape(x)[0]
     return x * (2.0 * np.tri(k) - np.eye(k))
-
-
-def _require_covariance(x: Any, is_semidefinite: bool) -> None:
-    k = np.shape(x)[0]
-    if np.ndim(x) == 1:
-        require((x >= 0.0) & (x < math.inf))
-        return
-    require(np.abs(x - x.T) <= TOLERANCE)
-    # A little is added to what may be singular: in a program the factor of a matrix that has none is nan.
-    factor = np.linalg.cholesky(x + TOLERANCE * np.eye(k) if is_semidefinite else x)
-    require(np.diagonal(factor) > 0.0)
