@@ -45,6 +45,10 @@ class Kernel:
     def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
         raise NotImplementedError(f"{self.name} does not say what it makes")
 
+    def settings(self, *operands: Value) -> str:
+        """What print says beside the operands."""
+        return ""
+
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
         raise NotImplementedError(f"{self.name} has no meaning")
 
@@ -249,6 +253,9 @@ class GuardBetween(Kernel):
     def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
         return []
 
+    def settings(self, *operands: Value) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
         if not self.low < operands[0] < self.high:
             raise ElsewhereError
@@ -285,6 +292,9 @@ class Reduce(Kernel):
         (x,) = operands
         return [(tuple(n for i, n in enumerate(x.shape) if i not in self.axes), x.dtype)]
 
+    def settings(self, *operands: Value) -> str:
+        return f"axes {', '.join(map(str, self.axes))}" if len(self.axes) < len(operands[0].shape) else ""
+
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
         return (self.ufunc.reduce(operands[0], self.axes),)
 
@@ -309,6 +319,9 @@ class Accumulate(Kernel):
 
     def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
         return [(operands[0].shape, FLOAT)]
+
+    def settings(self, *operands: Value) -> str:
+        return f"axis {self.axis}" if len(operands[0].shape) > 1 else ""
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
         return (self.ufunc.accumulate(operands[0], self.axis),)
@@ -545,6 +558,10 @@ class Assemble(Kernel):
             (place, shape, next(following), next(following) if place is None else None)
             for place, shape in zip(self.places, self.shapes, strict=True)
         ]
+
+    def settings(self, *operands: Value) -> str:
+        places = ["listed" if place is None else str(place[0] // self.dtype.itemsize) for place in self.places]
+        return f"at {', '.join(places)}" if len(places) > 1 else ""
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
         result = np.array(operands[0], self.dtype) if self.has_base else np.zeros(self.shape, self.dtype)

@@ -232,7 +232,8 @@ def printed(program: Program) -> Iterator[str]:
     for step in program.steps:
         reads = ", ".join(map(name, step.operands))
         makes = ", ".join(map(described, step.results))
-        yield f"    {makes + ' = ' if makes else ''}{step.kernel.name}({reads})"
+        settings = step.kernel.settings(*step.operands)
+        yield f"    {makes + ' = ' if makes else ''}{step.kernel.name}({reads}{'; ' + settings if settings else ''})"
     yield f"    return {', '.join(map(name, program.outputs))}"
 
 
