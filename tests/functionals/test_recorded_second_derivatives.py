@@ -73,6 +73,10 @@ CASES = {
 }  # fmt: skip
 
 
+# Of these one of the points is a kink, is singular, or has squares that overflow: there the run ends, and the function is called.
+CALLED = {"norm of what is huge", "sd", "det", "unit vector"}
+
+
 def agree(made, true, rtol):
     for x, y in zip(leaves_of(made), leaves_of(true), strict=True):
         np.testing.assert_allclose(x, y, rtol=rtol, atol=rtol * np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
@@ -92,7 +96,7 @@ def test_recordings_hold_at_other_points(name, runner):
     for point in (Q, *others):
         agree(product(point, DIRECTION), vm.hessian_times_vector(f, point, DIRECTION), 1e-9)
         agree(forward((point,), (DIRECTION,)), vm.jvp(f, (point,), (DIRECTION,)), 1e-11)
-    assert len(calls) == 2
+    assert (len(calls) > 2) if name in CALLED else (len(calls) == 2)
 
 
 @vm.operation()

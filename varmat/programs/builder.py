@@ -397,10 +397,9 @@ class Builder:
         kernel = Assemble(shape, tuple(places), base is not None, partition, FLOAT, tuple(s for _, s, _ in parts))
         return self.call(kernel, *operands)
 
-
     def _without_overlap(self, shape: Shape, place: Any, at: Shape, part: Value) -> Iterable[tuple[Any, Shape, Value]]:
         """A part as parts of which each goes to any element once, as windows that overlap do not."""
-        axes = [] if isinstance(place, np.ndarray) else [i for i, n in enumerate(at) if n > 1]
+        axes = [] if isinstance(place, np.ndarray) or 0 in at else [i for i, n in enumerate(at) if n > 1]
         reach = 0
         for stride, length in sorted((abs(place[1][i]), at[i]) for i in axes):
             if stride <= reach:
