@@ -42,6 +42,12 @@ from varmat.densities.normal import *  # noqa: F403 - the names are listed there
 from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
 from varmat.densities.poisson_binomial import *  # noqa: F403 - the names are listed there
 from varmat.densities.positive import *  # noqa: F403 - the names are listed there
+from varmat.densities.random_numbers.continuous import *  # noqa: F403 - the names are listed there
+from varmat.densities.random_numbers.discrete import *  # noqa: F403 - the names are listed there
+from varmat.densities.random_numbers.matrices import *  # noqa: F403 - the names are listed there
+from varmat.densities.random_numbers.processes import *  # noqa: F403 - the names are listed there
+from varmat.densities.random_numbers.regressions import *  # noqa: F403 - the names are listed there
+from varmat.densities.random_numbers.vectors import *  # noqa: F403 - the names are listed there
 from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
 from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
 from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
@@ -146,6 +152,12 @@ __all__ += densities.normal.__all__
 __all__ += densities.ordered.__all__
 __all__ += densities.poisson_binomial.__all__
 __all__ += densities.positive.__all__
+__all__ += densities.random_numbers.continuous.__all__
+__all__ += densities.random_numbers.discrete.__all__
+__all__ += densities.random_numbers.matrices.__all__
+__all__ += densities.random_numbers.processes.__all__
+__all__ += densities.random_numbers.regressions.__all__
+__all__ += densities.random_numbers.vectors.__all__
 __all__ += densities.simplex.__all__
 __all__ += densities.skewed.__all__
 __all__ += densities.truncated.__all__

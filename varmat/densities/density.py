@@ -70,9 +70,12 @@ class Density:
         The arguments without a derivative, which cannot be variables.
     proportional : Proportional
         The same density without the terms that depend on data only: Stan's ``_lupdf`` or ``_lupmf``.
+    rng : RandomNumbers or None
+        The function that draws from the distribution, where there is one: see `varmat.densities.random_numbers`.
     """
 
     operation: Any
+    rng: Any = None
 
     def __init__(self, name: str, arguments: Arguments, discrete: Iterable[str] = ()) -> None:
         self.__name__ = self.__qualname__ = self.name = name

@@ -37,7 +37,7 @@ __all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
 COLUMNS = ("varmat", "matvar", "forward", "hessian", "recorded", "reference", "mpmath", "tails", "errors")
 # What is defined there is no differentiable function: the engine, functionals, tools, and what is evaluated on plain values.
 EXEMPT = (
-    *("core", "functionals", "inspection", "models", "testing"),
+    *("core", "densities.random_numbers", "functionals", "inspection", "models", "testing"),
     "functions.constant",
     "functions.refused",
 )

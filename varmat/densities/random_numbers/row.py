@@ -1,0 +1,331 @@
+"""Random numbers of a distribution: rows of a table, as the densities are.
+
+    normal_rng = random_numbers(normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma, shape), notes=...)
+
+    @vectors("multivariate normal distribution", "k", mu=("Location parameter", finite_vector, "k"), L=(..., "kk"), notes=...)
+    def multi_normal_cholesky_rng(rng, shape, mu, L): ...
+
+The function that draws is called with a generator, the shape of the draws and the values of the arguments, after all checks. Titles
+and domains of the arguments of a distribution of numbers are those of its density; parameters that are infinite are refused beside
+that.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, DomainError, ShapeError, finite, positive, positive_finite
+from varmat.core.operation import is_differentiable
+from varmat.core.variables import data as plain_data
+from varmat.densities.density import Arguments, not_nan, positional
+from varmat.densities.domains import Matrix, Scalar
+from varmat.densities.univariate import Univariate
+
+__all__ = ["RandomNumbers", "random_numbers", "vectors"]
+
+# The largest rate of which NumPy draws Poisson counts, and what is beyond 64-bit integers.
+LARGEST_RATE, TOO_LARGE = float(2**63 - 10 * math.isqrt(2**63)), float(2**63)
+whole = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
+countable = Domain(f"at most {LARGEST_RATE:.3g}, for counts have 64 bits", lambda x: x <= LARGEST_RATE)
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_SETTINGS = [inspect.Parameter(name, _KEYWORD, default=None) for name in ("rng", "size")]
+
+
+class RandomNumbers:
+    """A function that draws from a distribution; made by `random_numbers` or `vectors`.
+
+    Attributes
+    ----------
+    name : str
+    arguments : dict
+        Name of an argument -> its title in messages and its domain.
+    discrete : frozenset of str
+        The arguments that are integers.
+    family : Density or None
+        The density or mass of the distribution, which refers to this function as its ``rng``.
+    cores : dict
+        Name of an argument -> one letter for each of its last axes, those of one draw; after a slash, of what it may be instead.
+        With an exclamation mark it cannot be a stack.
+    event : str
+        The same for a draw.
+    integer : bool
+        Whether the draws are integers.
+    """
+
+    family: Any = None
+    demand: Any = None
+
+    def __init__(
+        self, name: str, draw: Callable[..., Any], arguments: Arguments, cores: dict[str, str], event: str, integer: bool,
+        discrete: frozenset[str],
+    ) -> None:  # fmt: skip
+        self.__name__ = self.__qualname__ = self.name = name
+        self.draw, self.arguments, self.cores, self.event, self.integer = draw, arguments, cores, event, integer
+        self.discrete = discrete
+        self.__signature__ = inspect.Signature([*positional(arguments), *_SETTINGS])
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<varmat random numbers {self.name}{self.__signature__}>"
+
+    def __call__(self, *args: Any, rng: Any = None, size: Any = None, **named: Any) -> Any:
+        if named or len(args) != len(self.arguments):
+            try:
+                args = self.__signature__.bind(*args, **named).args
+            except TypeError as error:
+                raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}") from None
+        values = [self._value(name, x) for name, x in zip(self.arguments, args, strict=True)]
+        if self.demand is not None:
+            self.demand(self.name, [float(x) if not np.ndim(x) else x.astype(float) for x in values])
+        shape = self._shape(values, size)
+        with np.errstate(all="ignore"):
+            draws = self.draw(np.random.default_rng(rng), shape, *values)
+        draws = np.asarray(draws, np.int64 if self.integer else np.float64)
+        return draws if draws.ndim else draws.item()
+
+    def _value(self, name: str, x: Any) -> Any:
+        """The plain value of an argument, after the checks of its domain: floats, or 64-bit integers."""
+        title, domain = self.arguments[name]
+        if is_differentiable(x):
+            raise TypeError(f"{self.name}: {title} is a variable, but a draw has no derivative: give varmat.value of it!")
+        value = plain_data(x, f"{self.name}: {title}")
+        core = self._core(name, value)
+        alone = self.cores.get(name, "").endswith("!")
+        if np.ndim(value) < len(core) or (alone and np.ndim(value) > len(core)):
+            rule = {1: "a vector", 2: "a matrix"}[len(core)] + ("" if alone else " (or a stack of them)")
+            raise ShapeError(f"{self.name}: {title} has shape {np.shape(value)}, but must be {rule}!")
+        domain.check(self.name, title, value)
+        if name in self.discrete:
+            whole.check(self.name, title, value)
+            # Large integers keep all digits.
+            value = np.asarray(x).astype(np.int64)
+        return value
+
+    def _cores_of(self, name: str) -> list[str]:
+        return self.cores.get(name, "").removesuffix("!").split("/")
+
+    def _core(self, name: str, value: Any) -> str:
+        """The letters of the last axes of an argument."""
+        first, *others = self._cores_of(name)
+        return next((each for each in others if len(each) == np.ndim(value)), first)
+
+    def _shape(self, values: Sequence[Any], size: Any) -> tuple[int, ...]:
+        """The shape of the draws without the axes of one of them."""
+        lengths: dict[str, int] = {}
+        owners: dict[str, str] = {}
+        batch: tuple[int, ...] = ()
+        for (name, (title, _)), value in zip(self.arguments.items(), values, strict=True):
+            core, shape = self._core(name, value), np.shape(value)
+            for letter, length in zip(core, shape[len(shape) - len(core) :], strict=True):
+                if length == 1 and "" in self._cores_of(name)[1:]:  # for all of a vector
+                    continue
+                if lengths.setdefault(letter, length) != length:
+                    rule = f"fit {owners[letter]}, which has {lengths[letter]}"
+                    raise ShapeError(f"{self.name}: {title} has shape {shape}, with {length} where it must {rule}!")
+                owners.setdefault(letter, title)
+            outer = shape[: len(shape) - len(core)]
+            try:
+                batch = np.broadcast_shapes(batch, outer)
+            except ValueError:
+                raise ShapeError(
+                    f"{self.name}: {title} has shape {shape}, but must be of a shape that broadcasts with {batch}!"
+                ) from None
+        if size is None:
+            return batch
+        wanted = self._size(size)
+        try:
+            fits = np.broadcast_shapes(batch, wanted) == wanted
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ShapeError(
+                f"{self.name}: size is {wanted}, but must be a shape to which that of the arguments, {batch}, broadcasts!"
+            )
+        return wanted
+
+    def _size(self, size: Any) -> tuple[int, ...]:
+        try:
+            wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
+        except TypeError:
+            raise TypeError(f"{self.name}: size is {size!r}, but must be an integer or a tuple of integers!") from None
+        if any(n < 0 for n in wanted):
+            raise DomainError(f"{self.name}: size is {size!r}, but must not be negative!")
+        return wanted
+
+
+def bounded(domain: Domain) -> Domain:
+    """The domain without infinities: densities have limits there, draws have none."""
+    if domain in (positive, not_nan):
+        return positive_finite if domain is positive else finite
+    if domain.holds(math.inf) or domain.holds(-math.inf):
+        return Domain(f"{domain.phrase} finite", lambda x: domain.holds(x) & finite.holds(x))
+    return domain
+
+
+def poisson(function: str, rng: np.random.Generator, rate: Any, shape: tuple[int, ...]) -> Any:
+    """Poisson counts, or the refusal of rates at which they do not fit into 64 bits."""
+    countable.check(function, "the rate of a count", rate)
+    return rng.poisson(rate, shape)
+
+
+def log_gamma(rng: np.random.Generator, alpha: Any, shape: tuple[int, ...]) -> Any:
+    """Logarithms of standard gamma draws, also where these underflow: that of shape alpha + 1 times U**(1 / alpha)."""
+    return np.log(rng.standard_gamma(alpha + 1.0, shape)) - rng.standard_exponential(shape) / alpha
+
+
+def random_numbers(density: Univariate, draw: Callable[..., Any], *, notes: str, **domains: Domain) -> RandomNumbers:
+    """Make the random numbers of a density of one variable: one row of the table.
+
+    Parameters
+    ----------
+    density : Univariate
+        The density or mass, from which the name, the arguments and their domains come. It gets the function as its ``rng``.
+    draw : callable
+        Called with a generator, the shape of the draws and the arguments, which are floats or arrays that broadcast with it.
+    notes : str
+        Text for the docstring: how the numbers are drawn.
+    **domains : Domain
+        Other domains than those of the density, by argument.
+
+    Returns
+    -------
+    RandomNumbers
+    """
+    _, *names = density.arguments
+    stem, _, suffix = density.name.rpartition("_")
+    arguments = {}
+    for name in names:
+        title, domain = density.arguments[name]
+        arguments[name] = title, domains.get(name) or bounded(domain)
+    discrete = density.discrete & set(names)
+    made = RandomNumbers(f"{stem}_rng", draw, arguments, {}, "", suffix == "lpmf", discrete)
+    made.__module__ = sys._getframe(1).f_globals["__name__"]
+    made.family, density.rng = density, made
+    if density.demand is not None:
+        # Where an argument is not looked at, the observation may be anything.
+        made.demand = lambda function, values: density.check_demand(function, [0.0, *values])
+    point = density.points[0][1:]
+    call = "".join(f"{x!r}, " for x in point)
+    made.__doc__ = _DOC.format(
+        title=density.title, arguments=_lines(made), kind="int64" if made.integer else "float64", axes="",
+        scalar=" or int" if made.integer else " or float", notes=notes.strip(),
+        of=density.title[0].upper() + density.title[1:],
+        examples=f""">>> import varmat as vm
+    >>> draws = vm.{made.name}({call}rng=1, size=100)
+    >>> draws.shape
+    (100,)
+    >>> vm.{density.name}({", ".join(["draws", *map(repr, point)])}) > float("-inf")
+    True""",
+    )  # fmt: skip
+    return made
+
+
+def vectors(
+    title: str, event: str, *, notes: str, examples: str, density: Any = None, integer: bool = False, section: str | None = None,
+    **arguments: tuple[str, Domain] | tuple[str, Domain, str],
+) -> Callable[[Callable[..., Any]], RandomNumbers]:  # fmt: skip
+    """Make random vectors, matrices, or numbers with parameters that are.
+
+    Parameters
+    ----------
+    title : str
+        The name of the distribution.
+    event : str
+        One letter for each axis of a draw.
+    notes, examples : str
+        Text for the docstring.
+    density : Density, optional
+        Gets the function as its ``rng``.
+    integer : bool
+        Whether draws are integers.
+    section : str, optional
+        That of Stan's reference, if it is not the title up to a comma.
+    **arguments : tuple
+        Title, domain, and one letter for each of the last axes of an argument, or "#" for integers.
+
+    Returns
+    -------
+    callable
+        Decorator for the function that draws.
+    """
+
+    def make(draw: Callable[..., Any]) -> RandomNumbers:
+        cores = {name: rest[0] for name, (_, _, *rest) in arguments.items() if rest and rest[0] != "#"}
+        discrete = frozenset(name for name, (_, _, *rest) in arguments.items() if rest == ["#"])
+        made = RandomNumbers(
+            draw.__name__, draw, {name: (each[0], each[1]) for name, each in arguments.items()}, cores, event, integer, discrete
+        )
+        made.__module__, made.family = draw.__module__, density
+        if density is not None:
+            density.rng = made
+        axes = f" Its last axes are ({', '.join(event.upper())})." if len(event) > 1 else " Its last axis is a draw." * len(event)
+        made.__doc__ = _DOC.format(
+            title=title, arguments=_lines(made), kind="int64" if integer else "float64", axes=axes,
+            scalar="" if event else " or int" if integer else " or float", notes=notes.strip(),
+            of=section or title[0].upper() + title[1:].partition(",")[0], examples=examples.strip().replace("\n", "\n    "),
+        )  # fmt: skip
+        return made
+
+    return make
+
+
+def _lines(made: RandomNumbers) -> str:
+    """The arguments in a docstring."""
+    lines = []
+    for name, (title, domain) in made.arguments.items():
+        core, *others = made._cores_of(name)
+        # Several matrices at a time are not taken where their factors are wanted.
+        stack = "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "
+        shape = f", shape ({stack}{', '.join(core.upper())})" if core else " of int" if name in made.discrete else ""
+        shape += "".join(f" or ({each.upper()},)" if each else " or a number" for each in others)
+        kind = ("int" if name in made.discrete else "float") if isinstance(domain, Scalar) else f"array_like{shape}"
+        lines.append(f"    {name} : {kind}\n        {title}: {domain.phrase}.")
+    return "\n".join(lines)
+
+
+_DOC = """Draw from the {title}.
+
+    Parameters
+    ----------
+{arguments}
+    rng : numpy.random.Generator, optional
+        The source of random numbers, or what `numpy.random.default_rng` makes one of: a seed, which gives the same draws again. By
+        default it is a new one.
+    size : int or tuple of int, optional
+        The shape of the draws, to which the arguments broadcast; by default that to which they broadcast with each other.
+
+    Returns
+    -------
+    ndarray of {kind}{scalar}
+        Independent draws.{axes}
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+    TypeError
+        If an argument is a variable: a draw has no derivative.
+
+    Notes
+    -----
+    {notes}
+
+    References
+    ----------
+    Stan Functions Reference, "{of}".
+
+    Examples
+    --------
+    {examples}
+"""

@@ -1,0 +1,299 @@
+"""Random vectors and categories: normal and Student t vectors, simplexes, multinomial counts, one of K categories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, finite, nonnegative, positive, positive_finite
+from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
+from varmat.densities.density import probability
+from varmat.densities.domains import finite_vector, lower_factor, ordered, simplex, symmetric_matrix
+from varmat.densities.multi_normal import (
+    multi_normal_cholesky_lpdf,
+    multi_normal_lpdf,
+    multi_normal_prec_lpdf,
+    multi_student_t_cholesky_lpdf,
+    multi_student_t_lpdf,
+)
+from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
+from varmat.densities.poisson_binomial import poisson_binomial_lpmf
+from varmat.densities.random_numbers.row import log_gamma, vectors
+from varmat.densities.simplex import dirichlet_lpdf, dirichlet_multinomial_lpmf, multinomial_logit_lpmf, multinomial_lpmf
+from varmat.functions.exponentials import softmax
+from varmat.functions.lapack import cholesky_factor
+
+__all__ = [
+    "categorical_logit_rng",
+    "categorical_rng",
+    "dirichlet_multinomial_rng",
+    "dirichlet_rng",
+    "multi_normal_cholesky_rng",
+    "multi_normal_prec_rng",
+    "multi_normal_rng",
+    "multi_student_t_cholesky_rng",
+    "multi_student_t_rng",
+    "multinomial_logit_rng",
+    "multinomial_rng",
+    "ordered_logistic_rng",
+    "ordered_probit_rng",
+    "poisson_binomial_rng",
+]
+
+LOCATION = ("Location parameter", finite_vector, "k")
+COVARIANCE = ("Covariance matrix", symmetric_matrix, "kk")
+FACTOR = ("Cholesky factor", lower_factor, "kk")
+DEGREES = ("Degrees of freedom parameter", positive)
+TRIALS = ("Number of trials variable", nonnegative, "#")
+SIMPLEX = ("Probabilities parameter", simplex, "k")
+CUTPOINTS = ("Cut-points", ordered, "c")
+sizes = Domain("positive finite", positive_finite.holds)
+chances = Domain(probability.phrase, probability.holds)
+
+
+# --- normal and Student t ---
+
+
+def standard(rng: np.random.Generator, shape: tuple[int, ...], mu: Any) -> Any:
+    """Standard normal vectors."""
+    return rng.standard_normal((*shape, np.shape(mu)[-1]))
+
+
+def scale(rng: np.random.Generator, shape: tuple[int, ...], nu: Any) -> Any:
+    """What turns normal vectors into those with Student's distribution."""
+    degrees = np.where(np.isinf(nu), 1.0, nu)
+    return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
+
+
+def solved(factor: Any, z: Any) -> Any:
+    """``inv(factor).T @ z`` for vectors along the last axis."""
+    return np.linalg.solve(factor.T, z.reshape(-1, len(factor)).T).T.reshape(z.shape) if z.size else z
+
+
+NORMAL = "With z of ``numpy.random.Generator.standard_normal`` a draw is {}."
+EXAMPLES = """
+>>> import numpy as np, varmat as vm
+>>> draws = vm.{name}({given}[0.0, 1.0], {matrix}, rng=1, size=1000)
+>>> draws.shape
+(1000, 2)
+>>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
+True
+"""
+MATRIX, TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
+
+
+@vectors(
+    "multivariate normal distribution", "k", density=multi_normal_lpdf, mu=LOCATION, Sigma=COVARIANCE,
+    notes=NORMAL.format("``mu + L @ z`` with the Cholesky factor L of the covariance"),
+    examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=MATRIX),
+)  # fmt: skip
+def multi_normal_rng(rng: Any, shape: Any, mu: Any, Sigma: Any) -> Any:  # noqa: N803 (the name in Stan)
+    factor = cholesky_factor("multi_normal_rng", Sigma, name="Covariance matrix")
+    return mu + standard(rng, shape, mu) @ factor.T
+
+
+@vectors(
+    "multivariate normal distribution, by the Cholesky factor", "k", density=multi_normal_cholesky_lpdf, mu=LOCATION, L=FACTOR,
+    notes=NORMAL.format("``mu + L @ z``"), examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=TRIANGLE),
+)  # fmt: skip
+def multi_normal_cholesky_rng(rng: Any, shape: Any, mu: Any, L: Any) -> Any:  # noqa: N803
+    return mu + standard(rng, shape, mu) @ np.tril(L).T
+
+
+@vectors(
+    "multivariate normal distribution, by the precision matrix", "k", density=multi_normal_prec_lpdf, mu=LOCATION,
+    Omega=("Precision matrix", symmetric_matrix, "kk"),
+    notes=NORMAL.format("``mu + inv(L).T @ z`` with the Cholesky factor L of the precision"),
+    examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=MATRIX),
+)  # fmt: skip
+def multi_normal_prec_rng(rng: Any, shape: Any, mu: Any, Omega: Any) -> Any:  # noqa: N803
+    factor = cholesky_factor("multi_normal_prec_rng", Omega, name="Precision matrix")
+    return mu + solved(factor, standard(rng, shape, mu))
+
+
+@vectors(
+    "multivariate Student t distribution", "k", density=multi_student_t_lpdf, nu=DEGREES, mu=LOCATION,
+    Sigma=("Scale parameter", symmetric_matrix, "kk"),
+    notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with the Cholesky factor L of the scale and a chi-square number c"),
+    examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=MATRIX),
+)  # fmt: skip
+def multi_student_t_rng(rng: Any, shape: Any, nu: Any, mu: Any, Sigma: Any) -> Any:  # noqa: N803
+    factor = cholesky_factor("multi_student_t_rng", Sigma, name="Scale parameter")
+    return mu + standard(rng, shape, mu) @ factor.T * scale(rng, shape, nu)
+
+
+@vectors(
+    "multivariate Student t distribution, by the Cholesky factor", "k", density=multi_student_t_cholesky_lpdf, nu=DEGREES,
+    mu=LOCATION, L=FACTOR, notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with a chi-square number c"),
+    examples=EXAMPLES.format(name="multi_student_t_cholesky_rng", given="4.0, ", matrix=TRIANGLE),
+)  # fmt: skip
+def multi_student_t_cholesky_rng(rng: Any, shape: Any, nu: Any, mu: Any, L: Any) -> Any:  # noqa: N803
+    return mu + standard(rng, shape, mu) @ np.tril(L).T * scale(rng, shape, nu)
+
+
+# --- simplexes, and counts of K categories ---
+
+
+def simplexes(rng: np.random.Generator, shape: tuple[int, ...], alpha: Any) -> Any:
+    """Vectors with Dirichlet's distribution; gamma numbers of small shapes underflow, their logarithms do not."""
+    return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
+
+
+def counts(rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials: Any) -> Any:
+    """Multinomial counts. NumPy's tolerance for the sum of the probabilities is less than ours."""
+    return rng.multinomial(trials, theta / np.sum(theta, axis=-1, keepdims=True), shape)
+
+
+@vectors(
+    "Dirichlet distribution", "k", density=dirichlet_lpdf, alpha=("prior sample sizes", sizes, "k"),
+    notes="""A draw is a vector of gamma numbers of these shapes, divided by their sum. That is done with logarithms, so that
+    shapes may be small.""",
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> draws = vm.dirichlet_rng([1.0, 2.0, 7.0], rng=1, size=100)
+>>> draws.shape
+(100, 3)
+>>> bool(np.allclose(np.sum(draws, axis=-1), 1.0))
+True
+""",
+)  # fmt: skip
+def dirichlet_rng(rng: Any, shape: Any, alpha: Any) -> Any:
+    return simplexes(rng, shape, alpha)
+
+
+@vectors(
+    "multinomial distribution", "k", density=multinomial_lpmf, integer=True, theta=SIMPLEX, N=TRIALS,
+    notes="The counts are those of ``numpy.random.Generator.multinomial(N, theta)``.",
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> draws = vm.multinomial_rng([0.2, 0.3, 0.5], 10, rng=1, size=100)
+>>> np.unique(np.sum(draws, axis=-1))
+array([10])
+""",
+)  # fmt: skip
+def multinomial_rng(rng: Any, shape: Any, theta: Any, N: Any) -> Any:  # noqa: N803
+    return counts(rng, shape, theta, N)
+
+
+@vectors(
+    "multinomial distribution, by log odds", "k", density=multinomial_logit_lpmf, integer=True,
+    gamma=("log-probabilities parameter", finite_vector, "k"), N=TRIALS,
+    notes="The counts are those of ``numpy.random.Generator.multinomial(N, softmax(gamma))``.",
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> draws = vm.multinomial_logit_rng([0.0, 1.0, -1.0], 10, rng=1, size=100)
+>>> np.unique(np.sum(draws, axis=-1))
+array([10])
+""",
+)  # fmt: skip
+def multinomial_logit_rng(rng: Any, shape: Any, gamma: Any, N: Any) -> Any:  # noqa: N803
+    return counts(rng, shape, softmax(gamma, axis=-1), N)
+
+
+@vectors(
+    "Dirichlet-multinomial distribution", "k", density=dirichlet_multinomial_lpmf, integer=True,
+    alpha=("Prior size parameter", sizes, "k"), N=TRIALS,
+    notes="The counts are multinomial, of probabilities drawn as by `dirichlet_rng`.",
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> draws = vm.dirichlet_multinomial_rng([1.0, 2.0, 7.0], 10, rng=1, size=100)
+>>> np.unique(np.sum(draws, axis=-1))
+array([10])
+""",
+)  # fmt: skip
+def dirichlet_multinomial_rng(rng: Any, shape: Any, alpha: Any, N: Any) -> Any:  # noqa: N803
+    return counts(rng, shape, simplexes(rng, shape, alpha), N)
+
+
+@vectors(
+    "Poisson binomial distribution", "", density=poisson_binomial_lpmf, integer=True,
+    theta=("Probability parameters", chances, "k"),
+    notes="A draw is the number of successes in trials with these probabilities.",
+    examples="""
+>>> import varmat as vm
+>>> vm.poisson_binomial_rng([0.0, 1.0, 1.0], rng=1)
+2
+""",
+)  # fmt: skip
+def poisson_binomial_rng(rng: Any, shape: Any, theta: Any) -> Any:
+    return np.sum(rng.random((*shape, np.shape(theta)[-1])) < theta, axis=-1)
+
+
+# --- one of K categories, from 1 to K ---
+
+
+def chosen(rng: np.random.Generator, shape: tuple[int, ...], weights: Any) -> Any:
+    """Categories, from 1 on, with probabilities in proportion to weights: by inversion."""
+    sums = np.cumsum(weights, axis=-1)
+    # Less than the whole sum, also after rounding, so that no category of probability zero is chosen.
+    u = rng.random(shape) * sums[..., -1]
+    if sums.ndim == 1:
+        return 1 + np.searchsorted(sums, u, side="right")
+    return 1 + np.sum(sums <= u[..., None], axis=-1)
+
+
+CATEGORIES = "A draw is one of the categories 1, ..., K, as in Stan and in the mass{}."
+
+
+@vectors(
+    "categorical distribution", "", density=categorical_lpmf, integer=True, theta=SIMPLEX,
+    notes=CATEGORIES.format(", by inversion of the sums of the probabilities"),
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> np.unique(vm.categorical_rng([0.0, 0.4, 0.6], rng=1, size=100))
+array([2, 3])
+""",
+)  # fmt: skip
+def categorical_rng(rng: Any, shape: Any, theta: Any) -> Any:
+    return chosen(rng, shape, theta)
+
+
+@vectors(
+    "categorical distribution, by log odds", "", density=categorical_logit_lpmf, integer=True,
+    beta=("log odds parameter", finite_vector, "k"), notes=CATEGORIES.format(", by inversion of the sums of ``exp(beta)``"),
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> np.unique(vm.categorical_logit_rng([-1000.0, 0.0, 1.0], rng=1, size=100))
+array([2, 3])
+""",
+)  # fmt: skip
+def categorical_logit_rng(rng: Any, shape: Any, beta: Any) -> Any:
+    return chosen(rng, shape, softmax(beta, axis=-1))
+
+
+def cell(latent: Any, cutpoints: Any) -> Any:
+    """In which of the cells between cutpoints, counted from 1, numbers lie."""
+    return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
+
+
+LATENT = (
+    CATEGORIES.format("") + " It says between which cutpoints a number lies that is {} with the location `eta` and the scale 1."
+)
+
+
+@vectors(
+    "ordered logistic distribution", "", density=ordered_logistic_lpmf, integer=True, eta=("Location parameter", finite),
+    cutpoints=CUTPOINTS, notes=LATENT.format("logistic"),
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> np.unique(vm.ordered_logistic_rng(0.0, [-1.0, 1.0], rng=1, size=100))
+array([1, 2, 3])
+""",
+)  # fmt: skip
+def ordered_logistic_rng(rng: Any, shape: Any, eta: Any, cutpoints: Any) -> Any:
+    return cell(eta + np.asarray(rng.logistic(size=shape)), cutpoints)
+
+
+@vectors(
+    "ordered probit distribution", "", density=ordered_probit_lpmf, integer=True,
+    eta=("Location parameter", finite), cutpoints=CUTPOINTS,
+    notes=LATENT.format("normal"),
+    examples="""
+>>> import numpy as np, varmat as vm
+>>> np.unique(vm.ordered_probit_rng(0.0, [-1.0, 1.0], rng=1, size=100))
+array([1, 2, 3])
+""",
+)  # fmt: skip
+def ordered_probit_rng(rng: Any, shape: Any, eta: Any, cutpoints: Any) -> Any:
+    return cell(eta + np.asarray(rng.standard_normal(shape)), cutpoints)
