@@ -8,7 +8,8 @@ because mu and theta are normal given tau, and against the reference means in th
 
 Then simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018, arXiv:1804.06788) of three small models:
 parameters are drawn from the prior, data from the model, and the posterior is sampled; the rank of the true value among the draws
-is uniform if density, Jacobian, gradient and sampler are right. Printed are histograms of ranks and p-values of chi-square tests.
+is uniform if density, Jacobian, gradient and sampler are right: `varmat.testing.calibration`, which prints histograms of ranks and
+p-values.
 It exits with 1 if a difference is over 4 errors or a p-value under 0.05 divided by the number of tests.
 """
 
@@ -21,16 +22,16 @@ from typing import Any, NamedTuple
 
 import environment  # noqa: F401 - before NumPy
 import numpy as np
-from scipy import stats
 from workloads.dispatch import EFFECTS, ERRORS
 
 import varmat as vm
+from varmat.testing import calibration
 
 # theta, mu, tau, with their Monte Carlo errors.
 REFERENCE = np.array([6.1505, 4.9396, 3.9059, 4.7960, 3.6144, 4.0511, 6.3172, 4.8840, 4.4105, 3.6021])
 REFERENCE_ERRORS = np.array([0.0557, 0.0462, 0.0542, 0.0475, 0.0461, 0.0485, 0.0499, 0.0543, 0.0330, 0.0319])
 NAMES = [*(f"theta[{i}]" for i in range(1, 9)), "mu", "tau"]
-BINS, LARGEST = 8, 4.0
+LARGEST = 4.0
 
 
 def exact_moments() -> tuple[np.ndarray, np.ndarray]:
@@ -132,58 +133,33 @@ def pair(y: np.ndarray) -> vm.Model:
     return vm.Model(log_density, factor=vm.cholesky_corr(2), scales=vm.positive(2))
 
 
-def pair_prior(rng: np.random.Generator) -> dict[str, Any]:
-    # In two dimensions the LKJ distribution with shape 2 is a beta(2, 2) distribution on (-1, 1).
-    correlation = 2 * rng.beta(2, 2) - 1
-    return {"factor": np.array([[1, 0], [correlation, np.sqrt(1 - correlation**2)]]), "scales": rng.lognormal(0, 0.5, 2)}
-
-
 MODELS = {
     "linear regression, scale positive": Calibrated(
-        lambda rng: {"beta": rng.normal(size=2), "sigma": rng.gamma(4, 1 / 4)},
-        lambda rng, beta, sigma: X @ beta + sigma * rng.normal(size=len(X)),
+        lambda rng: {"beta": vm.std_normal_rng(rng=rng, size=2), "sigma": vm.gamma_rng(4, 4, rng=rng)},
+        lambda rng, beta, sigma: vm.normal_id_glm_rng(X, 0.0, beta, sigma, rng=rng),
         regression,
     ),
     "proportions: a simplex and a probability": Calibrated(
-        lambda rng: {"weights": rng.dirichlet([1.0, 2.0, 3.0]), "theta": rng.beta(2, 2)},
-        lambda rng, weights, theta: np.append(rng.multinomial(15, weights), rng.binomial(10, theta)),
+        lambda rng: {"weights": vm.dirichlet_rng([1.0, 2.0, 3.0], rng=rng), "theta": vm.beta_rng(2, 2, rng=rng)},
+        lambda rng, weights, theta: np.append(vm.multinomial_rng(weights, 15, rng=rng), vm.binomial_rng(10, theta, rng=rng)),
         proportions,
     ),
     "correlated pair: factor of a correlation matrix": Calibrated(
-        pair_prior,
-        lambda rng, factor, scales: rng.normal(size=(10, 2)) @ (scales[:, None] * factor).T,
+        lambda rng: {"factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng), "scales": vm.lognormal_rng(0, 0.5, rng=rng, size=2)},
+        lambda rng, factor, scales: vm.multi_normal_cholesky_rng(np.zeros(2), scales[:, None] * factor, rng=rng, size=10),
         pair,
     ),
 }
 
 
-def ranks(each: Calibrated, repeats: int, thinned: int) -> dict[str, np.ndarray]:
-    """For every free element of the parameters: the ranks of the true values among so many draws."""
-    rng = np.random.default_rng(7)
-    found: dict[str, list[int]] = {}
-    for repeat in range(repeats):
-        truth = each.prior(rng)
-        model = each.build(each.simulate(rng, **truth))
-        sample = model.sample(draws=4 * thinned, tune=300, chains=1, seed=repeat, progress_bar=False, target_accept=0.9)
-        for name, value in truth.items():
-            draws = sample.posterior[name].values[0, ::4]
-            for index in np.ndindex(np.shape(value)):
-                if np.ptp(draws[:, *index]) > 0:
-                    label = name + (str(list(index)) if index else "")
-                    found.setdefault(label, []).append(int(np.sum(draws[:, *index] < np.asarray(value)[index])))
-    return {label: np.array(each) for label, each in found.items()}
-
-
-def calibrate(repeats: int, thinned: int) -> dict[str, float]:
+def calibrate(repeats: int, draws: int) -> dict[str, float]:
     """Print histograms of ranks; return the p-values."""
-    print(f"\nSimulation-based calibration: {repeats} data sets, ranks among {thinned} draws in {BINS} bins")
+    print("\nSimulation-based calibration")
     p_values = {}
     for title, each in MODELS.items():
-        print(title)
-        for label, found in ranks(each, repeats, thinned).items():
-            counts = np.bincount(found * BINS // (thinned + 1), minlength=BINS)
-            p_values[f"{title}: {label}"] = p = float(stats.chisquare(counts).pvalue)
-            print(f"  {label:14} {' '.join(f'{count:4d}' for count in counts)}   p = {p:.3f}", flush=True)
+        found = calibration(*each, simulations=repeats, draws=draws, seed=7, tune=300, target_accept=0.9)
+        print(f"{title}: {found!r}", flush=True)
+        p_values |= {f"{title}: {label}": p for label, p in found.p_values.items()}
     return p_values
 
 
@@ -192,7 +168,6 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer draws and data sets")
     quick = parser.parse_args().quick
     bad = check_schools(1000 if quick else 10_000)
-    # One less than a multiple of the number of bins, so that each holds as many ranks.
     p_values = calibrate(*((40, 63) if quick else (200, 63)))
     low = {label: p for label, p in p_values.items() if p < 0.05 / len(p_values)}
     print(f"\n{bad} differences over {LARGEST:g} errors; smallest p-value {min(p_values.values()):.4f} of {len(p_values)}")

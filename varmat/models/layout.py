@@ -33,13 +33,14 @@ class Layout:
 
     Attributes
     ----------
+    parameters, given
     size : int
         Number of unconstrained elements.
     """
 
     def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Any]) -> None:
         self.parameters = dict(parameters)
-        self._given = given
+        self.given = given
         # Worked out once: for each parameter its index, the shape to be given to what is found there, and its transform.
         self._entries: list[tuple[str, Any, Shape | None, Transform | None]] = []
         parts: dict[str, Part] = {}
@@ -61,7 +62,7 @@ class Layout:
             kind = type(transform).__name__
             raise TypeError(f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): data go into data={{...}}!")
         if isinstance(transform, Dependent):
-            known = [entry[0] for entry in self._entries] + list(self._given)
+            known = [entry[0] for entry in self._entries] + list(self.given)
             for function in transform.functions:
                 # Of a parameter that comes later a default would be taken in silence.
                 for other in [*function.needed, *(each for each in function.optional if each in self.parameters)]:
@@ -92,7 +93,7 @@ class Layout:
                 values[name] = x
                 continue
             if type(transform) is Dependent:
-                transform = transform.at({**self._given, **values} if self._given else values)
+                transform = transform.at({**self.given, **values} if self.given else values)
             if type(x) is np.float64:
                 x = float(x)
             if jacobian:
@@ -116,7 +117,7 @@ class Layout:
         q = np.empty(self.size)
         for name, where, _, transform in self._entries:
             if type(transform) is Dependent:
-                transform = transform.at({**self._given, **plain})
+                transform = transform.at({**self.given, **plain})
             try:
                 x = plain[name] if transform is None else transform.unconstrain(plain[name])
             except DomainError as error:

@@ -21,6 +21,7 @@ from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
 from varmat.models.functions import Named, of_values
 from varmat.models.layout import Layout, indexed
+from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
 from varmat.models.results import check_names, check_shapes
 from varmat.models.sampling import run_nutpie
 from varmat.models.starts import names_at, random_start
@@ -524,6 +525,100 @@ class Model:
             model = copy.copy(self)
             model._value_and_grad = RecordedIfPossible(self._target, 0)
         return run_nutpie(model, start, seed, settings)
+
+    def sample_posterior_predictive(
+        self, result: Any, simulate: Callable[..., Any], *, seed: Any = None, coords: Mapping[str, Sequence[Any]] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
+    ) -> Predictive:  # fmt: skip
+        """Simulate data at each draw from the posterior.
+
+        Parameters
+        ----------
+        result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
+            What `sample` or `laplace` returned, or arrays by name of shape (chains, draws, ...).
+        simulate : callable
+            Called as generated quantities are, with the parameters, transformed parameters and data that it names, and ``rng``, a
+            `numpy.random.Generator`; returns a dict of named values. They may have the names of the data of which they are others.
+        seed : int or numpy.random.Generator, optional
+        coords, dims : dict, optional
+            As in `Model`, for what is simulated.
+
+        Returns
+        -------
+        Predictive
+            With the group "posterior_predictive"; its method ``to_arviz`` makes ArviZ data of it.
+
+        Raises
+        ------
+        TypeError
+            If `result` has no draws of a parameter, or `simulate` asks for something that there is not.
+        Exception
+            What `simulate` raises, with a note that tells at which draw.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> y = np.array([2, 3, 0, 1, 4])
+        >>> model = vm.Model(
+        ...     lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0) + vm.poisson_lpmf(y, rate), rate=vm.positive()
+        ... )
+        >>> def simulate(rate, rng):
+        ...     return {"y": vm.poisson_rng(rate, rng=rng, size=5)}
+        >>> approximation = model.laplace(seed=1, draws=200)
+        >>> replicates = model.sample_posterior_predictive(approximation, simulate, seed=2)["posterior_predictive"]["y"]
+        >>> replicates.shape
+        (1, 200, 5)
+        >>> bool(0.01 < np.mean(replicates.max(axis=-1) >= y.max()) < 0.99)
+        True
+        """
+        predictor = Predictor(self, "sample_posterior_predictive", seed, coords, dims)
+        return posterior_predictive(predictor, result, simulate)
+
+    def sample_prior_predictive(
+        self, prior: Callable[..., Any], simulate: Callable[..., Any] | None = None, *, draws: int = 500, seed: Any = None,
+        coords: Mapping[str, Sequence[Any]] | None = None, dims: Mapping[str, Sequence[str]] | None = None,
+    ) -> Predictive:  # fmt: skip
+        """Draw parameters from the prior, and simulate data from each draw.
+
+        Parameters
+        ----------
+        prior : callable
+            Called with ``rng``, a `numpy.random.Generator`, and the data that it names; returns a dict of all parameters. The
+            model does not look at what of its log density is the prior.
+        simulate : callable, optional
+            As in `sample_posterior_predictive`.
+        draws : int
+        seed, coords, dims
+            As in `sample_posterior_predictive`.
+
+        Returns
+        -------
+        Predictive
+            With the groups "prior", which has transformed parameters too, and "prior_predictive".
+
+        Raises
+        ------
+        DomainError
+            If the prior gives a parameter a value that the model does not allow.
+        ShapeError
+            If it has another shape.
+        TypeError
+            If a parameter is missing, or there is one too many.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> model = vm.Model(lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0), rate=vm.positive())
+        >>> drawn = model.sample_prior_predictive(
+        ...     lambda rng: {"rate": vm.gamma_rng(2.0, 1.0, rng=rng)},
+        ...     lambda rate, rng: {"y": vm.poisson_rng(rate, rng=rng, size=5)},
+        ...     seed=1,
+        ... )
+        >>> drawn["prior"]["rate"].shape, drawn["prior_predictive"]["y"].shape
+        ((1, 500), (1, 500, 5))
+        """
+        check_integer("sample_prior_predictive", "draws", draws, 0)
+        return prior_predictive(Predictor(self, "sample_prior_predictive", seed, coords, dims), prior, simulate, draws)
 
     def check_gradient(
         self, q: Any = None, *, seed: int | None = 0, tolerance: float = 1e-6, eps: float = 1e-3, jacobian: bool = True

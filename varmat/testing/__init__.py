@@ -2,14 +2,26 @@
 
 `expect_ad` compares all routes to the derivatives of a function, `expect_ad_matvar` repeats that with matvars,
 `expect_value` compares value and derivatives with a 50-digit reference, and `expect_reference` with published figures.
+`calibration` checks by simulation that a model, a sampler and random numbers are of one distribution.
 `coverage` collects what they are called with, for a table of what is tested.
 """
 
 from varmat.testing import coverage
+from varmat.testing.calibration import Calibration, calibration
 from varmat.testing.compare import Report, Tolerances
 from varmat.testing.expect import expect_ad
 from varmat.testing.expect_matvar import expect_ad_matvar
 from varmat.testing.references import expect_reference
 from varmat.testing.values import expect_value
 
-__all__ = ["Report", "Tolerances", "coverage", "expect_ad", "expect_ad_matvar", "expect_reference", "expect_value"]
+__all__ = [
+    "Calibration",
+    "Report",
+    "Tolerances",
+    "calibration",
+    "coverage",
+    "expect_ad",
+    "expect_ad_matvar",
+    "expect_reference",
+    "expect_value",
+]

@@ -1,0 +1,147 @@
+"""Predictive draws: prior and posterior, in the shapes of ArviZ."""
+
+from __future__ import annotations
+
+import re
+import types
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+Y = np.array([2, 3, 0, 1, 4])
+CHAINS = {"mu": np.arange(6.0).reshape(2, 3), "sigma": np.ones((2, 3, 2))}
+
+
+def make(**settings):
+    return vm.Model(
+        lambda mu, sigma, y: vm.normal_lpdf(mu, 0.0, 1.0) + vm.gamma_lpdf(sigma, 2.0, 1.0) + vm.normal_lpdf(y, mu, sigma[0]),
+        mu=vm.real(),
+        sigma=vm.positive(2),
+        data={"y": Y},
+        transformed_parameters=lambda mu, sigma: {"ratio": mu / sigma},
+        **{"coords": {"j": ["a", "b"]}, "dims": {"sigma": ["j"]}, **settings},
+    )
+
+
+def prior(rng):
+    return {"mu": vm.normal_rng(0.0, 1.0, rng=rng), "sigma": vm.gamma_rng(2.0, 1.0, rng=rng, size=2)}
+
+
+def simulate(mu, ratio, y, rng):
+    return {"y": vm.poisson_rng(np.full(len(y), 1e3 + mu), rng=rng), "twice": 2.0 * ratio}
+
+
+def test_posterior_predictive_of_chains():
+    found = make().sample_posterior_predictive(CHAINS, simulate, seed=1)
+    group = found["posterior_predictive"]
+    assert group["y"].shape == (2, 3, 5)
+    assert group["y"].dtype == np.int64
+    np.testing.assert_array_equal(group["twice"], 2.0 * CHAINS["mu"][:, :, None] * np.ones(2))
+    again = make().sample_posterior_predictive(CHAINS, simulate, seed=1)["posterior_predictive"]
+    np.testing.assert_array_equal(again["y"], group["y"])
+    assert np.any(make().sample_posterior_predictive(CHAINS, simulate, seed=2)["posterior_predictive"]["y"] != group["y"])
+    assert "posterior_predictive: twice, shape (2, 3, 2)" in repr(found)
+
+
+def test_posterior_predictive_of_what_a_sampler_returns():
+    for result in (types.SimpleNamespace(posterior=CHAINS), CHAINS):
+        found = make().sample_posterior_predictive(result, lambda mu: {"z": mu})
+        np.testing.assert_array_equal(found["posterior_predictive"]["z"], CHAINS["mu"])
+
+
+def test_posterior_predictive_of_an_approximation():
+    model = make()
+    approximation = model.laplace(seed=1, draws=7)
+    found = model.sample_posterior_predictive(approximation, simulate)["posterior_predictive"]
+    np.testing.assert_array_equal(found["twice"][0], 2.0 * approximation.draws["ratio"])
+
+
+def test_posterior_predictive_distribution():
+    """Of a normal mean with a flat prior: variance 1 / n + 1."""
+    model = vm.Model(lambda mu: vm.normal_lpdf(Y, mu, 1.0), mu=vm.real())
+    approximation = model.laplace(seed=1, draws=4000)
+    z = model.sample_posterior_predictive(approximation, lambda mu, rng: {"z": vm.normal_rng(mu, 1.0, rng=rng)}, seed=2)
+    z = z["posterior_predictive"]["z"]
+    assert abs(np.mean(z) - 2.0) < 5.0 * np.sqrt(1.2 / 4000)
+    assert abs(np.var(z) - 1.2) < 5.0 * 1.2 * np.sqrt(2.0 / 4000)
+
+
+def test_prior_predictive():
+    found = make().sample_prior_predictive(prior, simulate, draws=9, seed=1)
+    assert list(found.groups) == ["prior", "prior_predictive"]
+    assert {name: x.shape for name, x in found["prior"].items()} == {"mu": (1, 9), "sigma": (1, 9, 2), "ratio": (1, 9, 2)}
+    np.testing.assert_array_equal(found["prior_predictive"]["twice"], 2.0 * found["prior"]["ratio"])
+    alone = make().sample_prior_predictive(prior, draws=9, seed=1)
+    assert list(alone.groups) == ["prior"]
+    np.testing.assert_array_equal(alone["prior"]["mu"], found["prior"]["mu"])
+    assert make().sample_prior_predictive(prior, simulate, draws=0).groups == {"prior": {}, "prior_predictive": {}}
+
+
+def test_arviz(monkeypatch):
+    arviz = types.ModuleType("arviz")
+    arviz.__version__ = "1.0"
+    arviz.from_dict = lambda *args, **kwargs: (args, kwargs)
+    monkeypatch.setitem(__import__("sys").modules, "arviz", arviz)
+    found = make().sample_posterior_predictive(CHAINS, simulate, seed=1, coords={"i": list("vwxyz")}, dims={"y": "i"})
+    (groups,), settings = found.to_arviz()
+    assert list(groups) == ["posterior_predictive"]
+    assert settings == {"coords": {"j": ["a", "b"], "i": list("vwxyz")}, "dims": {"y": ["i"]}}
+    drawn = make().sample_prior_predictive(prior, draws=2)
+    assert drawn.to_arviz()[1]["dims"] == {"sigma": ["j"]}
+
+
+def test_functions_get_copies():
+    chains = {name: x.copy() for name, x in CHAINS.items()}
+
+    def careless(mu, sigma):
+        sigma *= 2.0
+        return {"z": sigma}
+
+    make().sample_posterior_predictive(chains, careless)
+    np.testing.assert_array_equal(chains["sigma"], CHAINS["sigma"])
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: make().sample_posterior_predictive(3.0, simulate), TypeError,
+     "sample_posterior_predictive: result is a float, but must be what Model.sample or Model.laplace returned, or a dict of"),
+    (lambda: make().sample_posterior_predictive({"mu": CHAINS["mu"]}, simulate), TypeError,
+     "sample_posterior_predictive: result has no sigma, but must have the parameters mu, sigma!"),
+    (lambda: make().sample_posterior_predictive({**CHAINS, "sigma": np.ones((2, 3))}, simulate), vm.ShapeError,
+     "sample_posterior_predictive: sigma has shape (2, 3), but must have shape (2, 3) and then (2,)!"),
+    (lambda: make().sample_posterior_predictive({**CHAINS, "mu": np.ones((2, 4))}, simulate), vm.ShapeError,
+     "sample_posterior_predictive: sigma has shape (2, 3, 2), but must have shape (2, 4) and then (2,)!"),
+    (lambda: make().sample_posterior_predictive(CHAINS, lambda nu, mu: {}), TypeError,
+     "Model: simulate takes 'nu', but must take parameters and data: mu, sigma, ratio, y!"),
+    (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: mu), TypeError,
+     "simulate returned a float64, but must return a dict of named values!"),
+    (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: {"z": "a"}), TypeError,
+     "simulate returned 'z' of dtype <U1, but must return real numbers!"),
+    (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: {"z": np.ones(int(mu))}), vm.ShapeError,
+     "sample_posterior_predictive: z has shape (1,) at a draw, but has shape (0,) at another, and must be the same at all!"),
+    (lambda: make().sample_posterior_predictive(CHAINS, simulate, dims={"x": ["j"]}), TypeError,
+     "Model: dims has 'x', but must have parameters and quantities: y, twice!"),
+    (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0}), TypeError,
+     "sample_prior_predictive: the dict has no sigma, but must have the parameters mu, sigma!"),
+    (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": np.ones(3)}), vm.ShapeError,
+     "sample_prior_predictive: sigma has shape (3,), but must have shape (2,)!"),
+    (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": -np.ones(2)}), vm.DomainError,
+     "sample_prior_predictive: sigma: "),
+    (lambda: make().sample_prior_predictive(prior, draws=-1), vm.DomainError,
+     "sample_prior_predictive: draws is -1, but must be an integer of at least 0!"),
+])  # fmt: skip
+def test_refusals(call, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        call()
+
+
+def test_error_says_at_which_draw():
+    def failing(mu):
+        if mu == 4.0:
+            raise KeyError("no")
+        return {"z": mu}
+
+    with pytest.raises(KeyError) as failure:
+        make().sample_posterior_predictive(CHAINS, failing)
+    assert failure.value.__notes__ == ["sample_posterior_predictive: at draw 4, counted from 0 through all chains"]
