@@ -275,6 +275,22 @@ def test_short_sums_stay_as_they_are_written():
     assert flattened(accumulated(6)).counts() == accumulated(6).counts()
 
 
+# --- sums of what lies in one array in several ways ---
+
+
+@pytest.mark.parametrize("other", ["every second", "backwards", "columns"])
+def test_sums_of_strided_windows(other, monkeypatch):
+    def f(x):
+        total, m = 0.0, np.reshape(x[:25], (5, 5))
+        for i in range(20):
+            j = 7 * i % 20
+            windows = {"every second": x[j : j + 6 : 2], "backwards": x[j : j + 3][::-1], "columns": m[j % 3 : j % 3 + 3, j // 4]}
+            total = total + np.sum(np.arctan(x[i : i + 3] + windows[other]))
+        return total
+
+    check(f, np.cos(np.arange(26.0)), 18, monkeypatch)
+
+
 # --- anything ---
 
 UNARY = (np.exp, np.sin, np.negative, np.square, np.tanh)

@@ -273,10 +273,13 @@ class _Batching:
         n, size = len(batch), graph.steps[batch[0]].results[0].size
         singly = float((arity - 1).sum()) * _alone(graph.steps[batch[0]])
         adding = STEP + self._cost_of_parts(places, size)
-        if len({graph.layouts[i] for i in numbers.tolist() if not graph.constant[i]}) > 1:
+        # Constants fit to whatever lies beside them.
+        layouts = np.where(graph.constant[numbers], -1, np.array(graph.layouts)[numbers])
+        if _differ(layouts[layouts >= 0]):
             adding = math.inf
-        if (arity == arity[0]).all():
-            aligned = numbers[np.lexsort((offsets, places, self._tokens[at], rows))].reshape(n, -1)
+        aligned = np.lexsort((offsets, places, layouts, self._tokens[at], rows)).reshape(n, -1) if not _differ(arity) else None
+        if aligned is not None and not any(_differ(column[column >= 0]) for column in layouts[aligned].T):
+            aligned = numbers[aligned]
             order = self._order(aligned)
             columns = [self.column(column) for column in aligned[order].T]
             cost = (len(columns) - 1) * (STEP + ELEMENT * n * size) + sum(column.cost for column in columns)
@@ -355,6 +358,11 @@ def _step_of(offsets: np.ndarray) -> int | None:
         return 8
     step = int(offsets[1] - offsets[0])
     return step if (np.diff(offsets) == step).all() else None
+
+
+def _differ(numbers: np.ndarray) -> bool:
+    """Whether some of them are not equal."""
+    return bool((numbers != numbers[:1]).any())
 
 
 def _inside(shape: Shape, strides: Shape) -> np.ndarray:
