@@ -39,7 +39,7 @@ BELOW = {
     "models": {"core", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1883
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1889
 
 
 def name_of(path: Path) -> str:

@@ -139,7 +139,7 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "block of a vector": (lambda: vm.block(VECTOR, 0, 0, 1, 1), vm.ShapeError, r"block: x has shape \(4,\), but must be a matrix!"),
     "row": (lambda: vm.row(MATRIX, 2), vm.DomainError, "row: i is 2, but must be a place from 0 to 1!"),
     "row of nothing": (lambda: vm.row(MATRIX[:0], 0), vm.DomainError, "row: i is 0, but must be left out: there is no place!"),
-    "row fraction": (lambda: vm.row(MATRIX, 1.0), TypeError, "'float' object cannot be interpreted as an integer"),
+    "row fraction": (lambda: vm.row(MATRIX, 1.0), TypeError, "row: i is 1.0, but must be an integer!"),
     "col": (lambda: vm.col(MATRIX, -1), vm.DomainError, "col: j is -1, but must be a place from 0 to 2!"),
     "segment": (
         lambda: vm.segment(VECTOR, 2, 3),

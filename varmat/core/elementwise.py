@@ -22,6 +22,7 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dual import Dual, dual_call
+from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand
 from varmat.core.rules import OPERANDS, array_rule, elementwise_rule, function_of, large_rule, names_in, scalar_rule
@@ -156,11 +157,14 @@ class Elementwise:
                 tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
             elif kind not in _NUMBERS and not (kind is np.ndarray and x.dtype is FLOAT64):
                 return self._other(args)
-        if tape is None:
-            return self.ufunc(*args) if any(type(x) is np.ndarray for x in args) else self.ieee(*args)
         variable = tuple(type(x) in VARIABLES for x in args)
         values = [x._val if v else x for x, v in zip(args, variable, strict=True)]
-        result, compile_rule = self._result(values, tape.top)
+        try:
+            if tape is None:
+                return self.ufunc(*args) if any(type(x) is np.ndarray for x in args) else self.ieee(*args)
+            result, compile_rule = self._result(values, tape.top)
+        except ValueError as error:
+            raise _mismatch(self.name, error, *values) from None
         entry = (args, None) if len(args) > 2 else (*args, None)[:2]
         tape.top.append((self.rule(variable, compile_rule), result, *entry))
         return result
@@ -199,6 +203,12 @@ class Elementwise:
             return self.call(*map(to_varmat, args))
         result = np.frompyfunc(self.call, self.arity, 1)(*as_objects(args))
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
+
+
+def _mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
+    """What to raise where operands do not broadcast; any other error stays what it is."""
+    shapes = " and ".join(str(np.shape(v)) for v in values)
+    return ShapeError(f"{name}: operands have shapes {shapes}, but must broadcast!") if "broadcast" in str(error) else error
 
 
 def _of_floats(ufunc: Any) -> Any:
@@ -278,7 +288,8 @@ elif kind is float or kind is int or kind is float64 or (kind is ndarray and oth
 else:
     return general({order})
 {self} = self._val
-val = ufunc(x, y)
+try: val = ufunc(x, y)
+except ValueError as error: raise mismatch(name, error, x, y) from None
 result = new(VarMat)
 result._val = val if val.ndim == 1 or val.flags.c_contiguous else array(val, order="C")
 result._adj = None
@@ -324,7 +335,7 @@ def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
     general = row.general
     namespace = {name: globals()[name] for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")}
     namespace |= {"array": np.array, "ndarray": np.ndarray, "float64": np.float64}
-    namespace |= {"ufunc": row.ufunc, "general": general, "ieee": row.ieee}
+    namespace |= {"ufunc": row.ufunc, "general": general, "ieee": row.ieee, "mismatch": _mismatch, "name": row.name}
     shortcut = "if kind is not ndarray and other in shortcuts: return shortcuts[other](self)" if row.shortcuts else ""
     itself = "if other is self: return square(self)" if row.with_itself else ""
     namespace["square"] = ROWS[row.with_itself].call if row.with_itself else None

@@ -109,7 +109,7 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
     if not _is_correlation_factor(factor):
         return -math.inf
     value = float(_powers(len(factor), eta).dot(np.log(factor.diagonal())))
-    return value + _lkj_constant(eta, len(factor)) if "eta" in keep else value
+    return value + _lkj_constant(float(eta), len(factor)) if "eta" in keep else value
 
 
 def _is_correlation_factor(x: Any) -> bool:
@@ -218,7 +218,7 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
     if factor is None:
         return Saved(-math.inf, factor=None)
     value = 2.0 * (eta - 1.0) * log_diagonal(factor)
-    return Saved(value + _lkj_constant(eta, len(sigma)) if "eta" in keep else value, factor=factor)
+    return Saved(value + _lkj_constant(float(eta), len(sigma)) if "eta" in keep else value, factor=factor)
 
 
 @lkj_corr_lpdf.straight

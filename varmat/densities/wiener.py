@@ -142,8 +142,10 @@ def _are_slow(y: Any, alpha: Any, tau: Any, beta: Any, var_beta: Any, var_tau: A
     """Whether the density changes little between the nodes: over starting points, and over decision times."""
     last = np.asarray(y - tau)
     first = np.maximum(last - var_tau, 1e-300)
-    rise = 0.5 * (alpha * (1.0 - beta + 0.5 * var_beta)) ** 2 * (1.0 / first - 1.0 / last)
-    return bool(np.all((alpha * var_beta) ** 2 < 16.0 * first)), bool(np.all((rise < 8.0) & (8.0 * first > last)))
+    # Powers of Python's floats overflow with an error, products do not.
+    way, width = alpha * (1.0 - beta + 0.5 * var_beta), alpha * var_beta
+    rise = 0.5 * way * way * (1.0 / first - 1.0 / last)
+    return bool(np.all(width * width < 16.0 * first)), bool(np.all((rise < 8.0) & (8.0 * first > last)))
 
 
 def _is_zero(x: Any) -> bool:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial, wraps
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,14 @@ def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]
         return answer(x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()})
 
     return called
+
+
+def integer(function: str, name: str, value: Any) -> int:
+    """A count or a place as an int; refuses what is none, a float that is whole included."""
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{function}: {name} is {value!r}, but must be an integer!") from None
 
 
 def check_integer(function: str, name: str, value: Any, least: int) -> None:

@@ -6,12 +6,12 @@ Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1
 from __future__ import annotations
 
 import math
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.functions.checks import integer
 
 __all__ = [
     "e",
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def _size(function: str, name: str, n: Any, least: int = 0) -> int:
-    count: int = index(n)
+    count = integer(function, name, n)
     if count < least:
         raise DomainError(f"{function}: {name} is {count}, but must be {'positive' if least else 'nonnegative'}!")
     return count
@@ -231,7 +231,7 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:  # noqa: N803 - Stan's name
 
 
 def _one_hot(function: str, size: Any, k: Any, dtype: Any) -> np.ndarray:
-    result, k = np.zeros(_size(function, "K", size, 1), dtype), index(k)
+    result, k = np.zeros(_size(function, "K", size, 1), dtype), integer(function, "k", k)
     if not 0 <= k < result.size:
         raise DomainError(f"{function}: k is {k}, but must be a place from 0 to {result.size - 1}!")
     result[k] = 1
@@ -273,7 +273,8 @@ def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:  # noqa: 
     >>> vm.linspaced_int_array(6, 0, 3)
     array([0, 0, 1, 1, 2, 2])
     """
-    n, low, high = _size("linspaced_int_array", "K", K), index(lower), index(upper)
+    n = _size("linspaced_int_array", "K", K)
+    low, high = (integer("linspaced_int_array", name, x) for name, x in (("lower", lower), ("upper", upper)))
     if high < low:
         raise DomainError(f"linspaced_int_array: upper is {high}, but must be at least lower, which is {low}!")
     if n <= 1:
@@ -310,7 +311,7 @@ def unitspaced_array(lower: int, upper: int) -> np.ndarray:
     >>> vm.unitspaced_array(2, 5)
     array([2, 3, 4, 5])
     """
-    low, high = index(lower), index(upper)
+    low, high = (integer("unitspaced_array", name, x) for name, x in (("lower", lower), ("upper", upper)))
     if high < low:
         raise DomainError(f"unitspaced_array: upper is {high}, but must be at least lower, which is {low}!")
     return np.arange(low, high + 1, dtype=np.int64)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, integer
 from varmat.functions.orderings import descending_order, stable_order
 
 __all__ = [
@@ -267,7 +266,7 @@ def rank(x: Any, s: int) -> int:
     >>> vm.rank([-1.2, 0.4, 2.1, 0.4], 2)
     3
     """
-    s = index(s)
+    s = integer("rank", "s", s)
     if np.ndim(x) == 1 and not 0 <= s < np.shape(x)[0]:
         raise DomainError(f"rank: s is {s}, but must be a place from 0 to {np.shape(x)[0] - 1}!")
     return int(_ordered("rank", lambda values: np.count_nonzero(values < values[s]), x))

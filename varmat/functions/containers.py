@@ -7,14 +7,13 @@ there.
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, integer
 from varmat.functions.gathering import rep_vector
 from varmat.functions.shaping import to_vector
 
@@ -43,7 +42,7 @@ to_row_vector = to_array_1d = to_vector
 
 def _count(function: str, name: str, n: Any) -> int:
     """A count as an int; refuses a negative one."""
-    count: int = index(n)
+    count = integer(function, name, n)
     if count < 0:
         raise DomainError(f"{function}: {name} is {count}, but must be nonnegative!")
     return count
@@ -51,7 +50,7 @@ def _count(function: str, name: str, n: Any) -> int:
 
 def _place(function: str, name: str, i: Any, size: int) -> int:
     """A place among `size` of them as an int; refuses what is none."""
-    place: int = index(i)
+    place = integer(function, name, i)
     if not 0 <= place < size:
         rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
         raise DomainError(f"{function}: {name} is {place}, but must be {rule}!")

@@ -445,8 +445,10 @@ def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
         check_values(partial(positive_finite.check, "gp_periodic_cov", name), scalar)
     _check_points("gp_periodic_cov", x1, x2, *scalars[:2])
     sigma, length_scale, period = scalars
+    square = length_scale * length_scale
+    check_values(partial(positive_finite.check, "gp_periodic_cov", "the square of length_scale"), square)
     squares = gp_stationary_cov(x1, x2, 1.0, period, kernel=_SQUARED_SINES)
-    return sigma * sigma * np.exp(-2.0 / (length_scale * length_scale) * squares)
+    return sigma * sigma * np.exp(-2.0 / square * squares)
 
 
 @_shows("sigma")

@@ -150,11 +150,11 @@ def _difference(function: str, x: Any, y: Any) -> Any:
 
 
 def squared_distance(x: Any, y: Any) -> Any:
-    """The square of the Euclidean distance of two vectors.
+    """The square of the Euclidean distance of two vectors, or of two scalars.
 
     Parameters
     ----------
-    x, y : array_like, vectors of one length
+    x, y : array_like, vectors of one length, or scalars
 
     Returns
     -------
@@ -163,7 +163,7 @@ def squared_distance(x: Any, y: Any) -> Any:
     Raises
     ------
     ShapeError
-        If the operands are not vectors of one length.
+        If the operands are not vectors of one length, nor both scalars.
 
     Notes
     -----
@@ -175,6 +175,9 @@ def squared_distance(x: Any, y: Any) -> Any:
     >>> vm.gradient(lambda x: vm.squared_distance(x, np.array([1.0, 1.0])), np.array([4.0, 5.0]))
     array([6., 8.])
     """
+    x, y = as_operand(x, "squared_distance: x"), as_operand(y, "squared_distance: y")
+    if not np.ndim(x) and not np.ndim(y):
+        return np.square(x - y)
     return dot_self(_difference("squared_distance", x, y))
 
 

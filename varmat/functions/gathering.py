@@ -25,7 +25,7 @@ from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
-from varmat.functions.checks import by_position, check_matrix, check_settings, check_square, delivered, kept
+from varmat.functions.checks import by_position, check_matrix, check_settings, check_square, delivered, integer, kept
 from varmat.kernels import scatter_add
 from varmat.programs.symbols import refuse, spread_back
 
@@ -764,9 +764,10 @@ def _check_ndim(function: str, x: Any, ndim: int, rule: str) -> None:
 
 def _repeated(function: str, x: Any, **counts: int) -> Any:
     """`x` along new leading axes, of lengths named as in the function that the user called."""
-    for name, n in counts.items():
+    lengths = [integer(function, name, n) for name, n in counts.items()]
+    for name, n in zip(counts, lengths, strict=True):
         nonnegative.check(function, name, n)
-    return broadcast_to(x, shape=(*counts.values(), *np.shape(x)))
+    return broadcast_to(x, shape=(*lengths, *np.shape(x)))
 
 
 diag_matrix = diag

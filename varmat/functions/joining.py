@@ -44,7 +44,10 @@ def concatenate(*arrays: Any, axis: int = 0) -> Any:
     >>> vm.gradient(lambda x: np.sum(np.concatenate([x, x[:1], [4.0]]) ** 2), np.array([1.0, 2.0]))
     array([4., 4.])
     """
-    return np.concatenate(arrays, axis)
+    try:
+        return np.concatenate(arrays, axis)
+    except ValueError as error:  # the shapes, or their numbers of axes
+        raise _mismatch("concatenate", error, arrays) from None
 
 
 @concatenate.reverse
@@ -83,7 +86,17 @@ def stack(*arrays: Any, axis: int = 0) -> Any:
     """
     if not axis and all(type(x) is float for x in arrays):
         return np.array(arrays)
-    return np.stack(arrays, axis)
+    try:
+        return np.stack(arrays, axis)
+    except ValueError as error:
+        raise _mismatch("stack", error, arrays) from None
+
+
+def _mismatch(function: str, error: ValueError, arrays: Any) -> ValueError:
+    """What to raise where arrays of these shapes cannot be joined; what is wrong with the axis stays NumPy's error."""
+    if isinstance(error, np.exceptions.AxisError) or not arrays:
+        return error
+    return ShapeError(f"{function}: arrays have shapes {' and '.join(str(np.shape(x)) for x in arrays)}, but must go together!")
 
 
 @stack.reverse

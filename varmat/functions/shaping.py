@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from operator import index, methodcaller
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
-from varmat.functions.checks import by_position, kept
+from varmat.functions.checks import by_position, integer, kept
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
@@ -342,7 +342,7 @@ def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: boo
         if np.ndim(x) not in (1, 2):
             raise ShapeError(f"to_matrix: x has shape {np.shape(x)}, but must be a vector or a matrix!")
         m, n = (*np.shape(x), 1)[:2]
-    m, n = index(m), index(n)
+    m, n = integer("to_matrix", "m", m), integer("to_matrix", "n", n)
     if m * n != np.size(x):
         raise ShapeError(f"to_matrix: x has {np.size(x)} elements, but must have {m} * {n}!")
     return np.reshape(x, (m, n), order="F" if col_major else "C")

@@ -15,7 +15,8 @@ import numpy as np
 
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
-from varmat.core.errors import DomainError
+from varmat.core.errors import Domain, DomainError
+from varmat.core.operation import as_operand
 from varmat.core.rules import ZERO
 from varmat.functions import hypergeometric_derivatives, order_derivatives, shape_derivatives
 from varmat.functions.elementwise import LN10, MANY, formula, row, softplus
@@ -361,13 +362,13 @@ log1m_inv_logit = row("log1m_inv_logit", "-g * expit(x)", "``log(1 - inv_logit(x
     "-log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), -0.622459, ufunc=_minus_softplus(1.0))
 log1m = row("log1m", "-g / (1.0 - x)", "``log(1 - x)``, exact near 0", lambda x: math.log1p(-x),
     "log1p(-x)", (0.5, -1e100, 1e-10, 0.999), -2.0, domain="x < 1", ufunc=formula(lambda x: np.log1p(-x)))
-log1m_exp = row("log1m_exp", "-g * exp(x) / absolute(expm1(x))", "``log(1 - exp(x))`` without cancellation",
+log1m_exp = row("log1m_exp", "-g * exp(x) / (0.0 - expm1(x))", "``log(1 - exp(x))`` without cancellation",
     lambda x: math.log(-math.expm1(x)) if x > -0.6931471805599453 else math.log1p(-math.exp(x)),
     "log1p(-exp(x))", (-0.5, -1e-12, -40.0, -700.0, -0.7), -1.54149, domain="x < 0",
     ufunc=formula(lambda x: np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))))
-# exp(y) / (exp(x) - exp(y)) for x > y.
-_ODDS = "exp(y - x) / absolute(expm1(y - x))"
-log_diff_exp = row("log_diff_exp", ("g / absolute(expm1(y - x))", f"-g * ({_ODDS})"), "``log(exp(x) - exp(y))`` without overflow",
+# exp(y) / (exp(x) - exp(y)). Subtracted from 0 the difference at x = y has the sign of those next to it, for x > y.
+_ODDS = "exp(y - x) / (0.0 - expm1(y - x))"
+log_diff_exp = row("log_diff_exp", ("g / (0.0 - expm1(y - x))", f"-g * ({_ODDS})"), "``log(exp(x) - exp(y))`` without overflow",
     None, "log(exp(x) - exp(y))", ((0.5, -1.0), (300.0, 299.0), (2.0, 1.999999999999), (800.0, -1.0)), 1.28722, domain="x > y",
     ufunc=formula(lambda x, y: np.where((x == y) & (x == -np.inf), -np.inf, x + _log1m_exp(y - x))))
 log_inv_logit_diff = row("log_inv_logit_diff", (f"g * (expit(-x) + {_ODDS})", f"-g * (expit(y) + {_ODDS})"),
@@ -446,7 +447,8 @@ pseudo_huber = row("pseudo_huber",
     ((1.2, 2.5), (1.2, 0.5), (0.7, -1e3), (3.0, 1e-3), (1e-10, 5.0), (1e-80, 2.0)), 0.892362, domain="x > 0")
 fma = row("fma", ("g * y", "g * x", "g"), "``x * y + z``", lambda x, y, z: x * y + z,
     "x * y + z", ((1.2, 2.3, 0.4), (-3.0, 1e5, 7.0)), 2.3, ufunc=formula(lambda x, y, z: x * y + z))
-fdim = row("fdim", ("where(x > y, g, 0.0)", "where(x > y, -g, 0.0)"), "Positive difference ``max(x - y, 0)``", None,
+fdim = row("fdim", tuple(f"where(x > y, {g}, where(x <= y, 0.0, nan * g))" for g in ("g", "-g")),
+    "Positive difference ``max(x - y, 0)``", None,
     "max(x - y, 0)", ((1.5, -2.0), (-3.0, 4.0)), 1.0, note="The derivative at x = y is 0",
     ufunc=formula(lambda x, y: np.where(x <= y, 0.0, x - y)))
 step = row("step", ZERO, "1 where x >= 0, else 0", None, "mpf(x >= 0)", (0.5, -2.0), 0.0, note="The derivative is 0, at 0 as well",
@@ -753,8 +755,8 @@ def lmgamma(k: int, x: Any) -> Any:
 
     Parameters
     ----------
-    k : int
-        Dimension, 1 or more.
+    k : int, or array_like of int
+        Dimension, 1 or more; dimensions broadcast with `x`.
     x : array_like of real numbers
         Greater than ``(k - 1) / 2``.
 
@@ -779,4 +781,17 @@ def lmgamma(k: int, x: Any) -> Any:
     >>> print(f"{vm.lmgamma(3, 2.5):.6g}")
     1.881
     """
-    return _multigamma("lmgamma: the dimension k", x, k)
+    if not np.ndim(k):
+        return _multigamma("lmgamma: the dimension k", x, k)
+    dimensions, x = np.asarray(k), as_operand(x, "lmgamma: x")
+    if dimensions.dtype.kind not in "iu" and dimensions.size:
+        raise TypeError(f"lmgamma: the dimensions k have dtype {dimensions.dtype}, but must be integers!")
+    _positive_dimension.check("lmgamma", "k", dimensions)
+    total = dimensions * (dimensions - 1.0) / 4.0 * math.log(math.pi) + gammaln(x)
+    for j in range(1, int(np.max(dimensions, initial=1))):
+        within = dimensions > j
+        total = total + np.where(within, gammaln(np.where(within, x - 0.5 * j, 1.0)), 0.0)
+    return total
+
+
+_positive_dimension = Domain("positive", lambda k: k > 0)

@@ -158,6 +158,8 @@ def cumulative(
             here = {"x": f"where({other}, {observation}, {inside})"}
             partials = {name: f"where({other}, {partial}, 0.0)" for name, partial in tail.partials.items()}
             tail = Tail(f"where({other}, {tail.term}, 0.0)", partials, tail.reference)
+        if density.demand is not None:  # a value that is not finite has all arguments looked at
+            tail = tail._replace(term=f"where({density.demand[1]}, {tail.term}, nan)")
         row = kind(f"{family}_{suffix}", density, here | let, tail, support)
         row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
         return row
