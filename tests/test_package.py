@@ -23,6 +23,7 @@ PACKAGE = ROOT / "varmat"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Slow to import, and needed by few: they are imported where they are first used.
 HEAVY = ["scipy.special", "scipy.stats", "scipy.linalg", "scipy.sparse", "scipy.optimize", "scipy.integrate"]
+HEAVY += ["multiprocessing", "concurrent.futures", "socket", "logging", "shutil"]
 HEAVY += ["matplotlib", "pandas", "xarray", "mpmath", "hypothesis", "pytest"]
 # Subpackage or module -> what it may import besides itself. Imports point down.
 BELOW = {

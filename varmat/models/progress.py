@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +10,13 @@ from typing import Any
 _BAR = 35
 # Seconds.
 _BETWEEN = 0.1
+
+
+def _columns() -> int:
+    """The width of the terminal."""
+    import shutil  # which imports compression
+
+    return shutil.get_terminal_size().columns
 
 
 class Display:
@@ -39,7 +45,7 @@ class Display:
         if self._in_notebook:
             self._show_in_cell({"text/plain": "\n".join(lines())})
             return
-        width = shutil.get_terminal_size().columns - 1
+        width = _columns() - 1
         back, text = f"\x1b[{self._written}F" if self._written else "", [f"{line[:width]}\x1b[K\n" for line in lines()]
         self._written = len(text)
         sys.stderr.write(back + "".join(text))
@@ -67,7 +73,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Seq
     """
     widths = [max(9, len(name) + 2) for name in columns]
     # Where the terminal is narrow, the bar is short.
-    size = max(10, min(_BAR, shutil.get_terminal_size().columns - 6 - sum(widths)))
+    size = max(10, min(_BAR, _columns() - 6 - sum(widths)))
     first = max(size, len(title))
 
     def line(start: str, cells: Sequence[Any]) -> str:

@@ -18,7 +18,6 @@ import numpy as np
 
 from varmat.functionals.recorded import Recorded
 from varmat.models.callbacks import Callbacks
-from varmat.models.chains import Chains
 from varmat.models.native_sampling import ELSEWHERE, prepared
 from varmat.models.results import coordinates, optional
 
@@ -58,6 +57,8 @@ def _evaluated_in_python(calls: Callbacks) -> bool:
 
 def _by_chains(calls: Callbacks, labels: dict[str, Any], dims: dict[str, Any], settings: dict[str, Any]) -> Any:
     """Sample chain by chain a model that Python evaluates at every point, and say how and why."""
+    from varmat.models.chains import Chains  # needs a sixth of the time that varmat takes to import
+
     model, recorder = calls.model, calls.model._value_and_grad
     if isinstance(recorder, Recorded):  # which would try again to record it, in every process
         model = copy.copy(model)
