@@ -1,19 +1,23 @@
-"""Configuration of Sphinx, and the two directives that make the reference from the library itself."""
+"""Configuration of Sphinx, and the directives that make the reference from the library itself."""
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-import varmat
 from varmat.core import dispatch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from families import families
 
 project = "varmat"
 author = "The varmat developers"
@@ -34,39 +38,41 @@ myst_heading_anchors = 3
 FOREIGN = "ArrayMethods, ndarray, ValueError, RuntimeError"
 
 
-def families() -> dict[str, list[str]]:
-    """Name of a module -> the public names that it contributes, each name once."""
-    found: dict[str, list[str]] = {}
-    seen: set[str] = set()
-    for info in sorted(pkgutil.walk_packages(varmat.__path__, "varmat."), key=lambda info: info.name):
-        if info.ispkg:
-            continue
-        module = importlib.import_module(info.name)
-        names = [name for name in getattr(module, "__all__", []) if name not in seen and hasattr(varmat, name)]
-        if names:
-            found[info.name] = sorted(names, key=str.lower)
-            seen.update(names)
-    return found
+def entries(module: str, names: list[str]) -> list[str]:
+    """What is printed of objects of a module: their names on top, then their docstrings."""
+    lines = [" · ".join(f"{{py:obj}}`{name} <{module}.{name}>`" for name in names), "", "```{eval-rst}"]
+    for name in names:
+        thing = getattr(sys.modules[module], name)
+        if isinstance(thing, type):
+            lines += [f".. autoclass:: {module}.{name}", "   :members:", f"   :inherited-members: {FOREIGN}", ""]
+        else:
+            lines += [f".. {'autofunction' if callable(thing) else 'autodata'}:: {module}.{name}", ""]
+    return [*lines, "```", ""]
 
 
 class Reference(SphinxDirective):
-    """All public objects, by module, from their docstrings."""
+    """The public objects of a part of varmat, by family."""
+
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         lines: list[str] = []
-        found = families()
-        if missing := set(varmat.__all__).difference(*found.values()):
-            raise self.error(f"no module lists {', '.join(sorted(missing))} in its __all__")
-        for module_name, names in found.items():
-            title = (importlib.import_module(module_name).__doc__ or module_name).strip().splitlines()[0].rstrip(".")
-            lines += [f"## {title}", "", f"`{module_name}`", "", "```{eval-rst}"]
-            for name in names:
-                if isinstance(getattr(varmat, name), type):
-                    lines += [f".. autoclass:: varmat.{name}", "   :members:", f"   :inherited-members: {FOREIGN}", ""]
-                else:
-                    lines += [f".. autofunction:: varmat.{name}", ""]
-            lines += ["```", ""]
+        for heading, names in families()[self.arguments[0]].items():
+            if names:
+                lines += [f"### {heading}", "", *entries("varmat", names)]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
+
+
+class ModuleReference(SphinxDirective):
+    """The public objects of a module that is imported by itself."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        module = importlib.import_module(name)
+        names = [each for each in module.__all__ if not isinstance(getattr(module, each), ModuleType)]
+        return self.parse_text_to_nodes("\n".join(entries(name, names)))
 
 
 class NumpyTable(SphinxDirective):
@@ -100,4 +106,5 @@ def _full_name(function: Any) -> str:
 
 def setup(app: Any) -> None:
     app.add_directive("varmat-reference", Reference)
+    app.add_directive("varmat-module-reference", ModuleReference)
     app.add_directive("varmat-numpy-table", NumpyTable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -73,6 +74,18 @@ def test_first_example_gives_the_gradient():
     expected = np.append(X.T @ y, y @ y - y.size)
     assert type(namespace["value"]) is float
     np.testing.assert_allclose(namespace["gradient"], expected, rtol=1e-13)
+
+
+def test_reference_has_every_name_once(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    families = importlib.import_module("families")
+    parts = families.families()
+    told = [name for headings in parts.values() for names in headings.values() for name in names]
+    assert sorted(told) == sorted(vm.__all__)
+    printed = re.findall(r"^```{varmat-reference} (.*)$", (ROOT / "docs" / "reference.md").read_text(), flags=re.MULTILINE)
+    assert sorted(printed) == sorted(parts)
+    with pytest.raises(LookupError, match=r"no heading has a pattern for f, of varmat\.nowhere"):
+        families.family("f", "nowhere")
 
 
 def test_links_of_the_readme_lead_somewhere():
