@@ -80,6 +80,11 @@ REFUSED = {
     "rank": (lambda: vm.rank([1.0, 2.0], 0.0), TypeError, "rank: s is 0.0, but must be an integer!"),
     "head": (lambda: vm.head(np.ones(3), 1.0), TypeError, "head: n is 1.0, but must be an integer!"),
     "dimension": (lambda: vm.lmgamma([1, 0], 3.0), vm.DomainError, "lmgamma: k[1] is 0, but must be positive!"),
+    "dimensions": (
+        lambda: vm.lmgamma([1, 2], vm.var(np.ones(3))),
+        vm.ShapeError,
+        "lmgamma: x has shape (3,), but must broadcast with k, of shape (2,)!",
+    ),
     "whole dimension": (
         lambda: vm.lmgamma(np.array([1.0, 2.0]), 3.0),
         TypeError,

@@ -219,7 +219,6 @@ LOST_DIGITS: dict[str, list[Any]] = {
 OTHER_CONVENTIONS: dict[str, list[Any]] = {
     "bessel_first_kind": [[0, 0.0]],
     "beta": [["-inf", 0.5]],
-    "fdim": [["nan", 0.5]],
     "fmax": [[1.0, 1.0]],
     "fmin": [[1.0, 1.0]],
     "fmod": [["-inf", 1.4], [5.3, "nan"]],
@@ -231,8 +230,6 @@ OTHER_CONVENTIONS: dict[str, list[Any]] = {
     "lbeta": [[0.0, 1.0]],
     "lgamma": [[0.0]],
     "log1m": [[1.0]],
-    "log1m_exp": [[[-0.2, 0.5]]],
-    "log_diff_exp": [[1.2, [0.5, -2.0, 299.0]]],
     "log_modified_bessel_first_kind": [["inf", 0.5]],
     "log_rising_factorial": [[5.2, "-inf"]],
     "logit": [["inf"]],

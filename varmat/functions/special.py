@@ -15,10 +15,11 @@ import numpy as np
 
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
-from varmat.core.errors import Domain, DomainError
+from varmat.core.errors import DomainError, ShapeError, positive
 from varmat.core.operation import as_operand
 from varmat.core.rules import ZERO
 from varmat.functions import hypergeometric_derivatives, order_derivatives, shape_derivatives
+from varmat.functions.checks import broadcastable
 from varmat.functions.elementwise import LN10, MANY, formula, row, softplus
 
 __all__ = [
@@ -786,12 +787,11 @@ def lmgamma(k: int, x: Any) -> Any:
     dimensions, x = np.asarray(k), as_operand(x, "lmgamma: x")
     if dimensions.dtype.kind not in "iu" and dimensions.size:
         raise TypeError(f"lmgamma: the dimensions k have dtype {dimensions.dtype}, but must be integers!")
-    _positive_dimension.check("lmgamma", "k", dimensions)
+    positive.check("lmgamma", "k", dimensions)
+    if not broadcastable(dimensions.shape, np.shape(x)):
+        raise ShapeError(f"lmgamma: x has shape {np.shape(x)}, but must broadcast with k, of shape {dimensions.shape}!")
     total = dimensions * (dimensions - 1.0) / 4.0 * math.log(math.pi) + gammaln(x)
     for j in range(1, int(np.max(dimensions, initial=1))):
         within = dimensions > j
         total = total + np.where(within, gammaln(np.where(within, x - 0.5 * j, 1.0)), 0.0)
     return total
-
-
-_positive_dimension = Domain("positive", lambda k: k > 0)
