@@ -19,8 +19,12 @@ from varmat.densities.categorical import *  # noqa: F403 - the names are listed 
 from varmat.densities.circular import *  # noqa: F403 - the names are listed there
 from varmat.densities.counts import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.bounded import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.circular import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.counts import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.extreme_value import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.heavy_tails import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.incomplete_beta import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
@@ -73,6 +77,7 @@ from varmat.functions.joining import *  # noqa: F403 - the names are listed ther
 from varmat.functions.lags import *  # noqa: F403 - the names are listed there
 from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
 from varmat.functions.log_incomplete import *  # noqa: F403 - the names are listed there
+from varmat.functions.log_normal_tails import *  # noqa: F403 - the names are listed there
 from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
 from varmat.functions.orderings import *  # noqa: F403 - the names are listed there
 from varmat.functions.products import *  # noqa: F403 - the names are listed there
@@ -129,8 +134,12 @@ __all__ += densities.categorical.__all__
 __all__ += densities.circular.__all__
 __all__ += densities.counts.__all__
 __all__ += densities.cumulative.bounded.__all__
+__all__ += densities.cumulative.circular.__all__
+__all__ += densities.cumulative.counts.__all__
 __all__ += densities.cumulative.extreme_value.__all__
 __all__ += densities.cumulative.heavy_tails.__all__
+__all__ += densities.cumulative.incomplete_beta.__all__
+__all__ += densities.cumulative.incomplete_gamma.__all__
 __all__ += densities.cumulative.location_scale.__all__
 __all__ += densities.cumulative.positive.__all__
 __all__ += densities.cumulative.skewed.__all__
@@ -183,6 +192,7 @@ __all__ += functions.joining.__all__
 __all__ += functions.lags.__all__
 __all__ += functions.least_squares.__all__
 __all__ += functions.log_incomplete.__all__
+__all__ += functions.log_normal_tails.__all__
 __all__ += functions.matrix_functions.__all__
 __all__ += functions.orderings.__all__
 __all__ += functions.products.__all__

@@ -20,7 +20,93 @@ def log1m_exp(t: Any) -> Any:
     return mpmath.log(-mpmath.expm1(t)) if t > -1 else mpmath.log1p(-mpmath.exp(t))
 
 
-HELPERS = {"log1m_exp": log1m_exp, "log_ncdf": log_ncdf}
+def _logs(lower: Any, upper: Any) -> tuple[Any, Any]:
+    """The logarithms of a probability and of its complement, given one of the two."""
+    return (mpmath.log(lower), mpmath.log1p(-lower)) if upper is None else (mpmath.log1p(-upper), mpmath.log(upper))
+
+
+def _log_gamma(a: Any, x: Any) -> tuple[Any, Any]:
+    if x < a:
+        return _logs(mpmath.gammainc(a, 0, x, regularized=True), None)
+    return _logs(None, mpmath.gammainc(a, x, mpmath.inf, regularized=True))
+
+
+def log_gammainc(a: Any, x: Any) -> Any:
+    """The logarithm of P(a, x)."""
+    return _log_gamma(a, x)[0]
+
+
+def log_gammaincc(a: Any, x: Any) -> Any:
+    """The logarithm of Q(a, x)."""
+    return _log_gamma(a, x)[1]
+
+
+def _betainc(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """DLMF 8.17.8: positive terms, which fall where x is below the mean."""
+    term = total = x**a * y**b / (a * mpmath.beta(a, b))
+    k = 0
+    while term > total * mpmath.eps:
+        term *= x * (a + b + k) / (a + 1 + k)
+        total += term
+        k += 1
+    return total
+
+
+def _log_beta(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    return _logs(_betainc(a, b, x, y), None) if x * (a + b) < a or (x < 0.5 and a + b < 100) else _logs(None, _betainc(b, a, y, x))
+
+
+def log_betainc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
+    """The logarithm of the regularised incomplete beta function; y is 1 - x."""
+    return _log_beta(a, b, x, 1 - x if y is None else y)[0]
+
+
+def log_betaincc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
+    """The logarithm of its complement."""
+    return _log_beta(a, b, x, 1 - x if y is None else y)[1]
+
+
+def log_t_tail(nu: Any, z: Any) -> Any:
+    """The logarithm of the probability above z >= 0 of Student's t distribution."""
+    u = nu / (nu + z * z)
+    return log_betainc(nu / 2, mpmath.mpf(1) / 2, u, z * z / (nu + z * z)) - mpmath.log(2) if z else -mpmath.log(2)
+
+
+def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
+    """The logarithms of both probabilities of the sum of a standard normal and an exponential variable of rate a."""
+    second = mpmath.exp(a * a / 2 - a * z) * mpmath.ncdf(z - a)
+    lower, upper = mpmath.ncdf(z) - second, mpmath.ncdf(-z) + second
+    return _logs(lower, None) if lower < 0.5 else _logs(None, upper)
+
+
+def log_skew_normal(z: Any, alpha: Any) -> Any:
+    """The logarithm of the distribution function of the skew normal distribution, as an integral like Owen's of positive terms."""
+    slope = alpha if z < 0 else -alpha
+    scale = 1 / (z * z * abs(slope) + abs(z) + mpmath.mpf(1) / 100)
+    places = [mpmath.atan(slope + k * scale) for k in (0, 1, 2, 4, 8, 16, 32, 64)]
+    if slope < 0:
+        places = sorted([*places, mpmath.mpf(0), *(mpmath.atan(k * scale) for k in (-8, -2, 2, 8) if k * scale > slope)])
+    tail = mpmath.quad(lambda t: mpmath.exp(-((z / mpmath.cos(t)) ** 2) / 2), [*places, mpmath.pi / 2]) / mpmath.pi
+    return mpmath.log(tail) if z < 0 else mpmath.log1p(-tail)
+
+
+def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
+    """The logarithms of the probabilities of angles between -pi and y, and between y and pi, as a Fourier series."""
+    with mpmath.workdps(mpmath.mp.dps + 100):
+        count = int(2 * kappa) + 200
+        above, here = mpmath.mpf(0), mpmath.mpf(1)
+        total = mpmath.mpf(0)
+        for n in range(count, 0, -1):
+            total += here * (mpmath.sin(n * (y - mu)) - mpmath.sin(n * (-mpmath.pi - mu))) / n
+            above, here = here, above + 2 * n / kappa * here
+        lower = (y + mpmath.pi + 2 * total / here) / (2 * mpmath.pi)
+        return _logs(lower, None) if lower < 0.5 else _logs(None, 1 - lower)
+
+
+HELPERS = {
+    f.__name__: f for f in (log1m_exp, log_betainc, log_betaincc, log_exp_mod_normal, log_gammainc, log_gammaincc, log_ncdf,
+        log_skew_normal, log_t_tail, log_von_mises)
+}  # fmt: skip
 
 
 def exact(row: Univariate) -> Any:

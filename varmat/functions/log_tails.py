@@ -36,6 +36,8 @@ __all__: list[str] = []
 Order = tuple[int, ...]
 # Below this SciPy's functions come near to underflow.
 _TINY = 1e-270
+# Down to this logarithm a density is divided by the function; below, the difference of the two logarithms loses digits.
+_DIVIDED = -100.0
 
 
 def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Any:
@@ -60,14 +62,19 @@ def of_logarithm(order: Order, moment: Callable[[Order], Any]) -> Any:
     return moment(order) - _parts(order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0)
 
 
-def _log(function: Any, small: Any, other: Any, inside: Any, *values: Any) -> Any:
-    """The logarithm of a probability, given its complement: of the smaller one, or by `function` where it is tiny."""
+def _log(tail: Any, small: Any, other: Any, inside: Any, *values: Any) -> Any:
+    """The logarithm of the probability `small`, or of one minus the `other` one, or by `tail` where it is tiny: three functions."""
+    value = np.asarray(small(*values))
     with np.errstate(divide="ignore", invalid="ignore"):
-        result = np.where(small <= 0.5, np.log(small), np.log1p(-other))
-    tiny = inside & (small < _TINY)
-    if np.any(tiny):
-        result = np.where(tiny, on_domain(lambda _, *v: function(*v), 0, tiny, *values), result)
-    return result
+        result = np.array(np.log(value))
+    large = value > 0.5
+    if large.any():
+        result[large] = np.log1p(-other(*(v[large] for v in values)))
+    tiny = value < _TINY
+    if tiny.any():
+        tiny &= inside()
+        result = np.where(tiny, on_domain(lambda _, *v: tail(*v), 0, tiny, *values), result)
+    return result[()]
 
 
 # The incomplete gamma function: P(a, x) and, where `upper`, Q(a, x).
@@ -76,10 +83,12 @@ def _log(function: Any, small: Any, other: Any, inside: Any, *values: Any) -> An
 def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
     """The logarithm of the regularised incomplete gamma function."""
     a, x = np.broadcast_arrays(a, x)
-    lower, higher = special.gammainc(a, x), special.gammaincc(a, x)
-    small, other = (higher, lower) if upper else (lower, higher)
-    inside = (a > 0) & np.isfinite(a) & (x > 0) & np.isfinite(x)
-    return _log(lambda a, x: _log_gamma_tail(special, upper, a, x), small, other, inside, a, x)
+    small, other = (special.gammaincc, special.gammainc)[:: 1 if upper else -1]
+    return _log(lambda a, x: _log_gamma_tail(special, upper, a, x), small, other, lambda: _inside(a, x), a, x)
+
+
+def _inside(*positive: Any) -> Any:
+    return np.logical_and.reduce([(v > 0) & np.isfinite(v) for v in positive])
 
 
 def _log_gamma_tail(special: Any, upper: bool, a: Any, x: Any) -> Any:
@@ -110,23 +119,35 @@ def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
 def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) -> Any:
     """A derivative of `log_gamma` in the shape and the argument."""
     order, a, x = np.broadcast_arrays(order, a, x)
-    inside = (a > 0) & np.isfinite(a) & (x > 0) & np.isfinite(x) & (order > 0)
+    inside = _inside(a, x) & (order > 0)
+    if np.all(order == 1) and inside.all():
+        log_value = np.asarray(log_gamma(upper, special, a, x))
+        with np.errstate(over="ignore"):
+            rate = np.asarray((-1.0 if upper else 1.0) * np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value))
+        far = log_value < _DIVIDED
+        return np.where(far, on_domain(lambda _, *v: _log_gamma_parts(special, upper, 3, *v), 0, far, a, x), rate)
     with np.errstate(divide="ignore", invalid="ignore"):
-        in_tail = (np.log(x) > special.psi(a)) == upper
+        # Up to 1 there is a series for the lower one, with all digits of its derivatives.
+        in_tail = (np.log(x) > special.psi(a)) & (x > 1.0) if upper else np.log(x) <= special.psi(a)
     code = np.where(inside, 2 * order + in_tail, 0)
     result = on_domain(lambda code, *v: _log_gamma_parts(special, upper, code, *v), code, inside, a, x)
-    # At the end at which it is one, the function is constant.
+    # At the end at which it is one, the function is constant, but for exp(-x).
     constant = (a > 0) & (np.isinf(x) if not upper else x == 0) & (order > 0)
-    return np.where(order == 0, log_gamma(upper, special, a, x), np.where(constant, 0.0, result))
+    result = np.where(constant, np.where(upper & (a == 1) & (order == 1), -1.0, 0.0), result)
+    return np.where(order == 0, log_gamma(upper, special, a, x), result) if np.any(order == 0) else result
 
 
 def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> Any:
     order, in_tail = divmod(code, 2)
     cumulant, sign = gamma_cumulants(special, a, x), -1.0 if upper else 1.0
-    log_value = _log_gamma_tail(special, upper, a, x) if in_tail else log_gamma(upper, special, a, x)
     # The density over the function.
-    rate = np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value)
-    whole = _gamma_integrals(special, 0, upper, a, x) if in_tail else np.exp(log_value)
+    if in_tail:
+        whole = _gamma_integrals(special, 0, upper, a, x)
+        rate = a / x / whole
+    else:
+        log_value = log_gamma(upper, special, a, x)
+        whole = np.exp(log_value)
+        rate = np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value)
 
     def density(i: Order) -> Any:
         n, m = i
@@ -152,10 +173,10 @@ def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> An
 def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
     """The logarithm of the regularised incomplete beta function."""
     a, b, x = np.broadcast_arrays(a, b, x)
-    lower, higher = special.betainc(a, b, x), special.betaincc(a, b, x)
-    small, other = (higher, lower) if upper else (lower, higher)
-    inside = (a > 0) & np.isfinite(a) & (b > 0) & np.isfinite(b) & (x > 0) & (x < 1)
-    return _log(lambda *v: _log_beta_tail(special, _towards(upper, *v)), small, other, inside, a, b, x)
+    small, other = (special.betaincc, special.betainc)[:: 1 if upper else -1]
+    return _log(
+        lambda *v: _log_beta_tail(special, _towards(upper, *v)), small, other, lambda: _inside(a, b, x) & (x < 1), a, b, x,
+    )  # fmt: skip
 
 
 def _towards(upper: bool, a: Any, b: Any, x: Any) -> tuple[Any, ...]:
@@ -179,22 +200,35 @@ def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ..
 def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any) -> Any:
     """A derivative of `log_beta` in both shapes and the argument."""
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
-    inside = (a > 0) & np.isfinite(a) & (b > 0) & np.isfinite(b) & (x > 0) & (x < 1) & (order > 0)
-    lower, higher = special.betainc(a, b, x), special.betaincc(a, b, x)
-    in_tail = (higher < 0.4) if upper else (lower < 0.4)
+    inside = _inside(a, b, x) & (x < 1) & (order > 0)
+    if np.all(order == 1) and inside.all():
+        log_value = np.asarray(log_beta(upper, special, a, b, x))
+        with np.errstate(over="ignore"):
+            log_density = beta_log_weight(special, a, b, x, 1.0 - x) - np.log(x) - np.log1p(-x)
+            rate = np.asarray((-1.0 if upper else 1.0) * np.exp(log_density - log_value))
+        far = log_value < _DIVIDED
+        return np.where(far, on_domain(lambda _, *v: _log_beta_parts(special, upper, 3, *v), 0, far, a, b, x), rate)
+    in_tail = (special.betaincc if upper else special.betainc)(a, b, x) < 0.4
     code = np.where(inside, 2 * order + in_tail, 0)
     result = on_domain(lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x)
+    # As above, but for (1 - x)**b and x**a.
     constant = (a > 0) & (b > 0) & (x == (0 if upper else 1)) & (order > 0)
-    return np.where(order == 0, log_beta(upper, special, a, b, x), np.where(constant, 0.0, result))
+    slope = np.where((order == 1) & ((a if upper else b) == 1), -b if upper else a, 0.0)
+    result = np.where(constant, slope, result)
+    return np.where(order == 0, log_beta(upper, special, a, b, x), result) if np.any(order == 0) else result
 
 
 def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any) -> Any:
     order, in_tail = divmod(code, 2)
     y, values, sign = 1.0 - x, _towards(upper, a, b, x), -1.0 if upper else 1.0
     cumulant = beta_cumulants(special, a, b, x, y)
-    log_value = _log_beta_tail(special, values) if in_tail else log_beta(upper, special, a, b, x)
-    rate = np.exp(beta_log_weight(special, a, b, x, y) - np.log(x) - np.log(y) - log_value)
-    whole = _beta_integrals(special, (0, 0), values) if in_tail else np.exp(log_value)
+    if in_tail:
+        whole = _beta_integrals(special, (0, 0), values)
+        rate = 1.0 / whole / x / y
+    else:
+        log_value = log_beta(upper, special, a, b, x)
+        whole = np.exp(log_value)
+        rate = np.exp(beta_log_weight(special, a, b, x, y) - np.log(x) - np.log(y) - log_value)
 
     def density(i: Order) -> Any:
         n, m, k = i
