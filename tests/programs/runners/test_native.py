@@ -341,3 +341,15 @@ def refuse(self):
 caching._CacheLocator.ensure_cache_path = refuse
 """
     assert in_a_process(nowhere + evaluate) == "2.0"
+
+
+@pytest.mark.parametrize("function", [np.negative, np.isfinite, np.signbit, np.positive, np.square, np.absolute, np.exp])
+def test_columns_of_rows_of_eight(function):
+    """NumPy's own loops of some functions are wrong with some strides: that of `negative` at 64 bytes."""
+    x = np.random.default_rng(1).normal(size=(34, 8))
+    for columns in (slice(0, 2), slice(1, 8), slice(5, 2, -1)):
+        builder = Builder()
+        part = builder.view(builder.argument(x.shape), lambda a, columns=columns: a[:, columns])
+        made = builder.number(builder.call(ufunc_kernel(function), part))
+        run = runner_for(builder.program([builder.sum(made), made]), "native")
+        np.testing.assert_array_equal(run([x])[1], function(x[:, columns].copy()))

@@ -130,6 +130,7 @@ class Table:
         self._blocks_at = {False: self._share + 64, True: self._share + 64 + most[False] * BLOCK * 8}
         self.scratch_bytes = self._blocks_at[True] + most[True] * BLOCK
         # What numbers go through is computed on the spot.
+        self._negative = loop_of(np.negative, "d->d")
         self._arithmetic = {loop_of(ufunc, "d" * ufunc.nin + "->d"): code for code, ufunc in enumerate(ARITHMETIC_OF)}
         self._program = program
         for i, step in enumerate(program.steps):
@@ -225,7 +226,9 @@ class Table:
         # The longest axis goes inside, unless the last one is long enough.
         inner = len(shape) - 1
         if shape[inner] < 16 and result.dtype != BOOL:  # NumPy's loops of `isfinite` and `signbit` are wrong with other strides
-            inner = max(range(len(shape)), key=lambda i: shape[i])
+            longest = max(range(len(shape)), key=lambda i: shape[i])
+            # So is its loop of `negative` where the operand's elements are 64 bytes apart and those of the result not 8.
+            inner = inner if loop == self._negative and abs(strides[longest][0]) == 64 else longest
         order = [i for i in range(len(shape)) if i != inner]
         self.nest(loop, values, [shape[i] for i in order], [strides[i] for i in order], (shape[inner],), strides[inner])
 
