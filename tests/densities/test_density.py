@@ -157,6 +157,15 @@ def test_arguments_outside_their_domain(args, message, propto, make):
         assert not tape
 
 
+def test_lists_behind_an_array_without_axes():
+    for f in (vm.weibull_lpdf, vm.normal_lpdf, vm.normal_lcdf):
+        expected = f(1.0, np.array([1.0, 2.0]), np.array([2.0]))
+        assert f(np.array(1.0), [1.0, 2.0], (2.0,)) == expected
+        assert vm.value_and_grad(lambda y, f=f: f(y, [1.0, 2.0], (2.0,)))(1.0)[0] == expected
+    with pytest.raises(vm.DomainError, match=r"Scale parameter\[0\] is -2.0"):
+        vm.normal_lpdf(np.array(1.0), [1.0, 2.0], [-2.0])
+
+
 def test_shapes_that_do_not_broadcast():
     with pytest.raises(vm.ShapeError, match=r"^normal_lpdf: Location parameter has shape \(2,\), but must be of a shape that "):
         normal_lpdf(np.zeros(3), np.zeros(2), 1.0)

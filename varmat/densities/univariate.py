@@ -177,6 +177,8 @@ class Univariate(Density, Operation):
 
     def _broadcast(self, args: Any, keep: Keep) -> Any:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
+        if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
+            return self._general(args, {"keep": keep})
         # Domains are checked now, for the sake of the index in the message.
         shape = self.shape_of(args)
         if self.demand is not None:
