@@ -97,6 +97,7 @@ def entries(throws: bool) -> list[Any]:
 
 # Entries at which Stan is off by more than 1e-9, relative: there 50 digits decide.
 STAN_IS_OFF = {
+    "chi_square_cdf#3",  # the derivative in the degrees of freedom
     *("exponential_lcdf#5", "exponential_lcdf#7"),  # 1 - exp(-t) for small t
     *("normal_lcdf#2", "normal_lcdf#8", "normal_lcdf#24"),  # a rational approximation of the inverse Mills ratio
     *("std_normal_lcdf#3", "std_normal_lcdf#5", "std_normal_lcdf#15"),
@@ -134,8 +135,8 @@ STAN_IS_OFF = {
         "inv_gamma_lcdf#20",
         "inv_gamma_lcdf#3",
     ),
-    *("neg_binomial_2_cdf#6", "neg_binomial_2_cdf#7", "neg_binomial_2_lccdf#4", "neg_binomial_2_lccdf#8", "neg_binomial_2_lcdf#4"),
-    *("neg_binomial_cdf#4", "neg_binomial_cdf#6", "neg_binomial_lccdf#7", "neg_binomial_lcdf#7"),
+    *("neg_binomial_2_cdf#6", "neg_binomial_2_lccdf#8",),
+    *( "neg_binomial_cdf#6",),
     *(
         "scaled_inv_chi_square_cdf#20",
         "scaled_inv_chi_square_cdf#3",
@@ -145,7 +146,7 @@ STAN_IS_OFF = {
         "scaled_inv_chi_square_lcdf#2",
         "scaled_inv_chi_square_lcdf#20",
     ),
-    *("student_t_lccdf#4", "student_t_lcdf#5"),
+    *(),
     *("exp_mod_normal_cdf#6", "exp_mod_normal_lccdf#6", "skew_normal_lcdf#5"),
     *("von_mises_cdf#5", "von_mises_cdf#8", "von_mises_lccdf#7", "von_mises_lcdf#7"),  # an approximation from kappa = 50 on
 }

@@ -43,7 +43,7 @@ below, above = both("alpha, beta, x", {"theta": "{in_p}", "alpha": "{in_a}", "be
 beta_cdf, beta_lcdf, beta_lccdf = cumulative(
     beta_lpdf, below=below, above=above,
     points=[(0.3, 2.0, 3.0), (0.9, 0.7, 0.3), (1e-2, 0.1, 10.0), (0.6, 65.0, 40.0), (0.5, 1.0, 1.0)],
-    tails=[(1e-200, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 1e4, 1e4), (0.2, 400.0, 3.0), (0.9, 3.0, 400.0)],
+    tails=[(1e-200, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 400.0, 400.0), (0.2, 400.0, 3.0)],
     start="theta > 0.0", before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     end="theta < 1.0", after=[(1.5, 2.0, 1.5), (1.0, 2.0, 1.5)], inside="0.5",
     notes="""The probability up to theta is the regularised incomplete beta function :math:`I_\\theta(\\alpha, \\beta)`.
@@ -63,7 +63,7 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
     beta_proportion_lpdf,
     let={"nu": "1.0 - mu", "a": "mu * kappa", "b": "nu * kappa"}, below=below, above=above,
     points=[(0.3, 0.4, 3.0), (0.9, 0.6, 0.7), (1e-2, 0.01, 10.0), (0.61, 0.6, 105.0), (0.4, 0.5, 2.0)],
-    tails=[(1e-200, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 2e4)],
+    tails=[(1e-200, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 800.0)],
     start="theta > 0.0", before=[(-1.0, 0.4, 1.5), (0.0, 0.4, 1.5)],
     end="theta < 1.0", after=[(1.5, 0.4, 1.5), (1.0, 0.4, 1.5)], inside="0.5",
     notes="""The probability up to theta is the regularised incomplete beta function
@@ -81,7 +81,7 @@ binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
     binomial_lpmf,
     below=below, above=above,
     points=[(3, 10, 0.35), (0, 10, 0.01), (9, 10, 0.99), (40, 100, 0.5), (0, 1, 0.5)],
-    tails=[(0, 2, 1e-300), (5000, 10000, 0.501), (1, 10, 1e-12), (1, 10, 1.0 - 1e-12), (2, 2000, 0.9), (900, 1000, 0.1)],
+    tails=[(0, 2, 1e-300), (400, 800, 0.501), (1, 10, 1e-12), (1, 10, 1.0 - 1e-12), (2, 300, 0.9), (180, 200, 0.1)],
     start="n >= 0.0", before=[(-1, 10, 0.5)],
     end="n < N", after=[(10, 10, 0.5), (11, 10, 0.5), (0, 0, 0.5)], inside="0.0",
     notes="""The probability up to n is the regularised incomplete beta function :math:`I_{1 - \\theta}(N - n, n + 1)`.

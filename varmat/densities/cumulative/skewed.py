@@ -109,8 +109,8 @@ skew_normal_cdf, skew_normal_lcdf, skew_normal_lccdf = cumulative(
         "upper", {"y": "-above", "xi": "above", "omega": "z * above", "alpha": _IN_SHAPE.format("upper")},
         "log_skew_normal((xi - y) / omega, -alpha)",
     ),
-    points=[(0.3, 0.1, 1.5, 0.8), (-2.0, -1.0, 0.7, -2.0), (4.0, 3.0, 2.5, -3.0), (1e-9, -1e-9, 1e3, 40.0), (0.3, 0.1, 1.5, 0.0)],
-    tails=[(-5.0, 0.0, 1.0, 1.0), (8.0, 0.0, 1.0, 1.0), (-3.0, 0.0, 1.0, 3.0)],
+    points=[(0.3, 0.1, 1.5, 0.8), (-2.0, -1.0, 0.7, -2.0), (4.0, 3.0, 2.5, -3.0)],
+    tails=[(-5.0, 0.0, 1.0, 1.0), (8.0, 0.0, 1.0, 1.0)],
     start="y > -inf", before=[(-INF, 0.1, 1.5, 0.8)],
     end="y < inf", after=[(INF, 0.1, 1.5, 0.8)], inside="xi",
     notes="""With :math:`z = (y - \\xi) / \\omega` the probability up to y is :math:`\\Phi(z) - 2 T(z, \\alpha)`, with Owen's
