@@ -28,6 +28,7 @@ from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403 - the n
 from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
 from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
+from varmat.densities.cumulative.sums import *  # noqa: F403 - the names are listed there
 from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
 from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
 from varmat.densities.gaussian_dlm import *  # noqa: F403 - the names are listed there
@@ -143,6 +144,7 @@ __all__ += densities.cumulative.incomplete_gamma.__all__
 __all__ += densities.cumulative.location_scale.__all__
 __all__ += densities.cumulative.positive.__all__
 __all__ += densities.cumulative.skewed.__all__
+__all__ += densities.cumulative.sums.__all__
 __all__ += densities.extreme_value.__all__
 __all__ += densities.finite_populations.__all__
 __all__ += densities.gaussian_dlm.__all__

@@ -11,6 +11,7 @@ from varmat.densities.cumulative import (
     location_scale,
     positive,
     skewed,
+    sums,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "location_scale",
     "positive",
     "skewed",
+    "sums",
 ]

@@ -1,0 +1,125 @@
+"""Cumulative functions that are sums of masses: 50 digits, Stan, all routes, the ends, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+
+import mpmath
+import numpy as np
+import pytest
+import stan
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar, expect_value
+
+FAMILIES = {"beta_binomial": vm.beta_binomial_lpmf, "poisson_binomial": vm.poisson_binomial_lpmf}
+SUFFIXES = ("cdf", "lcdf", "lccdf")
+every_suffix = pytest.mark.parametrize("suffix", SUFFIXES)
+
+
+def function(family, suffix):
+    return getattr(vm, f"{family}_{suffix}")
+
+
+def of_suffix(suffix, lower):
+    return mpmath.log(lower) if suffix == "lcdf" else mpmath.log1p(-lower)
+
+
+def beta_binomial(suffix):
+    def mass(k, trials, alpha, beta):
+        return mpmath.binomial(trials, k) * mpmath.beta(alpha + k, beta + trials - k) / mpmath.beta(alpha, beta)
+
+    return lambda n, trials, alpha, beta: of_suffix(suffix, sum(mass(k, trials, alpha, beta) for k in range(int(n) + 1)))
+
+
+def poisson_binomial(suffix):
+    def mass(k, theta):
+        chosen = itertools.combinations(range(len(theta)), k)
+        return sum(mpmath.fprod(t if i in which else 1 - t for i, t in enumerate(theta)) for which in chosen)
+
+    return lambda y, *theta: of_suffix(suffix, sum(mass(k, theta) for k in range(int(y) + 1)))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+def test_fifty_digits(suffix):
+    points = [(3, 10, 2.0, 3.0), (0, 5, 0.5, 1.5), (6, 7, 4.0, 0.8), (17, 40, 30.0, 60.0), (38, 40, 0.1, 20.0)]
+    points += [(2, 10, 1e-3, 1e-3), (40, 100, 1e4, 2e4)]
+    expect_value(function("beta_binomial", suffix), beta_binomial(suffix), points, rtol=1e-12)
+    trials = (0.3, 0.2, 0.6, 0.95, 0.01)
+    points = [(y, *trials) for y in (0, 2, 4)]
+    f = lambda y, *theta: function("poisson_binomial", suffix)(y, np.stack(theta, axis=-1))  # noqa: E731 - used below
+    expect_value(f, poisson_binomial(suffix), points, rtol=1e-12)
+
+
+@every_suffix
+def test_all_routes(suffix):
+    f, counts = function("beta_binomial", suffix), np.array([3, 0])
+    expect_ad(lambda alpha, beta: f(counts, 4, alpha, beta), np.array([2.0, 0.5]), 3.0)
+    expect_ad_matvar(lambda alpha, beta: f(3, 8, alpha, beta), 2.0, 3.0)
+    f = function("poisson_binomial", suffix)
+    expect_ad(lambda theta: f(1, theta), np.array([0.3, 0.2, 0.6]))
+    expect_ad(lambda theta: f([1, 0], theta), np.array([[0.3, 0.2, 0.6], [0.1, 0.7, 0.4]]))
+
+
+# Stan has eight digits at the first, which is among the points above, and takes one less a probability of one for the second.
+STAN_IS_OFF = {"beta_binomial_lccdf#7": 1e-7, "poisson_binomial_lccdf#3": -math.inf}
+
+
+@pytest.mark.parametrize("entry", stan.entries("sums_of_masses"))
+def test_stan(entry):
+    right = STAN_IS_OFF.get(entry["id"], 1e-9)
+    if right == -math.inf:
+        assert getattr(vm, entry["function"])(*stan.arguments(entry)) == right
+        return
+    outputs = [entry["output"], *(c for _, c in entry["args"] if c is not None)]
+    if all(np.all(np.isfinite(stan.number(x))) for x in outputs):
+        stan.check(getattr(vm, entry["function"]), entry, rtol=right)
+    else:  # the derivatives at the ends are those of `test_ends`
+        assert getattr(vm, entry["function"])(*stan.arguments(entry)) == pytest.approx(stan.number(entry["output"]), rel=1e-9)
+
+
+@pytest.mark.parametrize("entry", stan.entries("sums_of_masses", throws=True))
+def test_refuses_what_stan_refuses(entry):
+    f = getattr(vm, entry["function"])
+    if entry["args"][0][0] == -1:  # below all numbers of successes: no error here
+        assert f(*stan.arguments(entry)) == {"cdf": 0.0, "lcdf": -math.inf, "lccdf": 0.0}[f.name.rpartition("_")[2]]
+        return
+    with pytest.raises((vm.DomainError, vm.ShapeError), match=f"^{f.name}: "):
+        f(*stan.arguments(entry))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ends(family):
+    rest = (4, 2.0, 3.0) if family == "beta_binomial" else (np.array([0.3, 0.2, 0.6, 0.5]),)
+    at = len(rest) - 1
+    for n, probability in ((-1, 0.0), (4, 1.0), (9, 1.0)):
+        for suffix, expected in (("cdf", probability), ("lcdf", 1.0 - 1.0 / probability if probability else -math.inf)):
+            f = function(family, suffix)
+            value, gradient = vm.value_and_grad(lambda x, f=f, n=n: f(n, *rest[:at], x))(rest[at])
+            assert value == expected
+            np.testing.assert_array_equal(gradient, np.zeros(np.shape(rest[at])))
+        assert function(family, "lccdf")(n, *rest) == (0.0 if n < 0 else -math.inf)
+    assert function(family, "cdf")(1.5, *rest) == function(family, "cdf")(1, *rest)
+    several = function(family, "lcdf")
+    assert several([0, 2], *rest) == pytest.approx(several(0, *rest) + several(2, *rest), rel=1e-14)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_refusals(family):
+    rest = (4, 2.0, 3.0) if family == "beta_binomial" else (np.array([0.3, 0.2, 0.6, 0.5]),)
+    title = next(iter(FAMILIES[family].arguments.values()))[0]
+    for suffix in SUFFIXES:
+        f = function(family, suffix)
+        assert pickle.loads(pickle.dumps(f)) is f
+        with pytest.raises(TypeError, match=f"^{f.name}: {title} is a variable, but has no derivative"):
+            f(vm.var(1.0), *rest)
+        with pytest.raises(vm.DomainError, match=f"^{f.name}: {title} is nan, but must be not nan!"):
+            f(math.nan, *rest)
+
+
+def test_truncated():
+    masses = np.exp([vm.beta_binomial_lpmf(k, 5, 2.0, 3.0) for k in range(6)])
+    expected = math.log(masses[2] / masses[1:].sum())
+    assert vm.truncated(vm.beta_binomial_lpmf, lower=1)(2, 5, 2.0, 3.0) == pytest.approx(expected, rel=1e-13)

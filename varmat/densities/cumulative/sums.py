@@ -1,0 +1,172 @@
+"""Cumulative functions that are sums of masses: beta-binomial, Poisson binomial."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.operation import is_differentiable
+from varmat.densities.beta_counts import beta_binomial_lpmf
+from varmat.densities.density import not_nan, positional
+from varmat.densities.poisson_binomial import poisson_binomial_lpmf
+from varmat.functions.exponentials import logsumexp
+from varmat.functions.special import log1m_exp
+
+__all__ = [
+    "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf", "poisson_binomial_lccdf",
+    "poisson_binomial_lcdf",
+]  # fmt: skip
+
+LOG_HALF = math.log(0.5)
+
+
+class LogSum:
+    """The logarithm of a sum of masses, up to an observation or above it; the sum of both is one.
+
+    Attributes
+    ----------
+    name : str
+    arguments : dict
+        Name of an argument -> its title and its domain, as those of the mass.
+    """
+
+    def __init__(self, name: str, mass: Any, upper: bool, log_masses: Callable[..., Any]) -> None:
+        self.__name__ = self.__qualname__ = self.name = name
+        self.arguments, self.mass, self._upper, self._log_masses = mass.arguments, mass, upper, log_masses
+        self.__signature__ = inspect.Signature(positional(mass.arguments))
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        total = np.sum(self.pointwise(*args, **named))
+        return float(total) if isinstance(total, np.floating) else total
+
+    def pointwise(self, *args: Any, **named: Any) -> Any:
+        """The logarithm at each element, instead of their sum."""
+        n, *rest = self.__signature__.bind(*args, **named).args
+        title, _ = next(iter(self.arguments.values()))
+        if is_differentiable(n):
+            raise TypeError(f"{self.name}: {title} is a variable, but has no derivative: it is discrete!")
+        not_nan.check(self.name, title, np.asarray(n, np.float64))
+        try:
+            return self._elements(np.asarray(n, np.float64), rest)
+        except (DomainError, ShapeError, TypeError) as error:
+            raise type(error)(str(error).replace(self.mass.name, self.name, 1)) from None
+
+    def _elements(self, n: Any, rest: list[Any]) -> Any:
+        # The last argument of the Poisson binomial mass is a vector for each observation.
+        shapes = [np.shape(x) for x in rest]
+        if self.mass is poisson_binomial_lpmf:
+            self.mass(0.0, *rest)
+            shapes = [shapes[0][:-1]]
+        try:
+            shape = np.broadcast_shapes(n.shape, *shapes)
+        except ValueError:
+            raise ShapeError(f"{self.mass.name}: the arguments have shapes {[n.shape, *shapes]}, but must broadcast!") from None
+        if self.mass is not poisson_binomial_lpmf:
+            self.mass(np.zeros(n.shape), *rest)
+        full = [np.broadcast_to(x, shape + np.shape(x)[len(s) :]) if np.shape(x) else x for x, s in zip(rest, shapes, strict=True)]
+        counts = np.broadcast_to(n, shape)
+        made = [
+            self._element(float(counts[i]), [x[i] if np.shape(x) else x for x in full]) for i in np.ndindex(*shape)
+        ]  # fmt: skip
+        return np.reshape(np.stack(made), shape) if shape and made else np.zeros(shape) if shape else made[0]
+
+    def _element(self, n: float, rest: list[Any]) -> Any:
+        top = np.shape(rest[0])[-1] if self.mass is poisson_binomial_lpmf else int(rest[0])
+        if n < 0 or n >= top:
+            # A variable without a derivative, if there is one.
+            nothing = sum(0.0 * np.sum(x) for x in rest if is_differentiable(x))
+            return (-math.inf if (n < 0) != self._upper else 0.0) + nothing
+        logs, split = self._log_masses(np.arange(top + 1), *rest), math.floor(n) + 1
+        here, other = (logs[split:], logs[:split]) if self._upper else (logs[:split], logs[split:])
+        log, log_other = logsumexp(here), logsumexp(other)
+        # A probability next to one is one less the other; what is not taken must not be infinite.
+        return np.where(log < LOG_HALF, log, log1m_exp(np.minimum(log_other, -0.5)))
+
+
+class Sum(LogSum):
+    """The probability itself, multiplied over the observations."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        log = super().__call__(*args, **named)
+        return math.exp(log) if type(log) is float else np.exp(log)
+
+
+def _made(mass: Any, log_masses: Callable[..., Any], title: str, lines: str, example: str) -> tuple[Any, Any, Any]:
+    family = mass.name.removesuffix("_lpmf")
+    found = []
+    for suffix, kind, words in (
+        ("cdf", Sum, "Probability up to an observation"),
+        ("lcdf", LogSum, "Log probability up to an observation"),
+        ("lccdf", LogSum, "Log probability above an observation"),
+    ):
+        made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", log_masses)
+        made.__module__ = __name__
+        made.__doc__ = _DOC.format(
+            words=words, title=title, over="multiplied" if kind is Sum else "summed", lines=lines, mass=mass.name,
+            example=example.format(made.name, {"cdf": "0.5", "lcdf": "-0.693147", "lccdf": "-0.693147"}[suffix]),
+        )  # fmt: skip
+        found.append(made)
+    mass.lcdf, mass.lccdf = found[1:]
+    return found[0], found[1], found[2]
+
+
+_DOC = """{words}, {title}; {over} over all observations.
+
+    Parameters
+    ----------
+{lines}
+
+    Returns
+    -------
+    float or Var
+        0 or 1 (-inf or 0 of the logarithms) where no number of successes is below or above the observation. ``pointwise`` of the
+        logarithms is that of each observation.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the arguments do not broadcast.
+
+    Notes
+    -----
+    The masses are added up in the domain of logarithms: as many as there are numbers of successes, for each observation. See
+    `{mass}`.
+
+    References
+    ----------
+    Stan Functions Reference, "Distribution functions".
+
+    Examples
+    --------
+    >>> import varmat as vm
+    {example}
+"""
+
+beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _made(
+    beta_binomial_lpmf,
+    beta_binomial_lpmf.pointwise,
+    "beta-binomial distribution",
+    "    n : array_like of int\n        Successes.\n    N : array_like of int\n        Trials.\n"
+    "    alpha, beta : array_like\n        Prior sample sizes, positive.",
+    ">>> round(vm.{}(1, 3, 2.0, 2.0), 6)\n    {}",
+)
+poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _made(
+    poisson_binomial_lpmf,
+    lambda ks, theta: np.stack([poisson_binomial_lpmf(int(k), theta) for k in ks]),
+    "Poisson binomial distribution",
+    "    y : array_like of int\n        Successes.\n    theta : array_like, shape (..., K)\n        Probabilities of the trials.",
+    ">>> round(vm.{}(1, [0.5, 0.5, 0.5]), 6)\n    {}",
+)
