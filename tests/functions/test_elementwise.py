@@ -24,11 +24,13 @@ from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
 # The helper of power is tested with it.
 NAMES = sorted(ROWS.keys() - {"power_below", "log_first_passage", "first_passage_ratio"})  # these are no functions for users
+# These are held to 50 digits as the distribution functions that are made of them.
+ELSEWHERE = {"log_skew_normal", "log_exp_mod_normal"}
 FREE = {name: [i for i in range(ROWS[name].arity) if i not in CONSTANT_OPERANDS.get(name, {})] for name in NAMES}
 EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 1e300, 800.0, -800.0, math.inf, -math.inf, math.nan)
 
 # SciPy does not return from beyond.
-LIMITS = {"hyp1f1": 1e5}
+LIMITS = {"hyp1f1": 1e5, "log_gammainc": 1e299, "log_gammaincc": 1e299}
 
 DIGITS = 50
 # More where a value is so close to a constant in the tail that 50 digits do not show the derivative; fewer where mpmath is slow.
@@ -124,7 +126,7 @@ def worst(name: str) -> tuple[float, float]:
     return max(first), max(second)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
 def test_row_agrees_with_fifty_digits(name: str) -> None:
     first, second = worst(name)
     assert first <= FIRST

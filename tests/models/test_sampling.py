@@ -332,7 +332,7 @@ def test_sampling_what_only_a_recording_refuses():
     def log_density(x):  # recorded, the index is a variable
         return -0.5 * np.square(x) + np.sum(side[np.where(side < x - 10.0, 1, 0)]) - 2.0
 
-    vm.Model(log_density, x=vm.real()).sample()
+    vm.Model(log_density, x=vm.real()).sample(chains=1)
 
 
 @pytest.mark.usefixtures("nutpie")
