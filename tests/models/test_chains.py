@@ -286,7 +286,7 @@ def test_processes_that_cannot_start_or_load(monkeypatch):
 
 @pytest.mark.parametrize("settings", [{"blocking": False}, {"return_raw_trace": True}])
 def test_settings_of_all_chains_together_are_for_nutpie(settings, monkeypatch):
-    monkeypatch.setattr("varmat.models.sampling.Chains", None)
+    monkeypatch.setattr("varmat.models.chains.Chains", None)
     result = make(recorded=False).sample(**SETTINGS, **settings)
     if "blocking" in settings:
         result = result.wait()

@@ -179,7 +179,8 @@ def test_the_rows_are_the_public_functions(recorder: Any) -> None:
 
 def test_missing_functions_are_named(recorder: Any) -> None:
     everything = recorder.missing()
-    assert len(everything) == len(recorder.rows)
+    # All but those of which no argument can be a variable.
+    assert len(recorder.rows) - 10 < len(everything) < len(recorder.rows)
     coverage.note(np.exp, varmat=0.0)
     coverage.note(np.log, matvar=0.0)
     assert noted(recorder, set(everything) - set(recorder.missing()))
