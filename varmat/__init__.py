@@ -1,64 +1,31 @@
 """varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix variables."""
 
-from varmat import complexes, densities, functionals, functions, models, transforms
-from varmat.complexes.fourier import *  # noqa: F403 - the names are listed there
-from varmat.complexes.linear_algebra import *  # noqa: F403 - the names are listed there
-from varmat.complexes.names import *  # noqa: F403 - the names are listed there
-from varmat.core.callbacks import make_callback_var, reverse_pass_callback
-from varmat.core.dual import Dual
-from varmat.core.elementwise import elementwise
-from varmat.core.errors import DomainError, ShapeError, TapeError
-from varmat.core.matvar import MatVar, matvar, to_matvar, to_varmat
-from varmat.core.operation import Saved, operation
-from varmat.core.tape import keep_alive, nested, recover_memory, set_zero_all_adjoints
-from varmat.core.variables import Var, VarMat, value, var
-from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed there
-from varmat.densities.beta_counts import *  # noqa: F403 - the names are listed there
-from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
-from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
-from varmat.densities.circular import *  # noqa: F403 - the names are listed there
-from varmat.densities.counts import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.bounded import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.circular import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.counts import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.extreme_value import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.heavy_tails import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.incomplete_beta import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
-from varmat.densities.cumulative.sums import *  # noqa: F403 - the names are listed there
-from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
-from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
-from varmat.densities.gaussian_dlm import *  # noqa: F403 - the names are listed there
-from varmat.densities.glm import *  # noqa: F403 - the names are listed there
-from varmat.densities.glm_categories import *  # noqa: F403 - the names are listed there
-from varmat.densities.glm_counts import *  # noqa: F403 - the names are listed there
-from varmat.densities.heavy_tails import *  # noqa: F403 - the names are listed there
-from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
-from varmat.densities.inverse_chi_square import *  # noqa: F403 - the names are listed there
-from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
-from varmat.densities.matrix_normal import *  # noqa: F403 - the names are listed there
-from varmat.densities.matrix_variate import *  # noqa: F403 - the names are listed there
-from varmat.densities.mixture import *  # noqa: F403 - the names are listed there
-from varmat.densities.multi_normal import *  # noqa: F403 - the names are listed there
-from varmat.densities.normal import *  # noqa: F403 - the names are listed there
-from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
-from varmat.densities.poisson_binomial import *  # noqa: F403 - the names are listed there
-from varmat.densities.positive import *  # noqa: F403 - the names are listed there
-from varmat.densities.random_numbers.continuous import *  # noqa: F403 - the names are listed there
-from varmat.densities.random_numbers.discrete import *  # noqa: F403 - the names are listed there
-from varmat.densities.random_numbers.matrices import *  # noqa: F403 - the names are listed there
-from varmat.densities.random_numbers.processes import *  # noqa: F403 - the names are listed there
-from varmat.densities.random_numbers.regressions import *  # noqa: F403 - the names are listed there
-from varmat.densities.random_numbers.vectors import *  # noqa: F403 - the names are listed there
-from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
-from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
-from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
-from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
-from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
-from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
+import typing as _typing
+from importlib import import_module as _import_module
+
+from varmat import functionals, functions, models, transforms
+from varmat.core import dispatch as _dispatch
+from varmat.core.callbacks import make_callback_var as make_callback_var
+from varmat.core.callbacks import reverse_pass_callback as reverse_pass_callback
+from varmat.core.dual import Dual as Dual
+from varmat.core.elementwise import elementwise as elementwise
+from varmat.core.errors import DomainError as DomainError
+from varmat.core.errors import ShapeError as ShapeError
+from varmat.core.errors import TapeError as TapeError
+from varmat.core.matvar import MatVar as MatVar
+from varmat.core.matvar import matvar as matvar
+from varmat.core.matvar import to_matvar as to_matvar
+from varmat.core.matvar import to_varmat as to_varmat
+from varmat.core.operation import Saved as Saved
+from varmat.core.operation import operation as operation
+from varmat.core.tape import keep_alive as keep_alive
+from varmat.core.tape import nested as nested
+from varmat.core.tape import recover_memory as recover_memory
+from varmat.core.tape import set_zero_all_adjoints as set_zero_all_adjoints
+from varmat.core.variables import Var as Var
+from varmat.core.variables import VarMat as VarMat
+from varmat.core.variables import value as value
+from varmat.core.variables import var as var
 from varmat.functionals import *  # noqa: F403 - the names are listed there
 from varmat.functions.constant_arrays import *  # noqa: F403 - the names are listed there
 from varmat.functions.constant_values import *  # noqa: F403 - the names are listed there
@@ -90,7 +57,8 @@ from varmat.functions.sparse import *  # noqa: F403 - the names are listed there
 from varmat.functions.sparse_solves import *  # noqa: F403 - the names are listed there
 from varmat.functions.special import *  # noqa: F403 - the names are listed there
 from varmat.functions.stirling import *  # noqa: F403 - the names are listed there
-from varmat.inspection import print_stack, profile
+from varmat.inspection import print_stack as print_stack
+from varmat.inspection import profile as profile
 from varmat.models.model import *  # noqa: F403 - the names are listed there
 from varmat.models.parameters import *  # noqa: F403 - the names are listed there
 from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
@@ -98,9 +66,79 @@ from varmat.transforms.matrices import *  # noqa: F403 - the names are listed th
 from varmat.transforms.readers import *  # noqa: F403 - the names are listed there
 from varmat.transforms.vectors import *  # noqa: F403 - the names are listed there
 
+if _typing.TYPE_CHECKING:
+    from varmat.complexes.fourier import *  # noqa: F403 - the names are listed there
+    from varmat.complexes.linear_algebra import *  # noqa: F403 - the names are listed there
+    from varmat.complexes.names import *  # noqa: F403 - the names are listed there
+    from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed there
+    from varmat.densities.beta_counts import *  # noqa: F403 - the names are listed there
+    from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
+    from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
+    from varmat.densities.circular import *  # noqa: F403 - the names are listed there
+    from varmat.densities.counts import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.bounded import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.circular import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.counts import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.extreme_value import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.heavy_tails import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.incomplete_beta import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
+    from varmat.densities.cumulative.sums import *  # noqa: F403 - the names are listed there
+    from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
+    from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
+    from varmat.densities.gaussian_dlm import *  # noqa: F403 - the names are listed there
+    from varmat.densities.glm import *  # noqa: F403 - the names are listed there
+    from varmat.densities.glm_categories import *  # noqa: F403 - the names are listed there
+    from varmat.densities.glm_counts import *  # noqa: F403 - the names are listed there
+    from varmat.densities.heavy_tails import *  # noqa: F403 - the names are listed there
+    from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
+    from varmat.densities.inverse_chi_square import *  # noqa: F403 - the names are listed there
+    from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
+    from varmat.densities.matrix_normal import *  # noqa: F403 - the names are listed there
+    from varmat.densities.matrix_variate import *  # noqa: F403 - the names are listed there
+    from varmat.densities.mixture import *  # noqa: F403 - the names are listed there
+    from varmat.densities.multi_normal import *  # noqa: F403 - the names are listed there
+    from varmat.densities.normal import *  # noqa: F403 - the names are listed there
+    from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
+    from varmat.densities.poisson_binomial import *  # noqa: F403 - the names are listed there
+    from varmat.densities.positive import *  # noqa: F403 - the names are listed there
+    from varmat.densities.random_numbers.continuous import *  # noqa: F403 - the names are listed there
+    from varmat.densities.random_numbers.discrete import *  # noqa: F403 - the names are listed there
+    from varmat.densities.random_numbers.matrices import *  # noqa: F403 - the names are listed there
+    from varmat.densities.random_numbers.processes import *  # noqa: F403 - the names are listed there
+    from varmat.densities.random_numbers.regressions import *  # noqa: F403 - the names are listed there
+    from varmat.densities.random_numbers.vectors import *  # noqa: F403 - the names are listed there
+    from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
+    from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
+    from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
+    from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
+    from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
+    from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
+
 __version__ = "0.1.0"
 
-__all__ = [
+# What is imported when it is first needed: how names of it end, the package, and its modules. Together they take nearly half of the
+# time of importing everything, and a program needs few of them.
+_LATER: dict[str, tuple[tuple[str, ...], str]] = {
+    "varmat.densities.random_numbers": (("_rng",), "continuous discrete matrices processes regressions vectors"),
+    "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """
+        bounded circular counts extreme_value heavy_tails incomplete_beta incomplete_gamma location_scale positive skewed sums
+    """),
+    "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf"), """
+        bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations gaussian_dlm glm glm_categories
+        glm_counts heavy_tails hmm inverse_chi_square location_scale matrix_normal matrix_variate mixture multi_normal normal
+        ordered poisson_binomial positive simplex skewed truncated unnormalised wiener wishart_cholesky
+    """),
+    "varmat.complexes": ((), "fourier linear_algebra names"),
+}  # fmt: skip
+
+_dispatch.LATER.append("varmat.complexes")
+
+# What is there from the start; `__all__` has the names of the later modules too.
+_NAMES = [
     "DomainError",
     "Dual",
     "MatVar",
@@ -125,90 +163,66 @@ __all__ = [
     "value",
     "var",
 ]
-__all__ += complexes.fourier.__all__
-__all__ += complexes.linear_algebra.__all__
-__all__ += complexes.names.__all__
-__all__ += densities.bernoulli.__all__
-__all__ += densities.beta_counts.__all__
-__all__ += densities.bounded.__all__
-__all__ += densities.categorical.__all__
-__all__ += densities.circular.__all__
-__all__ += densities.counts.__all__
-__all__ += densities.cumulative.bounded.__all__
-__all__ += densities.cumulative.circular.__all__
-__all__ += densities.cumulative.counts.__all__
-__all__ += densities.cumulative.extreme_value.__all__
-__all__ += densities.cumulative.heavy_tails.__all__
-__all__ += densities.cumulative.incomplete_beta.__all__
-__all__ += densities.cumulative.incomplete_gamma.__all__
-__all__ += densities.cumulative.location_scale.__all__
-__all__ += densities.cumulative.positive.__all__
-__all__ += densities.cumulative.skewed.__all__
-__all__ += densities.cumulative.sums.__all__
-__all__ += densities.extreme_value.__all__
-__all__ += densities.finite_populations.__all__
-__all__ += densities.gaussian_dlm.__all__
-__all__ += densities.glm.__all__
-__all__ += densities.glm_categories.__all__
-__all__ += densities.glm_counts.__all__
-__all__ += densities.heavy_tails.__all__
-__all__ += densities.hmm.__all__
-__all__ += densities.inverse_chi_square.__all__
-__all__ += densities.location_scale.__all__
-__all__ += densities.matrix_normal.__all__
-__all__ += densities.matrix_variate.__all__
-__all__ += densities.mixture.__all__
-__all__ += densities.multi_normal.__all__
-__all__ += densities.normal.__all__
-__all__ += densities.ordered.__all__
-__all__ += densities.poisson_binomial.__all__
-__all__ += densities.positive.__all__
-__all__ += densities.random_numbers.continuous.__all__
-__all__ += densities.random_numbers.discrete.__all__
-__all__ += densities.random_numbers.matrices.__all__
-__all__ += densities.random_numbers.processes.__all__
-__all__ += densities.random_numbers.regressions.__all__
-__all__ += densities.random_numbers.vectors.__all__
-__all__ += densities.simplex.__all__
-__all__ += densities.skewed.__all__
-__all__ += densities.truncated.__all__
-__all__ += densities.unnormalised.__all__
-__all__ += densities.wiener.__all__
-__all__ += densities.wishart_cholesky.__all__
-__all__ += functionals.__all__
-__all__ += functions.constant_arrays.__all__
-__all__ += functions.constant_values.__all__
-__all__ += functions.containers.__all__
-__all__ += functions.covariances.__all__
-__all__ += functions.cumulative.__all__
-__all__ += functions.determinants.__all__
-__all__ += functions.deviances.__all__
-__all__ += functions.dot_products.__all__
-__all__ += functions.exponentials.__all__
-__all__ += functions.factorisations.__all__
-__all__ += functions.forms.__all__
-__all__ += functions.gathering.__all__
-__all__ += functions.hypergeometric.__all__
-__all__ += functions.inverse_forms.__all__
-__all__ += functions.joining.__all__
-__all__ += functions.lags.__all__
-__all__ += functions.least_squares.__all__
-__all__ += functions.log_incomplete.__all__
-__all__ += functions.log_normal_tails.__all__
-__all__ += functions.matrix_functions.__all__
-__all__ += functions.orderings.__all__
-__all__ += functions.products.__all__
-__all__ += functions.recurrences.__all__
-__all__ += functions.reductions.__all__
-__all__ += functions.shaping.__all__
-__all__ += functions.solves.__all__
-__all__ += functions.sparse.__all__
-__all__ += functions.sparse_solves.__all__
-__all__ += functions.special.__all__
-__all__ += functions.stirling.__all__
-__all__ += models.model.__all__
-__all__ += models.parameters.__all__
-__all__ += transforms.bounded.__all__
-__all__ += transforms.matrices.__all__
-__all__ += transforms.readers.__all__
-__all__ += transforms.vectors.__all__
+_NAMES += functionals.__all__
+_NAMES += functions.constant_arrays.__all__
+_NAMES += functions.constant_values.__all__
+_NAMES += functions.containers.__all__
+_NAMES += functions.covariances.__all__
+_NAMES += functions.cumulative.__all__
+_NAMES += functions.determinants.__all__
+_NAMES += functions.deviances.__all__
+_NAMES += functions.dot_products.__all__
+_NAMES += functions.exponentials.__all__
+_NAMES += functions.factorisations.__all__
+_NAMES += functions.forms.__all__
+_NAMES += functions.gathering.__all__
+_NAMES += functions.hypergeometric.__all__
+_NAMES += functions.inverse_forms.__all__
+_NAMES += functions.joining.__all__
+_NAMES += functions.lags.__all__
+_NAMES += functions.least_squares.__all__
+_NAMES += functions.log_incomplete.__all__
+_NAMES += functions.log_normal_tails.__all__
+_NAMES += functions.matrix_functions.__all__
+_NAMES += functions.orderings.__all__
+_NAMES += functions.products.__all__
+_NAMES += functions.recurrences.__all__
+_NAMES += functions.reductions.__all__
+_NAMES += functions.shaping.__all__
+_NAMES += functions.solves.__all__
+_NAMES += functions.sparse.__all__
+_NAMES += functions.sparse_solves.__all__
+_NAMES += functions.special.__all__
+_NAMES += functions.stirling.__all__
+_NAMES += models.model.__all__
+_NAMES += models.parameters.__all__
+_NAMES += transforms.bounded.__all__
+_NAMES += transforms.matrices.__all__
+_NAMES += transforms.readers.__all__
+_NAMES += transforms.vectors.__all__
+
+
+def _import_later(package: str) -> None:
+    """Import the later modules of a package, and take their names."""
+    for name in _LATER[package][1].split():
+        module = _import_module(f"{package}.{name}")
+        globals().update((each, getattr(module, each)) for each in module.__all__)
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name.startswith("_") and name != "__all__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    likely = [package for package, (endings, _) in _LATER.items() if name.endswith(endings)]
+    for package in dict.fromkeys([*likely, *_LATER]):
+        _import_later(package)
+        if name in globals():
+            return globals()[name]
+    if name == "__all__":
+        later = [_import_module(f"{package}.{each}") for package, (_, names) in _LATER.items() for each in names.split()]
+        return [*_NAMES, *(each for module in later for each in module.__all__)]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    __getattr__("__all__")
+    return sorted(globals())

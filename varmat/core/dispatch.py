@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ BY_NAME: dict[str, Function] = {}
 # What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The keys are ufuncs and functions of
 # NumPy, and operations and functions of the library.
 COMPLEX: dict[Any, Function] = {}
+# Modules that answer for what is asked seldom. They fill the tables when nothing else in them has an answer.
+LATER: list[str] = []
 # Of the operators <, <=, ==, !=, >=, >.
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
 
@@ -55,6 +58,22 @@ def implements(*functions: Any) -> Callable[[Function], Function]:
     return register
 
 
+def import_later() -> None:
+    """Import the modules that have been left for later."""
+    while LATER:
+        # Another thread that comes here meanwhile waits for the import, so the name goes away last.
+        name = LATER[0]
+        import_module(name)
+        if name in LATER:
+            LATER.remove(name)
+
+
+def complex_answers() -> dict[Any, Function]:
+    """The table of what answers for complex operands, filled."""
+    import_later()
+    return COMPLEX
+
+
 def plain(thing: Any) -> Any:
     """Values instead of variables, through tuples, lists and dicts."""
     if isinstance(thing, (tuple, list)):
@@ -74,7 +93,7 @@ def is_complex(x: Any) -> bool:
 
 def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> Any:
     """What a function of complex operands gives; refuses a complex variable where real numbers alone will do."""
-    implementation = COMPLEX.get(function)
+    implementation = complex_answers().get(function)
     if implementation is None:
         raise TypeError(f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs of it")
     return implementation(*operands, **settings)
@@ -98,11 +117,14 @@ def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any)
         try:
             return implementation(*args, **kwargs)
         except ComplexDataError:  # beside a variable, in whatever argument it was
-            if function not in COMPLEX:
+            if function not in complex_answers():
                 raise
         return COMPLEX[function](*args, **kwargs)
     if function in CONSTANT:
         return function(*plain(args), **plain(kwargs))
+    if LATER:
+        import_later()
+        return array_function(self, function, types, args, kwargs)
     unknown = "it is not known to varmat; see varmat.operation for adding it"
     sentence = REFUSED.get(function) or REFUSED.get(function.__module__, unknown)
     raise TypeError(f"{function.__module__}.{function.__name__} is not differentiable here: {sentence}")

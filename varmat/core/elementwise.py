@@ -190,7 +190,7 @@ class Elementwise:
         try:
             args = tuple(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
         except dispatch.ComplexDataError:
-            if self.resolved not in dispatch.COMPLEX:
+            if self.resolved not in dispatch.complex_answers():
                 raise
             has_complex_data = True
         if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):

@@ -240,7 +240,7 @@ class Operation:
         try:
             args = tuple(as_operand(x, f"{self.name}: {title}") for x, title in zip(args, titles, strict=True))
         except dispatch.ComplexDataError:
-            if self not in dispatch.COMPLEX:
+            if self not in dispatch.complex_answers():
                 raise
             has_complex_data = True
         if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):

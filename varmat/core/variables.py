@@ -20,7 +20,7 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
-from varmat.core.dispatch import COMPLEX, ComplexDataError
+from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.kernels import is_scipy_sparse, unbroadcast
@@ -435,7 +435,7 @@ def var(x: Any) -> Any:
     try:
         val = data(x, "var: the argument")
     except ComplexDataError:
-        return COMPLEX[var](x)
+        return dispatch.complex_answers()[var](x)
     tape = current_tape()
     if type(val) is float:
         return make_leaf(val, tape)

@@ -24,6 +24,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,11 +103,10 @@ class Univariate(Density, Operation):
     points: tuple[Any, ...]
     tails: tuple[Any, ...]
     outside: tuple[Any, ...]
-    # The cumulative functions of the family, where there are any: see `varmat.densities.cumulative`.
-    cdf: Any = None
-    lcdf: Any = None
-    lccdf: Any = None
     moderate = MODERATE
+    cdf: Any
+    lcdf: Any
+    lccdf: Any
 
     def __init__(
         self, name: str, arguments: Arguments, let: dict[str, str], terms: Sequence[str], partials: dict[str, str],
@@ -137,6 +137,13 @@ class Univariate(Density, Operation):
         self._support: Any = None
         self._tangent = self._maps
         OPERATIONS[name] = self
+
+    def __getattr__(self, name: str) -> Any:
+        """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported when one is first asked for."""
+        if name not in ("cdf", "lcdf", "lccdf"):
+            raise AttributeError(f"{self!r} has no attribute {name!r}")
+        import_module("varmat.densities.cumulative")
+        return self.__dict__.get(name)
 
     def __call__(self, *args: Any, propto: bool = False, keep: Keep = None, **named: Any) -> Any:
         if named or len(args) != self.arity:
