@@ -37,6 +37,7 @@ BELOW = {
     "testing": {"core", "programs", "functionals"},
     "densities": {"kernels", "core", "programs", "functions"},
     "transforms": {"core", "programs", "functions"},
+    "solvers": {"core", "programs", "functions", "functionals"},
     "models": {"core", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.

@@ -1,0 +1,145 @@
+"""The functions that users give to solvers: which of their arguments are variables, and their derivatives at plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.dual import Dual, Level
+from varmat.core.errors import DomainError
+from varmat.core.matvar import MatVar
+from varmat.core.operation import is_differentiable
+from varmat.core.variables import data
+from varmat.functionals.forward import jvp
+from varmat.functionals.recorded import recorded
+from varmat.functionals.recording import lost
+from varmat.functionals.reverse import vjp
+from varmat.functionals.structure import map_leaves
+
+__all__: list[str] = []
+
+# A derivative that is asked for so often is recorded, which takes as long as some ten evaluations.
+OFTEN = 10
+
+
+class _Place:
+    """Where a variable stood among the arguments."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Inner:
+    """A function of a solver, ``function(*lead, *args)``, of numbers that the solver chooses and of arguments that the user gave.
+
+    What is a variable among the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an operand of the solver. All
+    else is passed on as it is. The methods take plain numbers for the leaves, in order.
+
+    Parameters
+    ----------
+    name : str
+        What the user called.
+    function : callable
+    args : sequence
+        The arguments after those that the solver chooses.
+
+    Attributes
+    ----------
+    leaves : list
+        The variables and duals among the arguments.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], args: Sequence[Any]) -> None:
+        if not callable(function):
+            raise TypeError(f"{name}: the function is a {type(function).__name__}, but must be a function!")
+        self.name, self.function = name, function
+        self.leaves: list[Any] = []
+        self._arguments = map_leaves(self._place, tuple(args))
+        self._counts: dict[str, int] = {}
+        self._recorded: dict[str, Any] = {}
+
+    def _place(self, leaf: Any, _: str) -> Any:
+        if not isinstance(leaf, (ArrayMethods, MatVar)) and not is_differentiable(leaf):
+            return leaf
+        self.leaves.append(leaf)
+        return _Place(len(self.leaves) - 1)
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments with other leaves."""
+        result: tuple[Any, ...] = map_leaves(lambda x, _: leaves[x.index] if type(x) is _Place else x, self._arguments)
+        return result
+
+    def __call__(self, lead: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        return self.function(*lead, *self.arguments(leaves))
+
+    def values(self, lead: Sequence[Any], leaves: Sequence[Any]) -> np.ndarray:
+        """What the function returns for plain numbers, as a float64 vector."""
+        found = self(lead, leaves)
+        if is_differentiable(found):
+            raise lost(self.name, found)
+        return np.ravel(data(found, f"{self.name}: what the function returns"))
+
+    def tangent(self, lead: Sequence[Any], leaves: Sequence[Any], directions: Sequence[Any]) -> tuple[Any, Any]:
+        """The value and its derivative in a direction: of all the leading arguments and the leaves."""
+        return self._derivative("jvp", jvp)((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
+
+    def pullback(self, lead: Sequence[Any], leaves: Sequence[Any]) -> tuple[Any, Any]:
+        """The value, and the function from its cotangent to those of the leading arguments and the leaves."""
+        return self._derivative("vjp", vjp)(*lead, *leaves)  # type: ignore[no-any-return]
+
+    def _derivative(self, name: str, functional: Any) -> Any:
+        """The functional of this function: from some time on recorded, if it can be."""
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        eager = functional(self._of_all)
+        if count <= OFTEN:
+            return eager
+        if name not in self._recorded:
+            self._recorded[name] = recorded(eager)
+        return _IfPossible(self._recorded, name, eager)
+
+    def _of_all(self, *numbers: Any) -> Any:
+        lead = len(numbers) - len(self.leaves)
+        return self(numbers[:lead], numbers[lead:])
+
+    def along(self, lead: Sequence[Any], tangents: Sequence[Any], leaves: Sequence[Any]) -> tuple[Any, Any]:
+        """The value and its derivative in a direction where numbers may be variables; a tangent of None is zero.
+
+        A tangent with a leading axis stands for several directions, which the result has too; its tangent is None where the
+        function does not depend on what has one.
+        """
+        level = Level(self.name)
+
+        def dual(x: Any, t: Any) -> Any:
+            if t is None:
+                return x
+            made = Dual(x, t)
+            made.level = level
+            return made
+
+        numbers = [dual(x, t) for x, t in zip([*lead, *leaves], tangents, strict=True)]
+        y = self._of_all(*numbers)
+        return (y.val, y.tan) if isinstance(y, Dual) else (y, None)
+
+
+class _IfPossible:
+    """A recorded derivative, or the eager one where the function cannot be recorded."""
+
+    def __init__(self, table: dict[str, Any], name: str, eager: Any) -> None:
+        self.table, self.name, self.eager = table, name, eager
+
+    def __call__(self, *args: Any) -> Any:
+        if self.table[self.name] is None:
+            return self.eager(*args)
+        try:
+            return self.table[self.name](*args)
+        except DomainError:
+            raise
+        except Exception:
+            result = self.eager(*args)
+            self.table[self.name] = None
+            return result
