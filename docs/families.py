@@ -72,6 +72,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Covariances of Gaussian processes": ("functions.covariances",),
         "Recurrences": ("functions.recurrences",),
         "Sparse matrices": ("functions.sparse*",),
+        "Differential equations": ("solvers.differential",),
         "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
         "Complex numbers": ("complexes.names", "complexes.linear_algebra"),
         "Fourier transforms": ("complexes.fourier",),

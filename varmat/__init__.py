@@ -117,6 +117,7 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
     from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
     from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
+    from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
     from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
     from varmat.solvers.quadrature import *  # noqa: F403 - the names are listed there
 
@@ -135,7 +136,7 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         ordered poisson_binomial positive simplex skewed truncated unnormalised wiener wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
-    "varmat.solvers": ((), "implicit quadrature"),
+    "varmat.solvers": ((), "differential implicit quadrature"),
 }  # fmt: skip
 
 _dispatch.LATER.append("varmat.complexes")

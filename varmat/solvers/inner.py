@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.dispatch import plain
 from varmat.core.dual import Dual, Level
 from varmat.core.errors import DomainError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
-from varmat.core.variables import data
+from varmat.core.variables import VARIABLES, data
 from varmat.functionals.forward import jvp
 from varmat.functionals.recorded import recorded
 from varmat.functionals.recording import lost
@@ -23,6 +24,8 @@ __all__: list[str] = []
 
 # A derivative that is asked for so often is recorded, which takes as long as some ten evaluations.
 OFTEN = 10
+# From so many on the native runner is taken, if there is one: loading it takes as long as some thousand of the other's.
+MANY = 2000
 
 
 class _Place:
@@ -32,6 +35,13 @@ class _Place:
 
     def __init__(self, index: int) -> None:
         self.index = index
+
+
+def value_now(x: Any) -> Any:
+    """The plain value of an operand, which an operation will look at again whenever a recording of it is run."""
+    while isinstance(x, Dual):
+        x = x.val
+    return x._val if type(x) in VARIABLES else plain(x)
 
 
 class Inner:
@@ -98,13 +108,14 @@ class Inner:
         eager = functional(self._of_all)
         if count <= OFTEN:
             return eager
-        if name not in self._recorded:
-            self._recorded[name] = recorded(eager)
+        if name not in self._recorded or (count == MANY and self._recorded[name] is not None):
+            self._recorded[name] = recorded(eager, runner="auto" if count >= MANY else "numpy")
         return _IfPossible(self._recorded, name, eager)
 
     def _of_all(self, *numbers: Any) -> Any:
         lead = len(numbers) - len(self.leaves)
-        return self(numbers[:lead], numbers[lead:])
+        y = self(numbers[:lead], numbers[lead:])
+        return np.stack(y) if isinstance(y, (list, tuple)) else y
 
     def along(self, lead: Sequence[Any], tangents: Sequence[Any], leaves: Sequence[Any]) -> tuple[Any, Any]:
         """The value and its derivative in a direction where numbers may be variables; a tangent of None is zero.
@@ -113,10 +124,15 @@ class Inner:
         function does not depend on what has one.
         """
         level = Level(self.name)
+        several = [np.shape(t)[:1] for x, t in zip([*lead, *leaves], tangents, strict=True) if np.ndim(t) > np.ndim(x)]
+        axis = several[0] if several else ()
 
         def dual(x: Any, t: Any) -> Any:
             if t is None:
-                return x
+                if not isinstance(x, Dual):
+                    return x
+                # A dual of a derivative around this one meets those of this one as the value of one of them.
+                t = np.zeros(axis + np.shape(x)) if axis or np.shape(x) else 0.0
             made = Dual(x, t)
             made.level = level
             return made

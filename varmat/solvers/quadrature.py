@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.functionals.structure import leaves_of
-from varmat.solvers.inner import Inner
+from varmat.solvers.inner import Inner, value_now
 
 __all__ = ["hcubature", "integrate_1d"]
 
-# What SciPy's formula aims at, so that the derivatives of different modes agree; what is asked for is what it must reach.
-AIM = 1e-13
+# What SciPy's formula aims at, so that the derivatives of different modes agree; what is asked for is what it must reach. An
+# integral of nothing has no relative error.
+AIM, NOTHING = 1e-12, 1e-290
 
 
 def integrate_1d(f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tolerance: float = 1.5e-8) -> Any:
@@ -35,7 +35,7 @@ def integrate_1d(f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tol
     *args
         Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
     relative_tolerance : float, keyword only
-        The error that the result may have, relative to it; positive. The method goes on to some 1e-13 where it can.
+        The error that the result may have, relative to it; positive. The method goes on to some 1e-12 where it can.
 
     Returns
     -------
@@ -72,14 +72,7 @@ def integrate_1d(f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tol
     0.0
     """
     name = "integrate_1d"
-    low, high = (data(plain(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
-    for x, title in ((low, "a"), (high, "b")):
-        if type(x) is not float:
-            raise ShapeError(f"{name}: {title} has shape {np.shape(x)}, but must be a scalar!")
-        if math.isnan(x):
-            raise DomainError(f"{name}: {title} is nan, but must not be nan!")
-    if low > high:
-        raise DomainError(f"{name}: a is {low!r}, but must be at most b, {high!r}!")
+    low, high = _limits(name, a, b)
     if not relative_tolerance > 0.0:
         raise DomainError(f"{name}: relative_tolerance is {relative_tolerance!r}, but must be positive!")
     inner = Inner(name, f, args)
@@ -88,8 +81,22 @@ def integrate_1d(f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tol
     return integral(a, b, *inner.leaves, inner=inner, tolerance=float(relative_tolerance))
 
 
+def _limits(name: str, a: Any, b: Any) -> tuple[float, float]:
+    """The plain values of the limits, which must be possible."""
+    low, high = (data(value_now(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
+    for x, title in ((low, "a"), (high, "b")):
+        if type(x) is not float:
+            raise ShapeError(f"{name}: {title} has shape {np.shape(x)}, but must be a scalar!")
+        if math.isnan(x):
+            raise DomainError(f"{name}: {title} is nan, but must not be nan!")
+    if low > high:
+        raise DomainError(f"{name}: a is {low!r}, but must be at most b, {high!r}!")
+    return low, high
+
+
 @operation(variadic=True)
 def integral(a: float, b: float, *leaves: Any, inner: Inner, tolerance: float) -> Any:
+    _limits(inner.name, a, b)  # a recording may bring others
     return float(_integral(inner, a, b, leaves, tolerance)[0])
 
 
@@ -105,7 +112,7 @@ def _(g: Any, r: Any, a: float, b: float, *leaves: Any, inner: Inner, tolerance:
 @integral.tangent
 def _(r: Any, a: Any, b: Any, *leaves: Any, inner: Inner, tolerance: float) -> tuple[Any, ...]:
     def at_end(x: Any, sign: float) -> Callable[[Any], Any]:
-        if math.isinf(plain(x)):
+        if math.isinf(value_now(x)):
             return lambda t: 0.0 * t
         return lambda t: sign * t * inner((x, 0.0), leaves)
 
@@ -180,7 +187,7 @@ def _sum(inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, si
         return chosen.reshape(x.shape)
 
     with np.errstate(all="ignore"):
-        found = tanhsinh(integrand, a, b, args=(np.arange(size),), rtol=min(AIM, tolerance), atol=0.0)
+        found = tanhsinh(integrand, a, b, args=(np.arange(size),), rtol=min(AIM, tolerance), atol=NOTHING)
     values: np.ndarray = np.atleast_1d(found.integral)
     errors = np.atleast_1d(found.error)
     scale = np.nan_to_num(np.abs(np.array([*known.values()]))).max(axis=0, initial=0.0)

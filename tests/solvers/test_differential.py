@@ -1,0 +1,274 @@
+"""Differential equations: closed forms, reference solutions, derivatives by all routes, Stan's values, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from stan import entries, number
+
+import varmat as vm
+from varmat.solvers import differential, steppers
+from varmat.testing import Tolerances, expect_ad
+
+# Stan's default tolerances are too wide for some of the comparisons.
+FINE = (1e-11, 1e-11, 100_000)
+METHODS = ["rk45", "ckrk", "bdf", "adams"]
+ADJOINT = (1e-11,) * 6 + (100_000, 100, 1)
+
+
+def solver(method, limits=FINE):
+    """(f, y0, t0, ts, *args) -> states."""
+    if method.startswith("adjoint"):
+        which = 1 + (method == "adjoint bdf")
+        return lambda f, y0, t0, ts, *args: vm.ode_adjoint_tol_ctl(f, y0, t0, ts, *ADJOINT, which, which, *args)
+    return lambda f, y0, t0, ts, *args: getattr(vm, f"ode_{method}_tol")(f, y0, t0, ts, *limits, *args)
+
+
+def linear(t, y, a):
+    return a @ y
+
+
+def lotka_volterra(t, y, th):
+    return [th[0] * y[0] - th[1] * y[0] * y[1], -th[2] * y[1] + th[3] * y[0] * y[1]]
+
+
+def oscillator(t, y, th):
+    return np.stack([y[1], -y[0] - th * y[1] + 0.1 * np.sin(t)])
+
+
+def damped(t, y, theta, x_r, x_i):
+    return np.stack([y[1], -y[0] - theta[0] * y[1]])
+
+
+MODELS = {"Lotka-Volterra": lotka_volterra, "forced damped oscillator": oscillator, "dy0=y1": damped}
+
+
+def called(entry):
+    """The function of an entry of reference values, of its arguments."""
+    name, f = entry["function"], MODELS[entry["model"]]
+    more = (1e-10,) * 6 + (100_000, 100, 1, 2, 2) if "adjoint" in name else ()
+    rest = ([], []) if name.startswith("integrate") else ()
+    return lambda y0, t0, ts, th: getattr(vm, name)(f, y0, t0, ts, *more, th, *rest)
+
+
+@pytest.fixture(params=["SUNDIALS", "SciPy"])
+def backend(request, monkeypatch):
+    if request.param == "SUNDIALS":
+        pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
+    monkeypatch.setattr(steppers, "has_sundials", lambda: request.param == "SUNDIALS")
+    return request.param
+
+
+@pytest.mark.parametrize("entry", entries("differential_equations"))
+def test_agrees_with_stan(entry):
+    """To the tolerances of both, which are those of the steps."""
+    args = [np.asarray(number(x)) if isinstance(x, list) else x for x, _ in entry["args"]]
+    gradients = [g for _, g in entry["args"]]
+    f, weights = called(entry), np.array(entry["weights"])
+    rtol = 1e-4 if "rk" in entry["function"] or entry["function"].startswith("integrate") else 2e-7
+    np.testing.assert_allclose(f(*args), entry["output"], rtol=rtol)
+    wanted = tuple(i for i, g in enumerate(gradients) if g is not None)
+    if wanted:
+        found = vm.grad(lambda *args: np.sum(weights * f(*args)), wanted)(*args)
+        for i, g in zip(wanted, found, strict=True):
+            np.testing.assert_allclose(g, gradients[i], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("entry", entries("differential_equations", throws=True))
+def test_refuses_what_stan_refuses(entry):
+    args = [number(x) if isinstance(x, (list, str)) else x for x, _ in entry["args"]]
+    with pytest.raises((vm.DomainError, vm.ShapeError)):
+        called(entry)(*args)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "adjoint adams", "adjoint bdf"])
+def test_linear_systems(method, backend):
+    """exp(a t) y0, and derivatives of that by varmat's matrix exponential."""
+    a = np.array([[-0.5, 1.0], [-1.0, -0.2]])
+    y0, ts = np.array([1.0, 0.5]), np.array([0.4, 1.5])
+    weights = np.array([[1.0, -0.5], [0.7, 0.3]])
+
+    def exact(y0, t0, ts, a):
+        states = np.stack([vm.matrix_exp(a * (ts[i] - t0)) @ y0 for i in range(2)])
+        return np.sum(weights * states)
+
+    def solved(y0, t0, ts, a):
+        return np.sum(weights * solver(method)(linear, y0, t0, ts, a))
+
+    args = (y0, 0.1, ts, a)
+    value, gradients = vm.value_and_grad(solved, (0, 1, 2, 3))(*args)
+    expected, exact_gradients = vm.value_and_grad(exact, (0, 1, 2, 3))(*args)
+    assert value == pytest.approx(expected, rel=2e-8)
+    for g, e in zip(gradients, exact_gradients, strict=True):
+        np.testing.assert_allclose(g, e, rtol=5e-7, atol=1e-8)
+
+
+def test_all_routes_agree():
+    """The methods differ in their steps alone."""
+
+    def f(y0, t0, ts, k):
+        return vm.ode_rk45_tol(lambda t, y, k: -k * y * t, y0, t0, ts, 1e-9, 1e-9, 10_000, k)[0]
+
+    # The steps depend on how many sensitivities are integrated with the state.
+    tolerances = Tolerances(value=1e-8, forward=1e-7, rounding=1e-7, hessian=1e-5, hessian_finite_difference=1e-4)
+    expect_ad(f, np.array([1.2]), 0.1, np.array([0.3]), 0.6, tolerances=tolerances)
+
+
+def test_hessians_of_a_closed_form():
+    """exp(-k t): second derivatives in k and in the initial state."""
+
+    def f(x):
+        return vm.ode_rk45_tol(lambda t, y, k: -k * y, x[:1], 0.0, [1.5], *FINE, x[1])[0, 0]
+
+    def exact(x):
+        return x[0] * np.exp(-1.5 * x[1])
+
+    x = np.array([2.0, 0.7])
+    np.testing.assert_allclose(vm.hessian(f, x), vm.hessian(exact, x), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(vm.hessian_times_vector(f, x, np.array([1.0, 2.0])), vm.hessian(exact, x) @ [1.0, 2.0], rtol=1e-8)
+
+
+def robertson(t, y, k):
+    a, b, c = k[0] * y[0], k[1] * y[1] * y[2], k[2] * y[1] ** 2
+    return np.stack([-a + b, a - b - c, c])
+
+
+def test_robertson(backend):
+    """Stiff: the state at t = 40 of SUNDIALS' own documentation, and the conserved sum, which no parameter changes."""
+    k = np.array([0.04, 1e4, 3e7])
+    rtol = 1e-8 if backend == "SUNDIALS" else 1e-6
+    states, pullback = vm.vjp(lambda k: vm.ode_bdf_tol(robertson, [1.0, 0.0, 0.0], 0.0, [0.4, 40.0], rtol, 1e-12, 10_000, k), k)
+    np.testing.assert_allclose(states[0], [9.8517e-01, 3.3864e-05, 1.4794e-02], rtol=1e-4)
+    np.testing.assert_allclose(states[1], [7.1583e-01, 9.1855e-06, 2.8416e-01], rtol=1e-4)
+    np.testing.assert_allclose(np.sum(states, axis=1), 1.0, rtol=1e-6)
+    (in_sum,) = pullback(np.array([[0.0] * 3, [1.0] * 3]))
+    np.testing.assert_allclose(in_sum * k, 0.0, atol=1e-5)
+    (gradient,) = pullback(np.array([[0.0] * 3, [1.0, 0.0, 0.0]]))
+
+    def shifted(i, h):
+        moved = k * (1.0 + h * (np.arange(3) == i))
+        return vm.ode_bdf_tol(robertson, [1.0, 0.0, 0.0], 0.0, [40.0], 1e-9, 1e-13, 100_000, moved)[0, 0]
+
+    if backend == "SciPy":
+        return  # it takes seconds
+    differences = [(shifted(i, 1e-3) - shifted(i, -1e-3)) / (2e-3 * k[i]) for i in range(3)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-4)
+
+
+def test_van_der_pol(backend):
+    """Stiff with parameter 1000. The state at t = 1 by Radau's method at 1e-13 (scipy.integrate.Radau)."""
+
+    def f(t, y, mu):
+        return np.stack([y[1], mu * (1.0 - y[0] ** 2) * y[1] - y[0]])
+
+    def at_one(mu):
+        return vm.ode_bdf_tol(f, [2.0, 0.0], 0.0, [1.0], 1e-9, 1e-12, 100_000, mu)[0, 0]
+
+    value, gradient = vm.value_and_grad(at_one)(1000.0)
+    assert value == pytest.approx(1.999333370506307, rel=1e-9)
+    # dx/dmu: (1 - x^2) mu x' = x to first order in 1/mu, so that 2 - x is nearly proportional to 1/mu.
+    assert gradient == pytest.approx((2.0 - value) / 1000.0, rel=1e-2)
+
+
+def test_parameters_in_structures_and_data():
+    def pharmacokinetic(t, y, p, dose, absorbed):
+        rate = p["rates"][0] * dose
+        return [-p["rates"][0] * y[0] if absorbed else -rate, rate * y[0] - p["rates"][1] * y[1]]
+
+    def after(ka, ke):
+        return vm.ode_rk45_tol(pharmacokinetic, [1.0, 0.0], 0.0, [2.0], *FINE, {"rates": [ka, ke]}, 1.0, True)[0, 1]
+
+    ka, ke = 1.3, 0.4
+    exact = ka / (ka - ke) * (np.exp(-2.0 * ke) - np.exp(-2.0 * ka))
+    assert after(ka, ke) == pytest.approx(exact, rel=1e-9)
+    expected = vm.gradient(lambda ka: ka / (ka - ke) * (np.exp(-2.0 * ke) - np.exp(-2.0 * ka)), ka)
+    assert vm.gradient(after, ka, ke) == pytest.approx(expected, rel=1e-8)
+
+
+def test_functions_that_branch_are_called_as_they_are():
+    def f(t, y, k):
+        return -k * y if y[0] > 0.5 else 0.0 * y
+
+    value, gradient = vm.value_and_grad(lambda k: vm.ode_rk45_tol(f, [1.0], 0.0, [0.5], *FINE, k)[0, 0])(1.0)
+    assert value == pytest.approx(np.exp(-0.5), rel=1e-9)
+    assert gradient == pytest.approx(-0.5 * np.exp(-0.5), rel=1e-8)
+
+
+def test_recordings_solve_anew():
+    f = vm.recorded(lambda k: vm.ode_rk45_tol(lambda t, y, k: -k * y, [1.0], 0.0, [1.0], *FINE, k)[0, 0])
+    for k in (0.5, 1.5, -1.0):
+        value, gradient = f(k)
+        assert value == pytest.approx(np.exp(-k), rel=1e-9)
+        assert gradient == pytest.approx(-np.exp(-k), rel=1e-8)
+
+
+def test_the_error_of_sensitivities_is_controlled():
+    """The state does not move at all, its derivative does: the steps must be small enough for that."""
+    solve = solver("rk45", (1e-8, 1e-10, 10_000))
+    gradient = vm.gradient(lambda k: solve(lambda t, y, k: k * np.cos(20.0 * t) * np.ones(1), [0.0], 0.0, [3.0], k)[0, 0], 0.0)
+    assert gradient == pytest.approx(np.sin(60.0) / 20.0, rel=1e-6)
+
+
+def test_few_evaluations():
+    """Sensitivities are integrated with the state: one call of the system at each stage, recorded at the second."""
+    calls = []
+
+    def f(t, y, k):
+        calls.append(1)
+        return -k * y
+
+    vm.gradient(lambda k: vm.ode_rk45(f, [1.0], 0.0, [1.0], k)[0, 0], 0.5)
+    assert len(calls) <= 4
+
+
+NAMES = [f"ode_{method}{tol}" for method in METHODS for tol in ("", "_tol")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_messages_name_the_function_that_was_called(name):
+    limits = FINE if name.endswith("_tol") else ()
+
+    def call(y0=(1.0, 0.0), t0=0.0, ts=(1.0, 2.0), th=0.1, f=oscillator):
+        return getattr(vm, name)(f, np.array(y0), t0, np.array(ts), *limits, th)
+
+    for given, error, message in [
+        ({"y0": [np.nan, 0.0]}, vm.DomainError, "y0[0] is nan, but must be finite!"),
+        ({"y0": []}, vm.ShapeError, "y0 has no elements, but must have at least one!"),
+        ({"y0": [[1.0]]}, vm.ShapeError, "y0 has shape (1, 1), but must be a vector!"),
+        ({"t0": 1.0}, vm.DomainError, "t0 is 1.0, but must be less than ts[0], 1.0!"),
+        ({"t0": np.inf}, vm.DomainError, "t0 is inf, but must be finite!"),
+        ({"ts": [2.0, 1.0]}, vm.DomainError, "ts[1] is 1.0, but must not be below ts[0], 2.0!"),
+        ({"th": np.nan}, vm.DomainError, "an argument of f has an element nan, but must be finite!"),
+        ({"y0": [1.0, 0.0, 2.0]}, vm.ShapeError,
+         "f returns rates of shape (2,), but must return one for each state, (3,)!"),
+        ({"f": 3.0}, TypeError, "the function is a float, but must be a function!"),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=f"^{re.escape(f'{name}: {message}')}$"):
+            call(**given)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_are_limited(method, backend):
+    with pytest.raises(vm.DomainError, match=rf"^ode_{method}_tol: the solver stopped at t = "):
+        solver(method, (1e-10, 1e-10, 3))(oscillator, np.array([1.0, 0.0]), 0.0, np.array([50.0]), 0.1)
+
+
+def test_settings_are_checked():
+    with pytest.raises(vm.DomainError, match=r"^ode_rk45_tol: rel_tol is 0\.0, but must be positive and finite!$"):
+        vm.ode_rk45_tol(oscillator, [1.0, 0.0], 0.0, [1.0], 0.0, 1e-6, 100, 0.1)
+    with pytest.raises(vm.DomainError, match=r"^ode_adjoint_tol_ctl: solver_forward is 3, but must be 1 or 2!$"):
+        vm.ode_adjoint_tol_ctl(oscillator, [1.0, 0.0], 0.0, [1.0], *ADJOINT, 3, 1, 0.1)
+
+
+def test_blows_up():
+    """y' = y^2 leaves every bound at t = 1."""
+    with pytest.raises(vm.DomainError, match="ode_rk45: the solver stopped at t = "):
+        vm.ode_rk45(lambda t, y: y**2, [1.0], 0.0, [2.0])
+
+
+def test_variables_from_outside_are_refused():
+    with pytest.raises(vm.TapeError, match="ode_rk45: the function uses a Var"):
+        vm.gradient(lambda k: vm.ode_rk45(lambda t, y: -k * y, [1.0], 0.0, [1.0])[0, 0], 0.5)
+    assert differential.ONE_STEP[0] == 1e-6

@@ -1,0 +1,207 @@
+"""Numerical integrators of differential equations on plain arrays: SciPy's, and SUNDIALS' where scikit-sundae is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+
+__all__: list[str] = []
+
+Rate = Callable[[float, np.ndarray], np.ndarray]
+
+
+class Problem(NamedTuple):
+    """An initial value problem, with what its integration may cost.
+
+    Attributes
+    ----------
+    name : str
+        What the user called.
+    rate : callable
+        The derivative of the state with respect to time.
+    jacobian : callable
+        Derivatives of the rates with respect to the state, exact or nearly so: (t, z) -> one block for each of the equal parts of
+        the state, of which the matrix is the block diagonal.
+    rtol, atol : float
+    max_steps : int
+        The most steps from one output time to the next.
+    """
+
+    name: str
+    rate: Rate
+    jacobian: Callable[[float, np.ndarray], np.ndarray]
+    rtol: float
+    atol: float
+    max_steps: int
+
+
+def has_sundials() -> bool:
+    """Whether scikit-sundae, which wraps SUNDIALS, is installed."""
+    return _found("sksundae")
+
+
+@cache
+def _found(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def integrate(method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool = False) -> tuple[Any, Any]:
+    """The states at the times, which lie in order on one side of `t0`; and the state as a function of time, if it is asked for.
+
+    Parameters
+    ----------
+    method : {"rk45", "ckrk", "bdf", "adams"}
+    problem : Problem
+    t0 : float
+    z : ndarray, shape (n,)
+    times : ndarray, shape (T,)
+    dense : bool
+
+    Returns
+    -------
+    states : ndarray, shape (T, n)
+    between : callable or None
+    """
+    if method in ("bdf", "adams") and has_sundials() and not dense:
+        return _by_sundials(method, problem, t0, z, times), None
+    return _by_scipy(method, problem, t0, z, times, dense)
+
+
+def _by_scipy(method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool) -> tuple[Any, Any]:
+    """One-step methods end their steps at the output times; the others, which would lose their order there, interpolate."""
+    from scipy.integrate import OdeSolution
+
+    multistep = method in ("bdf", "adams")
+    states, ends, parts = [], [t0], []
+    solver: Any = None
+    steps = 0
+    ahead = np.sign(times[-1] - t0)
+    for time in times.tolist():
+        if solver is None or not multistep:
+            settings = {"first_step": min(solver.step_size, abs(time - t0))} if solver is not None and solver.step_size else {}
+            if time != t0:
+                solver = _solver(method, problem, t0, z, times[-1] if multistep else time, settings)
+        steps = 0
+        while time != t0 and solver.status == "running" and (solver.t - time) * ahead < 0.0:
+            message = solver.step() if steps < problem.max_steps else "the steps that it may take are used up"
+            if message is not None:
+                raise _stopped(problem, float(solver.t), steps, message)
+            steps += 1
+            if dense:
+                parts.append(solver.dense_output())
+                ends.append(solver.t)
+        if time == t0:
+            states.append(z)
+        elif multistep:
+            states.append(solver.dense_output()(time) if solver.t != time else solver.y)
+        else:
+            t0, z = time, solver.y
+            states.append(z)
+    between = OdeSolution(ends, parts) if dense and parts else (lambda t: z)
+    return np.array(states), between
+
+
+def _stopped(problem: Problem, t: float, steps: int, why: str) -> DomainError:
+    return DomainError(f"{problem.name}: the solver stopped at t = {t!r} after {steps} steps towards the next output time: {why}")
+
+
+def _solver(method: str, problem: Problem, t0: float, z: np.ndarray, end: float, settings: dict[str, Any]) -> Any:
+    from scipy import integrate as scipy_integrate
+
+    common = {"rtol": problem.rtol, "atol": problem.atol, **settings}
+    if method == "bdf":
+        from scipy.sparse import block_diag
+
+        def jacobian(t: float, y: np.ndarray) -> Any:
+            blocks = problem.jacobian(t, y)
+            return blocks[0] if len(blocks) == 1 else block_diag(list(blocks), format="csc")
+
+        return scipy_integrate.BDF(problem.rate, t0, z, end, jac=jacobian, **common)
+    if method == "adams":
+        return scipy_integrate.LSODA(problem.rate, t0, z, end, **common)
+    return (_cash_karp() if method == "ckrk" else scipy_integrate.RK45)(problem.rate, t0, z, end, **common)
+
+
+@cache
+def _cash_karp() -> Any:
+    """The method of Cash and Karp, by SciPy's loop: J. R. Cash and A. H. Karp, ACM Trans. Math. Softw. 16, 1990."""
+    from scipy.integrate import RK45
+
+    class CashKarp(RK45):  # type: ignore[misc]
+        C = np.array([0, 1 / 5, 3 / 10, 3 / 5, 1, 7 / 8])
+        A = np.array([
+            [0, 0, 0, 0, 0],
+            [1 / 5, 0, 0, 0, 0],
+            [3 / 40, 9 / 40, 0, 0, 0],
+            [3 / 10, -9 / 10, 6 / 5, 0, 0],
+            [-11 / 54, 5 / 2, -70 / 27, 35 / 27, 0],
+            [1631 / 55296, 175 / 512, 575 / 13824, 44275 / 110592, 253 / 4096],
+        ])  # fmt: skip
+        B = np.array([37 / 378, 0, 250 / 621, 125 / 594, 0, 512 / 1771])
+        E = np.array([*(B - np.array([2825 / 27648, 0, 18575 / 48384, 13525 / 55296, 277 / 14336, 1 / 4])), 0.0])
+
+    return CashKarp
+
+
+def _by_sundials(method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """CVODES' methods, of variable order, by scikit-sundae."""
+    from sksundae.cvode import CVODE
+
+    failure: list[BaseException] = []
+
+    def rate(t: float, y: np.ndarray, rates: np.ndarray) -> None:
+        try:
+            rates[:] = problem.rate(t, y.copy())
+        except Exception as error:
+            failure.append(error)
+            raise
+
+    def jacobian(t: float, y: np.ndarray, rates: np.ndarray, matrix: np.ndarray) -> None:
+        blocks = problem.jacobian(t, y.copy())
+        if matrix.ndim == 1:
+            matrix[:] = np.swapaxes(blocks, 1, 2).ravel()  # by columns
+            return
+        n = blocks.shape[1]
+        for i, block in enumerate(blocks):
+            matrix[i * n : (i + 1) * n, i * n : (i + 1) * n] = block
+
+    settings: dict[str, Any] = {"jacfn": jacobian} if method == "bdf" else {"linsolver": "gmres"}
+    parts = len(problem.jacobian(t0, z)) if method == "bdf" else 1
+    if parts * z.size > LARGEST_DENSE and parts > 1:
+        settings |= {"linsolver": "sparse", "sparsity": np.kron(np.eye(parts), np.ones((z.size // parts,) * 2))}
+    span = np.array([t0, *times.tolist()])
+    ahead = 1.0 if times[-1] >= t0 else -1.0
+    kept, where = np.unique(ahead * span, return_inverse=True)
+    kept = ahead * kept
+    solver = CVODE(
+        rate, method=method.upper() if method == "bdf" else "Adams", rtol=problem.rtol, atol=problem.atol,
+        max_num_steps=min(problem.max_steps, 2**31 - 1), **settings,
+    )  # fmt: skip
+    if len(kept) < 2:
+        return np.repeat(z[None], len(times), axis=0)
+    # Of a span of two times it would return all steps, and not count them.
+    asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
+    try:
+        found = solver.solve(asked, z)
+    except Exception:
+        if failure:
+            raise failure[0] from None
+        raise
+    if failure:
+        raise failure[0]
+    if not found.success or len(found.t) < len(asked):
+        raise _stopped(problem, float(found.t[-1]), int(found.nfev), str(found.message))
+    states = np.asarray(found.y)
+    states = states[[0, -1]] if len(kept) == 2 else states
+    chosen: np.ndarray = states[where[1:]]
+    return chosen
+
+
+# Above it the matrix of CVODE is sparse.
+LARGEST_DENSE = 3600
