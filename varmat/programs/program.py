@@ -176,6 +176,36 @@ class Program:
             lines.append(f"    {step.kernel.name}({', '.join(_brackets(v.shape) or 'number' for v in step.operands)}){cost}")
         return "\n".join(lines)
 
+    def to_jax(self) -> Any:
+        """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and ``jax.vmap``.
+
+        Returns
+        -------
+        callable
+            Takes the arguments of the program and returns its outputs, a tuple of JAX arrays: for a recorded function its value and
+            gradients. They have JAX's precision, which is single unless ``jax_enable_x64`` is set. Where a run would end, because
+            an argument is refused or a choice that was recorded goes the other way, they are nan.
+
+        Raises
+        ------
+        ImportError
+            If JAX is not installed.
+        TypeError
+            If there are steps that JAX cannot run; the message names them.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> f = vm.recorded(lambda x: np.sum(np.exp(x)))
+        >>> value, gradient = f(np.zeros(2))
+        >>> import jax  # doctest: +SKIP
+        >>> jax.vmap(f.program.to_jax())(np.zeros((3, 2)))[0]  # doctest: +SKIP
+        Array([2., 2., 2.], dtype=float32)
+        """
+        from varmat.programs.jax import to_jax
+
+        return to_jax(self)
+
     def constants(self) -> list[Value]:
         """The constants that steps read, or that are outputs."""
         read = (v.base for v in (*(v for step in self.steps for v in step.operands), *self.outputs))

@@ -1,0 +1,113 @@
+"""Programs as functions of JAX: every kernel, random programs, refusals."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import varmat as vm
+from varmat.programs.jax import places, scalar_to_jax
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+X = np.array([0.3, -1.2, 0.7, 2.1, -0.4, 1.5])
+COUNTS = np.array([3, 0, 2])
+PATTERN = sparse.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+
+
+@pytest.fixture(autouse=True)
+def double():
+    jax.config.update("jax_enable_x64", True)
+
+
+def spd(x):
+    return np.eye(2) + np.outer(x[:2], x[:2])
+
+
+CASES = {
+    "arithmetic": lambda x: np.sum((x[1:] - x[:-1]) ** 2 / (1.0 + x[1:] ** 2)),
+    "choices": lambda x: np.sum(np.where(x > 0.0, np.sqrt(np.abs(x)), np.expm1(x))) + np.max(x) + np.min(x[2:]),
+    "densities": lambda x: vm.normal_lpdf(x[:3], x[3], np.exp(x[4])) + vm.student_t_lpdf(x[1:], 4.0, 0.1, 2.0),
+    "masses": lambda x: vm.poisson_log_lpmf(COUNTS, x[:3]) + vm.bernoulli_logit_lpmf([1, 0, 1], x[3:]),
+    "gamma": lambda x: vm.gamma_lpdf(np.exp(x), 2.5, np.exp(x[0])) + vm.beta_lpdf(1.0 / (1.0 + np.exp(-x)), 2.0, np.exp(x[1])),
+    "special functions": lambda x: np.sum(vm.lgamma(np.exp(x))) + np.sum(vm.Phi(x)) + np.sum(vm.log_ndtr(x)),
+    "matrices": lambda x: vm.multi_normal_lpdf(x[2:4], x[4:], spd(x)),
+    "factors": lambda x: np.sum(np.log(np.diag(np.linalg.cholesky(spd(x))))) + np.linalg.det(spd(x)),
+    "systems": lambda x: np.sum(np.linalg.solve(spd(x), x[2:4])) + np.sum(np.linalg.inv(spd(x))),
+    "running sums": lambda x: np.sum(np.cumsum(x) ** 2) + vm.log_sum_exp(x),
+    "transposes and steps": lambda x: np.sum(np.reshape(x, (2, 3)).T[::-1] * np.arange(6.0).reshape(3, 2)) + np.sum(x[::2] ** 3),
+    "indices": lambda x: np.sum(x[[0, 0, 3]] * x[[1, 2, 5]] ** 2),
+    "a product of three": lambda x: np.sum(np.reshape(x, (2, 3)) @ np.reshape(x, (3, 2)) @ x[:2]),
+    "sparse": lambda x: np.sum((vm.SparseVar(x[:3], PATTERN) @ x[3:]) ** 2),
+}  # fmt: skip
+
+
+def written(x):
+    y = np.zeros_like(x)
+    for i in range(1, 6):
+        y[i] = 0.5 * y[i - 1] + x[i] ** 2
+    return np.sum(y * x)
+
+
+CASES["assignments"] = written
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_ours(name):
+    f = vm.recorded(CASES[name], runner="numpy")
+    value, gradient = f(X)
+    function = f.program.to_jax()
+    other, slope = function(X)
+    assert float(other) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-12, atol=1e-13)
+
+
+def test_many_points_at_once():
+    f = vm.recorded(CASES["densities"], runner="numpy")
+    f(X)
+    points = X + np.linspace(-0.1, 0.1, 5)[:, None]
+    values, gradients = jax.jit(jax.vmap(f.program.to_jax()))(points)
+    expected, slopes = f.map(points)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    np.testing.assert_allclose(gradients, slopes, rtol=1e-11)
+
+
+def test_the_gradient_is_that_of_the_program():
+    f = vm.recorded(CASES["matrices"], runner="numpy")
+    value, gradient = f(X)
+    of_jax = scalar_to_jax(f.program)
+    np.testing.assert_allclose(jax.grad(of_jax)(X), gradient, rtol=1e-12)
+    np.testing.assert_allclose(jax.grad(lambda x: of_jax(2.0 * x))(0.5 * X), 2.0 * gradient, rtol=1e-12)
+    assert float(of_jax(X)) == pytest.approx(value, rel=1e-12)
+
+
+def test_where_a_run_would_end_it_is_nan():
+    f = vm.recorded(lambda x: vm.normal_lpdf(0.0, 0.0, x[0]), runner="numpy")
+    f(np.array([1.0]))
+    value, gradient = f.program.to_jax()(np.array([-1.0]))
+    assert np.isnan(value)
+    assert np.isnan(gradient).all()
+
+
+def test_what_jax_cannot_run_is_named():
+    @vm.operation()
+    def cube(x):
+        return x**3
+
+    @cube.reverse
+    def _(g, r, x):
+        return 3.0 * x**2 * g
+
+    f = vm.recorded(lambda x: np.sum(cube(x)) + vm.owens_t(x[0], x[1]), runner="numpy")
+    f(X)
+    with pytest.raises(TypeError, match=re.escape("to_jax: JAX cannot run the steps cube, cube.reverse, owens_t of this program")):
+        f.program.to_jax()
+
+
+def test_places():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    view = x[1, ::2, ::-1].T
+    offset = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+    np.testing.assert_array_equal(x.reshape(-1)[places(view.shape, offset, view.strides)], view)

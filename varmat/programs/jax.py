@@ -1,0 +1,271 @@
+"""Programs as functions of JAX, for its devices, `vmap` and the samplers that are written for it.
+
+Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of what they look into. JAX compiles what it
+traces, so where a run would end, because a guard does not hold, there is no error: what is returned is nan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.programs import kernels
+from varmat.programs.program import Program, Value
+from varmat.programs.sparse import SampledProduct, SparseProduct
+
+Rule = Callable[..., Any]
+
+# Ufuncs that JAX has under other names, or in jax.scipy.special.
+_NAMES = {
+    "psi": "jax.scipy.special.digamma", "xlogy": "jax.scipy.special.xlogy",
+    "xlog1py": "jax.scipy.special.xlog1py", "gammaln": "jax.scipy.special.gammaln", "expit": "jax.scipy.special.expit",
+    "log_ndtr": "jax.scipy.special.log_ndtr", "ndtr": "jax.scipy.special.ndtr", "ndtri": "jax.scipy.special.ndtri",
+    "erf": "jax.scipy.special.erf", "erfc": "jax.scipy.special.erfc", "erfinv": "jax.scipy.special.erfinv",
+    "gammainc": "jax.scipy.special.gammainc", "gammaincc": "jax.scipy.special.gammaincc", "betainc": "jax.scipy.special.betainc",
+    "betaln": "jax.scipy.special.betaln", "logit": "jax.scipy.special.logit", "i0e": "jax.scipy.special.i0e",
+    "i1e": "jax.scipy.special.i1e", "i0": "jax.scipy.special.i0", "i1": "jax.scipy.special.i1", "entr": "jax.scipy.special.entr",
+    "zeta": "jax.scipy.special.zeta", "log_expit": "jax.nn.log_sigmoid", "exp1": "jax.scipy.special.exp1",
+    "expi": "jax.scipy.special.expi", "rel_entr": "jax.scipy.special.rel_entr", "kl_div": "jax.scipy.special.kl_div",
+    "poch": "jax.scipy.special.poch", "spence": "jax.scipy.special.spence",
+}  # fmt: skip
+
+
+def to_jax(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """A program as a function of JAX.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    callable
+        Takes the arguments of the program and returns its outputs, a tuple of JAX arrays.
+
+    Raises
+    ------
+    ImportError
+        If JAX is not installed.
+    TypeError
+        If the program has steps that call Python, or functions that JAX does not have: their names are in the message.
+    """
+    try:
+        import jax
+    except ImportError as error:
+        raise ImportError("to_jax: JAX is not installed: pip install jax") from error
+    rules = [_rule(jax, step.kernel) for step in program.steps]
+    missing = sorted({step.kernel.name for step, rule in zip(program.steps, rules, strict=True) if rule is None})
+    if missing:
+        raise TypeError(f"to_jax: JAX cannot run the steps {', '.join(missing)} of this program")
+    jnp = jax.numpy
+
+    def function(*arguments: Any) -> tuple[Any, ...]:
+        known = {id(v): jnp.reshape(jnp.asarray(x, float), v.shape) for v, x in zip(program.arguments, arguments, strict=True)}
+        holds: Any = True
+
+        def array(value: Value) -> Any:
+            base = value.base
+            if id(base) not in known:
+                known[id(base)] = jnp.asarray(base.data)
+            whole = known[id(base)]
+            return _part(jnp, whole, value) if value.is_view else whole
+
+        for step, rule in zip(program.steps, rules, strict=True):
+            operands = [array(v) for v in step.operands]
+            made = rule(step, *operands)  # type: ignore[misc]
+            if not step.results:
+                holds = jnp.logical_and(holds, made)
+                continue
+            made = made if isinstance(made, (tuple, list)) else (made,)
+            for value, x in zip(step.results, made, strict=True):
+                known[id(value)] = jnp.broadcast_to(jnp.reshape(x, value.shape) if x.size == value.size else x, value.shape)
+        results = [array(v) for v in program.outputs]
+        return tuple(x if holds is True else jnp.where(holds, x, jnp.nan) for x in results)
+
+    return function
+
+
+def scalar_to_jax(program: Program) -> Callable[..., Any]:
+    """The value of a program that returns a number and its gradients, one for each argument, as a function of JAX with these.
+
+    JAX does not differentiate what it computes, so there are no second derivatives.
+    """
+    import jax
+
+    run = to_jax(program)
+
+    @jax.custom_vjp
+    def value(*arguments: Any) -> Any:
+        return run(*arguments)[0]
+
+    def forward(*arguments: Any) -> tuple[Any, Any]:
+        first, *gradients = run(*arguments)
+        return first, tuple(gradients)
+
+    value.defvjp(forward, lambda gradients, g: tuple(g * each for each in gradients))
+    return value
+
+
+def _part(jnp: Any, whole: Any, value: Value) -> Any:
+    """A view as the elements of what it looks into."""
+    flat = jnp.reshape(whole, (-1,))
+    start = value.offset // value.dtype.itemsize
+    if value.is_contiguous:
+        return jnp.reshape(flat[start : start + value.size], value.shape)
+    return flat[places(value.shape, value.offset, value.strides, value.dtype.itemsize)]
+
+
+def places(shape: Sequence[int], offset: int, strides: Sequence[int], itemsize: int = 8) -> np.ndarray:
+    """Where the elements of a view lie in the flattened array, of its shape."""
+    index = np.full(tuple(shape), offset // itemsize)
+    for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
+        index = index + (np.arange(n) * (stride // itemsize)).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    return index
+
+
+def _rule(jax: Any, kernel: Any) -> Rule | None:
+    """What a step of a kernel computes, as a function of the step and its operands; None if JAX does not have it."""
+    for kind, make in _RULES.items():
+        if isinstance(kernel, kind):
+            rule: Rule | None = make(jax, kernel)
+            return rule
+    return None
+
+
+def _named(jax: Any, name: str) -> Any:
+    """A function of JAX for a ufunc's name, or None."""
+    path = _NAMES.get(name, f"jax.numpy.{name}")
+    found = jax
+    for part in path.split(".")[1:]:
+        if part == "scipy":
+            from jax.scipy import special  # noqa: F401 - an attribute of jax from now on
+
+        found = getattr(found, part, None)
+    return found
+
+
+def _erfcx(jax: Any, x: Any) -> Any:
+    """exp(x^2) erfc(x), which JAX does not have; above 3 by its continued fraction, DLMF 7.9.2."""
+    jnp = jax.numpy
+    far = jnp.where(x > 3.0, x, 3.0)
+    tail = far
+    for n in range(30, 0, -1):
+        tail = far + 0.5 * n / tail
+    near = jnp.where(x > 3.0, 3.0, x)
+    return jnp.where(x > 3.0, 1.0 / (np.sqrt(np.pi) * tail), jnp.exp(near**2) * jax.scipy.special.erfc(near))
+
+
+def _ufunc(jax: Any, kernel: Any) -> Rule | None:
+    if kernel.name == "erfcx":
+        return lambda step, x: _erfcx(jax, x)
+    function = _named(jax, kernel.ufunc.__name__)
+    return None if function is None else lambda step, *x: function(*x)
+
+
+def _reduce(jax: Any, kernel: Any) -> Rule | None:
+    jnp = jax.numpy
+    by_name = {
+        "add": jnp.sum, "multiply": jnp.prod, "maximum": jnp.max, "minimum": jnp.min, "logical_and": jnp.all, "logical_or": jnp.any,
+        "logaddexp": jax.nn.logsumexp,
+    }  # fmt: skip
+    function = by_name.get(kernel.ufunc.__name__)
+    return None if function is None else lambda step, x: function(x, axis=kernel.axes)
+
+
+def _accumulate(jax: Any, kernel: Any) -> Rule | None:
+    lax = jax.lax
+    by_name = {
+        "add": lax.cumsum, "multiply": lax.cumprod, "maximum": lax.cummax, "minimum": lax.cummin, "logaddexp": lax.cumlogsumexp,
+    }  # fmt: skip
+    function = by_name.get(kernel.ufunc.__name__)
+    return None if function is None else lambda step, x: function(x, axis=kernel.axis)
+
+
+def _sum(jax: Any, kernel: Any) -> Rule:
+    return lambda step, *x: sum(x[1:], start=x[0])
+
+
+def _gufunc(jax: Any, kernel: Any) -> Rule | None:
+    linalg = jax.numpy.linalg
+    by_name: dict[str, Any] = {
+        "cholesky_lo": linalg.cholesky, "inv": linalg.inv, "det": linalg.det, "solve": linalg.solve,
+        "solve1": lambda a, b: linalg.solve(a, b[..., None])[..., 0], "slogdet": linalg.slogdet, "eigvalsh_lo": linalg.eigvalsh,
+        "eigh_lo": lambda a: linalg.eigh(a, symmetrize_input=False),
+    }  # fmt: skip
+    function = by_name.get(kernel.name)
+    return None if function is None else lambda step, *x: function(*x)
+
+
+def _assemble(jax: Any, kernel: Any) -> Rule:
+    jnp = jax.numpy
+
+    def rule(step: Any, *operands: Any) -> Any:
+        whole = operands[0] if kernel.has_base else jnp.zeros(kernel.shape, kernel.dtype)
+        flat = jnp.reshape(whole, (-1,))
+        for place, shape, part, index in kernel.parts(operands):
+            values = jnp.broadcast_to(part, shape)
+            if place is None:
+                flat = flat.at[jnp.reshape(index, (-1,))].add(jnp.reshape(values, (-1,)))
+            else:
+                here = flat.at[places(shape, place[0], place[1], kernel.dtype.itemsize)]
+                flat = here.set(values) if kernel.is_partition else here.add(values)
+        return jnp.reshape(flat, kernel.shape)
+
+    return rule
+
+
+def _write(jax: Any, kernel: Any) -> Rule:
+    jnp = jax.numpy
+
+    def rule(step: Any, before: Any, part: Any) -> Any:
+        flat = jnp.reshape(before, (-1,)).at[places(kernel.part, *kernel.place)].set(jnp.broadcast_to(part, kernel.part))
+        return jnp.reshape(flat, kernel.shape)
+
+    return rule
+
+
+def _triangular(jax: Any, kernel: Any) -> Rule:
+    from jax.scipy.linalg import solve_triangular
+
+    return lambda step, a, b: solve_triangular(a, b, lower=True, trans=int(kernel.transposed))
+
+
+def _sparse(jax: Any, kernel: Any) -> Rule:
+    jnp = jax.numpy
+
+    def rule(step: Any, data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+        counts = np.diff(np.asarray(step.operands[2].data))
+        rows = np.repeat(np.arange(len(counts)), counts)
+        source, target = (rows, indices) if kernel.transposed else (indices, rows)
+        terms = jnp.reshape(data, (-1,) + (1,) * (b.ndim - 1)) * b[source]
+        return jnp.zeros(step.results[0].shape).at[target].add(terms)
+
+    return rule
+
+
+def _sampled(jax: Any, kernel: Any) -> Rule:
+    jnp = jax.numpy
+    return lambda step, x, y, rows, columns: jnp.sum(jnp.reshape(x[rows] * y[columns], (len(rows), -1)), axis=1)
+
+
+# By the class of the kernel.
+_RULES: dict[type, Callable[[Any, Any], Rule | None]] = {
+    kernels.Ufunc: _ufunc,
+    kernels.Select: lambda jax, kernel: lambda step, *x: jax.numpy.where(*x),
+    kernels.Guard: lambda jax, kernel: lambda step, x: jax.numpy.all(x),
+    kernels.GuardBetween: lambda jax, kernel: lambda step, x: (x > kernel.low) & (x < kernel.high),
+    kernels.Reduce: _reduce,
+    kernels.Accumulate: _accumulate,
+    kernels.Sum: _sum,
+    kernels.Matmul: lambda jax, kernel: lambda step, a, b: jax.numpy.matmul(a, b),
+    kernels.Gufunc: _gufunc,
+    kernels.Copy: lambda jax, kernel: lambda step, x: jax.numpy.broadcast_to(x, kernel.shape),
+    kernels.Gather: lambda jax, kernel: lambda step, x, index: jax.numpy.reshape(x, (-1,))[index],
+    kernels.Assemble: _assemble,
+    kernels.Write: _write,
+    kernels.SolveTriangular: _triangular,
+    SparseProduct: _sparse,
+    SampledProduct: _sampled,
+}
