@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import pickle
 import threading
 
 import numpy as np
@@ -261,3 +262,20 @@ def test_an_empty_table():
 )
 def test_sizes_have_three_digits(x, text):
     assert _scaled(x, ("B", "kB", "MB")) == text
+
+
+def test_what_profile_returns_says_what_it_is():
+    costs = vm.profile(lines=True)
+    assert repr(costs) == "<varmat.profile(lines=True), to be entered: with varmat.profile() as costs>"
+    with pytest.raises(TypeError, match=r"^profile: what is pickled is what varmat.profile.. returns, which holds no measurements"):
+        pickle.dumps(costs)
+    with costs as measured:
+        np.sum(np.exp(vm.var([1.0, 2.0])))
+    again = pickle.loads(pickle.dumps(measured))
+    assert str(again) == str(measured)
+    assert repr(again) == repr(measured)
+    assert repr(measured).startswith("<profile of 3 operations, ")
+    with costs as second:  # anew
+        pass
+    assert len(second) == 0
+    assert len(measured) == 3

@@ -41,7 +41,7 @@ BELOW = {
     "models": {"core", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1903
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1950
 
 
 def name_of(path: Path) -> str:
@@ -134,10 +134,10 @@ def test_signatures_say_what_a_call_takes():
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: varmat.lgamma(), "gammaln: 0 operands are given; the signature is gammaln(x, /)"),
+    (lambda: varmat.lgamma(), "lgamma: 0 operands are given; the signature is lgamma(x, /)"),
     (lambda: varmat.beta(1.0, 2.0, 3.0), "beta: 3 operands are given; the signature is beta(x, y, /)"),
-    (lambda: varmat.inv_logit(x=0.3), "expit: x is given by name; the signature is expit(x, /)"),
-    (lambda: varmat.mdivide_left(1.0), "solve: missing a required argument: 'b'; the signature is solve(a, b)"),
+    (lambda: varmat.inv_logit(x=0.3), "inv_logit: x is given by name; the signature is inv_logit(x, /)"),
+    (lambda: varmat.mdivide_left(1.0), "mdivide_left: missing a required argument: 'b'; the signature is mdivide_left(a, b)"),
     (lambda: varmat.multi_normal_lpdf(0.0),
      "multi_normal_lpdf: missing a required argument: 'mu'; the signature is multi_normal_lpdf(y, mu, Sigma)"),
 ])  # fmt: skip

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from types import FrameType
 from typing import Any, TextIO
 
@@ -167,6 +167,9 @@ class Profile:
     def __len__(self) -> int:
         return len(self._costs)
 
+    def __repr__(self) -> str:
+        return f"<profile of {len(self)} operations, {sum(cost.seconds for cost in self):.3g} s>"
+
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("operation", "line", "calls", "forward", "reverse", "values", "adjoints")]
         total = Cost("total")
@@ -284,8 +287,35 @@ def _tape_class(profile: Profile) -> type[Tape]:
     return ProfiledTape
 
 
-@contextmanager
-def profile(*, lines: bool = False) -> Iterator[Profile]:
+class Profiling(ContextDecorator):
+    """What `profile` returns: to be entered, which gives a `Profile`."""
+
+    def __init__(self, lines: bool) -> None:
+        self._lines = lines
+        self._scopes: list[Any] = []
+
+    def __enter__(self) -> Profile:
+        measured, scope = Profile(self._lines), nested()
+        tape = scope.__enter__()
+        self._scopes.append(scope)
+        tape.__class__ = _tape_class(measured)
+        measured.clock = time.perf_counter()
+        return measured
+
+    def __exit__(self, *raised: Any) -> Any:
+        return self._scopes.pop().__exit__(*raised)
+
+    def __repr__(self) -> str:
+        return f"<varmat.profile(lines={self._lines}), to be entered: with varmat.profile() as costs>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "profile: what is pickled is what varmat.profile() returns, which holds no measurements; write "
+            "`with varmat.profile() as costs:`, and pickle costs"
+        )
+
+
+def profile(*, lines: bool = False) -> Profiling:
     """Measure what every operation costs that is recorded inside: calls, time forward and in reverse, memory.
 
     Parameters
@@ -293,11 +323,12 @@ def profile(*, lines: bool = False) -> Iterator[Profile]:
     lines : bool
         Keep the operations of different lines of the model apart.
 
-    Yields
-    ------
-    Profile
-        Printed, a table, dearest first. Iterated over, objects with ``name``, ``line``, ``calls`` (entries on the tape),
-        ``forward`` and ``reverse`` (seconds), ``values`` and ``adjoints`` (bytes).
+    Returns
+    -------
+    Profiling
+        A context manager, which yields a `Profile`. Printed, that is a table, dearest first; iterated over, objects with
+        ``name``, ``line``, ``calls`` (entries on the tape), ``forward`` and ``reverse`` (seconds), ``values`` and ``adjoints``
+        (bytes).
 
     Notes
     -----
@@ -328,8 +359,4 @@ def profile(*, lines: bool = False) -> Iterator[Profile]:
     >>> [(cost.name, cost.calls) for cost in costs]
     [('normal_lpdf', 1), ('leaf', 1)]
     """
-    measured = Profile(lines)
-    with nested() as tape:
-        tape.__class__ = _tape_class(measured)
-        measured.clock = time.perf_counter()
-        yield measured
+    return Profiling(lines)

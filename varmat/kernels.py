@@ -1,4 +1,4 @@
-"""Plain arrays: sums, choices and scatters that take less time than NumPy's own, and questions about ranges and indices.
+"""Plain arrays: sums, choices and scatters that take less time than NumPy's own, questions about ranges and indices, `x.flat`.
 
 Nothing here knows of variables; everything else may call it.
 """
@@ -174,6 +174,66 @@ def last_writers(shape: tuple[int, ...], index: Any, c: np.ndarray) -> np.ndarra
 def apart(source: Any, target: np.ndarray) -> Any:
     """What is assigned into `target`, a copy if it is part of it: NumPy would read some of what it has just written."""
     return source.copy() if type(source) is np.ndarray and np.may_share_memory(source, target) else source
+
+
+# --- what arrays and scalars are to Python, of anything that NumPy can reshape ---
+
+
+def scalar_item(x: Any, index: Any) -> Any:
+    """What NumPy's scalars give for an index: themselves, or an array with new axes alone."""
+    try:
+        shape = np.empty(())[index].shape
+        return (np.broadcast_to if 0 in shape else np.reshape)(x, shape) if shape else x
+    except (IndexError, ValueError):
+        raise IndexError(f"a scalar {type(x).__name__} has no elements; its index must be made of (), ... and None") from None
+
+
+class Flat:
+    """What ``x.flat`` is: an iterator over the elements, which are read and assigned to by their places in row-major order."""
+
+    __slots__ = ("_rest", "base")
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        self._rest: Any = None
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        self._rest = self._rest or iter(np.ravel(self.base))
+        return next(self._rest)
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ravel(self.base)[index]
+
+    def __setitem__(self, index: Any, source: Any) -> None:
+        self.base[np.unravel_index(np.arange(len(self))[index], self.base.shape)] = source
+
+    def copy(self) -> Any:
+        return np.copy(np.ravel(self.base))
+
+
+class ScalarError(AttributeError, TypeError):
+    """A scalar is asked for its length: `hasattr` says no, and `len` raises a TypeError, as for NumPy's scalars."""
+
+
+def array_length(x: Any) -> int:
+    return int(x.shape[0])
+
+
+class Length:
+    """``__len__`` of what is an array or a scalar, as a class has it."""
+
+    def __get__(self, x: Any, kind: Any) -> Any:
+        if x is None:
+            return array_length
+        if not x.shape:
+            raise ScalarError(f"len() of a scalar {kind.__name__}")
+        return lambda: array_length(x)
 
 
 # --- sparse matrices of SciPy ---

@@ -212,18 +212,6 @@ def test_unknown_types_are_asked(kind):
     assert a.__class__.__eq__(a, UfuncDuck()) is not None
 
 
-@pytest.mark.parametrize("kind", ["Var", "vector", "element", "scalar Dual", "Dual of VarMat"])
-def test_data_of_pandas_is_refused(kind):
-    # It goes by labels, which a variable has not: what it gave would depend on the order of the operations.
-    import pandas
-    a, x = VARIABLES[kind]()
-    series = pandas.Series(np.ones(np.size(x)))
-    for op in (operator.add, operator.mul):
-        for left, right in ((a, series), (series, a)):
-            with pytest.raises(TypeError, match=r"y.to_numpy\(\) for data of pandas"):
-                op(left, right)
-
-
 def test_functions_take_data_of_pandas_as_data():
     import pandas
     x, series = np.array([4.0, 3.0]), pandas.Series([1.5, 2.5])

@@ -46,3 +46,35 @@ def test_a_matvar_is_no_plain_number(convert):
     for x in (1.0, [1.0]):
         with pytest.raises(TypeError):
             convert(vm.matvar(x))
+
+
+@pytest.mark.parametrize(("argument", "message"), [
+    ([1.0, None, "x"], r"^matvar: the argument has dtype object \(type NoneType\), but must be real numbers"),
+    (["x"], r"^matvar: the argument has dtype <U1, but must be real numbers"),
+    ({1.0}, r"^matvar: the argument has dtype object \(type set\), but must be real numbers"),
+    (np.array([1.0, None], object), r"^matvar: an element of the argument has dtype object \(type NoneType\), but must be real"),
+    (float, r"^matvar: the argument has dtype object \(type type\), but must be real numbers"),
+])  # fmt: skip
+def test_what_is_no_number_is_refused(argument, message):
+    with pytest.raises(TypeError, match=message):
+        vm.matvar(argument)
+    if isinstance(argument, list):
+        with pytest.raises(TypeError, match=r"^matvar: an element of the argument has dtype "):
+            vm.matvar([vm.var(1.0), *argument[-1:]])
+
+
+def test_an_element_is_a_scalar():
+    with pytest.raises(vm.ShapeError, match=r"^matvar: an element of the argument has shape \(1,\), but must be a scalar!"):
+        vm.matvar([vm.var(1.0), [2.0]])
+
+
+@pytest.mark.parametrize("argument", [set, {1.0}, frozenset(), vm.Var, iter([1.0]), {"a": (x for x in [1.0])}, [map(abs, [1.0])]])
+def test_value_refuses_what_hides_variables(argument):
+    with pytest.raises(TypeError, match=r"^value: the argument is a .*, but must be a variable, or a tuple, list or dict of them"):
+        vm.value(argument)
+
+
+def test_value_leaves_data_as_it_is():
+    for data in (None, "text", 1.5, np.arange(3), np.float32(1.0), range(3)):
+        assert vm.value(data) is data
+    assert vm.value({"a": [None, (vm.var(1.0),)]}) == {"a": [None, (1.0,)]}

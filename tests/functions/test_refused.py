@@ -30,7 +30,7 @@ def test_refusals_name_the_function_and_an_alternative(kind):
 @pytest.mark.parametrize(
     ("f", "match"),
     [
-        (np.roots, r"numpy.roots is not differentiable here: its result is complex, and variables are real; find the root outside"),
+        (np.roots, r"numpy.roots is not differentiable here: use np.linalg.eigvals of the companion matrix, or differentiate the"),
         (lambda x: np.save("x.npy", x), r"numpy.save is not .* write varmat.value\(x\)"),
         (lambda x: np.put(x, 0, 1.0), r"numpy.put is not .* assign instead, x\[index\] = value"),
         (lambda x: np.full_like(np.arange(3), x[0, 0]), r"as of np.full or of np.full_like of data, use np.broadcast_to"),
@@ -50,3 +50,22 @@ def test_refusals_in_use(f, match):
         f = lambda x: np.nextafter(x, 1.0)  # noqa: E731 - a binary ufunc
     with pytest.raises(TypeError, match=match):
         f(vm.var(PLAIN))
+
+
+def test_what_the_sentences_advise_works():
+    """The roots of a polynomial, sums of weights in bins, integers, and a fit of a polynomial."""
+    c = np.array([2.0, -3.0, -4.0, 1.5])
+
+    def roots(c):
+        companion = np.concatenate([(-c[1:] / c[0])[None], np.eye(2, 3)])
+        return np.sort(np.real(np.linalg.eigvals(companion)))
+
+    np.testing.assert_allclose(vm.value(roots(vm.var(c))), np.sort(np.roots(c)), rtol=1e-12)
+    for root, slope in zip(np.sort(np.roots(c)), vm.jacobian(roots, c), strict=True):
+        np.testing.assert_allclose(slope, -np.vander([root], 4)[0] / np.polyval(np.polyder(c), root), rtol=1e-11)
+    data, edges, w = [0.5, 1.5, 1.7], [0.0, 1.0, 2.0], vm.var([1.0, 2.0, 3.0])
+    sums = np.bincount(np.digitize(data, edges), weights=w)[1:]
+    assert vm.value(sums).tolist() == np.histogram(data, edges, weights=[1.0, 2.0, 3.0])[0].tolist()
+    assert np.gcd(vm.var([4.0, 6.0]).astype(int), 2).tolist() == [2, 2]
+    x, y = np.array([0.0, 1.0, 2.0, 4.0]), vm.var([1.0, 3.0, 2.0, 0.0])
+    np.testing.assert_allclose(vm.value(np.linalg.lstsq(np.vander(x, 3), y)[0]), np.polyfit(x, vm.value(y), 2), rtol=1e-12)

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.core.array_methods import ArrayMethods, Container
+from varmat.core.array_methods import ArrayMethods, Container, is_foreign
 from varmat.core.dispatch import COMPLEX, ComplexKind, is_complex
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import var
+from varmat.kernels import scalar_item
 
 __all__ = ["ComplexVar"]
 
@@ -118,6 +119,8 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         return np.copy(self) if copy else self
 
     def __getitem__(self, index: Any) -> Any:
+        if not self.shape:
+            return scalar_item(self, index)
         return ComplexVar(self._re[index], self._im[index])
 
     def __setitem__(self, index: Any, source: Any) -> None:
@@ -133,7 +136,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)) for x in inputs):
+        if any(map(is_foreign, inputs)):
             return NotImplemented
         out, *_ = kwargs.pop("out", (None,))
         implementation = COMPLEX.get(ufunc if method == "__call__" else (ufunc, method))
@@ -193,7 +196,7 @@ def _unknown(name: str) -> TypeError:
 
 def _operator(ufunc: Any, reflected: bool) -> Any:
     def operate(self: Any, other: Any) -> Any:
-        if hasattr(other, "__array_ufunc__") and not isinstance(other, (ArrayMethods, np.ndarray, np.generic)):
+        if is_foreign(other):
             return NotImplemented
         return COMPLEX[ufunc](other, self) if reflected else COMPLEX[ufunc](self, other)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.kernels import is_sparse_product
+from varmat.kernels import Flat, Length, is_sparse_product
 
 FLOAT64 = np.dtype(np.float64)
 # NumPy as its functions are here: they take our types, which its annotations do not know.
@@ -31,6 +31,7 @@ class ArrayMethods:
 
     __slots__ = ()
     __array_priority__ = 1000.0
+    __pandas_priority__ = 5000  # a DataFrame has 4000
     __array_ufunc__ = dispatch.array_ufunc
     __array_function__ = dispatch.array_function
 
@@ -82,8 +83,18 @@ class ArrayMethods:
         return np.zeros(self.shape) if self.shape else 0.0
 
     @property
-    def flat(self) -> Iterator[Any]:
-        return iter(np.ravel(self))
+    def flat(self) -> Flat:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, source: Any) -> None:
+        self.flat[...] = source
+
+    @property
+    def flags(self) -> Any:
+        # Of a view: what is set there changes nothing here.
+        part = next(getattr(self, name) for name in ("_val", "_re", "val") if hasattr(type(self), name))
+        return part.view().flags if isinstance(part, np.ndarray) else getattr(part, "flags", np.float64().flags)
 
     def conj(self) -> Any:
         return self
@@ -103,7 +114,14 @@ class ArrayMethods:
         return np.copy(self)
 
     def astype(self, dtype: Any, *args: Any, copy: bool = True, **kwargs: Any) -> Any:
-        if np.dtype(dtype).kind == "c":
+        kind = np.dtype(dtype).kind
+        if kind == "b":
+            return dispatch.constant(np.not_equal, (self, 0.0), {})
+        if kind == "i" and hasattr(self, "_tape") and self._tape.watch is not None:
+            return np.trunc(self)
+        if kind in "iu":  # steps: constants, as comparisons are
+            return np.asarray(self._plain).astype(dtype)[()]
+        if kind == "c":
             return self + 0j
         if np.dtype(dtype) != FLOAT64:
             raise TypeError(f"astype: variables are float64 only, not {np.dtype(dtype)}; varmat.value(x) gives plain numbers")
@@ -122,25 +140,23 @@ class ArrayMethods:
     def fill(self, fill_value: Any) -> None:
         self[...] = fill_value
 
-    def sort(self, axis: int = -1) -> None:
-        self[...] = np.sort(self, axis=axis)
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        self[...] = np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_sparse_product(sys._getframe(1)):
+        frame = sys._getframe(1)
+        if is_sparse_product(frame):
             return np.empty((), object)
         raise TypeError(
-            f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: use np.stack([...]) or "
-            "np.concatenate for an array of variables, varmat.value(x) for the plain numbers, y.to_numpy() for data of pandas or "
-            "xarray that it meets, and for functions outside NumPy the varmat function of the same name (varmat.normal_lpdf for "
-            "scipy.stats.norm.logpdf)"
+            f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: {dispatch.ADVICE['array'](frame)}"
         )
 
     def _refuse_number(self) -> Any:
-        raise TypeError(
-            f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: use NumPy's function instead of "
-            "math's (np.exp, not math.exp), np.zeros_like(variable) for an array to write into, varmat.value(x) for the plain "
-            "number"
-        )
+        advice = dispatch.ADVICE["number"](sys._getframe(1))
+        raise TypeError(f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: {advice}")
 
     __float__ = __int__ = __complex__ = __index__ = __trunc__ = _refuse_number
 
@@ -173,8 +189,9 @@ class ArrayMethods:
 
 
 for _name in [
-    *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero"),
-    *("prod", "ptp", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "cumprod", "cumsum", "diagonal", "dot", "max", "mean"),
+    *("min", "nonzero", "prod", "ptp", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take"),
+    *("trace", "var"),
 ]:
     setattr(ArrayMethods, _name, _forward_to_numpy(_name))
 
@@ -192,18 +209,20 @@ for _name, _ufunc in zip(("lt", "le", "eq", "ne", "ge", "gt"), dispatch.COMPARIS
     setattr(ArrayMethods, f"__{_name}__", _comparison(getattr(operator, _name), _ufunc))
 
 
+def is_foreign(x: Any) -> bool:
+    """Whether `x` is of another library that may know what to do with a variable; what pandas has is data."""
+    own = (ArrayMethods, np.ndarray, np.generic)
+    return hasattr(x, "__array_ufunc__") and not isinstance(x, own) and not hasattr(x, "__pandas_priority__")
+
+
 class Container:
-    """The sequence protocol of arrays. A `Var` must not have it: NumPy would take it for a sequence."""
+    """The sequence protocol of arrays."""
 
     __slots__ = ()
     shape: Any
     _plain: Any
     __getitem__: Any
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError(f"len() of a scalar {type(self).__name__}")
-        return int(self.shape[0])
+    __len__: Any = Length()
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.errors import called
+
 Function = Callable[..., Any]
 
 SUPPORTED: dict[Any, Function] = {}
@@ -27,6 +29,8 @@ UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
 SPECIAL: dict[str, Function] = {}
 # What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the matrix.
 MAKERS: list[Function] = []
+# What to write instead where a variable should become a plain "array" or "number": functions of the frame of the caller.
+ADVICE: dict[str, Function] = {}
 # Functions of modules that are not imported for this, by ``module.name``.
 BY_NAME: dict[str, Function] = {}
 # What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The keys are ufuncs and functions of
@@ -95,7 +99,8 @@ def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> An
     """What a function of complex operands gives; refuses a complex variable where real numbers alone will do."""
     implementation = complex_answers().get(function)
     if implementation is None:
-        raise TypeError(f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs of it")
+        text = f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs of it"
+        raise TypeError(called(text))
     return implementation(*operands, **settings)
 
 
@@ -167,7 +172,8 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
 def _special(ufunc: Any) -> Function | None:
     special = sys.modules.get("scipy.special")
     implementation = SPECIAL.get(ufunc.__name__) if special is not None else None
-    if implementation is None or getattr(special, ufunc.__name__, None) is not ufunc:
+    # Ufuncs behind functions that are written in Python have private names.
+    if implementation is None or ufunc not in (getattr(m, ufunc.__name__, None) for m in (special, vars(special)["_ufuncs"])):
         return None
     SUPPORTED[ufunc] = implementation
     return implementation

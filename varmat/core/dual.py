@@ -11,7 +11,7 @@ from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.variables import VARIABLES, data, like, make_leaf
-from varmat.kernels import apart, is_basic
+from varmat.kernels import apart, is_basic, scalar_item
 
 __all__ = ["Dual"]
 
@@ -90,6 +90,8 @@ class Dual(Container, ArrayMethods):
         return paired(function(self.val), _each(function, self.tan, self.directions), self.level)
 
     def __getitem__(self, index: Any) -> Any:
+        if not self.shape:
+            return scalar_item(self, index)
         if not is_basic(index):
             return self.map(lambda x: in_order(x[index]))
         if self.directions is None:

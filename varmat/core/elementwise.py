@@ -20,9 +20,9 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
-from varmat.core.array_methods import FLOAT64, ArrayMethods
+from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual, dual_call
-from varmat.core.errors import ShapeError
+from varmat.core.errors import ShapeError, called
 from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand
 from varmat.core.rules import OPERANDS, array_rule, elementwise_rule, function_of, large_rule, names_in, scalar_rule
@@ -93,7 +93,7 @@ class Elementwise:
     def __call__(self, *args: Any, **named: Any) -> Any:
         if len(args) != self.arity or named:
             given = f"{', '.join(named)} is given by name" if named else f"{len(args)} operands are given"
-            raise TypeError(f"{self.name}: {given}; the signature is {self.name}{self.__signature__}")
+            raise TypeError(called(f"{self.name}: {given}; the signature is {self.name}{self.__signature__}"))
         result = self.call(*args)
         if result is NotImplemented:  # for operators: here what comes from another library is data
             result = self.call(*(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1)))
@@ -184,7 +184,7 @@ class Elementwise:
 
     def _other(self, args: Any) -> Any:
         """Duals, matvars and what converts to data."""
-        if any(hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)) for x in args):
+        if any(map(is_foreign, args)):
             return NotImplemented
         has_complex_data = False
         try:
@@ -201,7 +201,10 @@ class Elementwise:
             return self.call(*args)
         if any(isinstance(x, VarMat) for x in args):
             return self.call(*map(to_varmat, args))
-        result = np.frompyfunc(self.call, self.arity, 1)(*as_objects(args))
+        try:
+            result = np.frompyfunc(self.call, self.arity, 1)(*as_objects(args))
+        except ValueError as error:
+            raise _mismatch(self.name, error, *args) from None
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
 
 
@@ -403,6 +406,8 @@ def _install_operator(row: Elementwise, name: str) -> None:
         setattr(each, f"__r{name}__", first_use(f"__r{name}__"))
     for each in (VarMat, Dual):
         setattr(each, f"__i{name}__", in_place)
+    # NumPy's own would leave it to pandas, which would make a Series of variables.
+    setattr(MatVar, f"__r{name}__", lambda self, other: row.call(other, self))
 
 
 def elementwise(

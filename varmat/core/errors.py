@@ -28,6 +28,15 @@ class _Refusals(threading.local):
 refusals = _Refusals()
 
 
+# What puts the name by which a function was called into a refusal; `varmat.functions.callers` fills it.
+RENAME: list[Callable[[str], str]] = []
+
+
+def called(text: str) -> str:
+    """The text of a refusal, which begins with the name of a function, with the name by which that was called."""
+    return RENAME[0](text) if RENAME else text
+
+
 class DomainError(ValueError):
     """An argument has a value outside the domain of the function.
 
@@ -39,13 +48,16 @@ class DomainError(ValueError):
 
     is_recoverable = True
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, text: str = "") -> None:
+        super().__init__(called(text))
         refusals.of_values += 1
 
 
 class ShapeError(ValueError):
     """The shapes of the arguments do not fit the function or each other."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(called(text))
 
 
 class TapeError(RuntimeError):

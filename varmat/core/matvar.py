@@ -35,6 +35,7 @@ class MatVar(np.ndarray[Any, Any]):
     """
 
     __array_priority__ = 900.0
+    __pandas_priority__ = ArrayMethods.__pandas_priority__
     __array_ufunc__ = dispatch.array_ufunc
     __array_function__: Any = dispatch.array_function
 
@@ -48,6 +49,10 @@ class MatVar(np.ndarray[Any, Any]):
 
     _plain = val
 
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        method: Any = np.ndarray.astype if np.dtype(dtype) == object else ArrayMethods.astype
+        return method(self, dtype, *args, **kwargs)
+
     def __setitem__(self, index: Any, source: Any) -> None:
         # For several elements NumPy would ask it for an array; an element of a vector need not be read to see that it is one.
         if type(source) is Var and (type(index) is not int or self.ndim > 1) and isinstance(self[index], np.ndarray):
@@ -57,7 +62,7 @@ class MatVar(np.ndarray[Any, Any]):
 
 for _name in [
     *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot"),
-    *("max", "mean", "min", "prod", "round", "std", "sum", "trace", "var"),
+    *("flat", "max", "mean", "min", "prod", "round", "std", "sum", "trace", "var"),
 ]:
     setattr(MatVar, _name, getattr(ArrayMethods, _name))
 
@@ -97,10 +102,12 @@ def matvar(x: Any) -> MatVar:
     if isinstance(x, ArrayMethods):
         raise TypeError("matvar: the argument is a variable already; varmat.to_matvar(x) converts it, recorded on the tape")
     if isinstance(x, np.ndarray) and x.dtype == object:
+        for item in x.flat:
+            _element(item)
         return x.view(MatVar)
     if isinstance(x, (list, tuple)):
         if any(type(item) is Var for item in x):
-            return object_array([item if type(item) is Var else data(item, "matvar: the argument") for item in x], (len(x),))
+            return object_array([_element(item) for item in x], (len(x),))
         if not all(isinstance(item, (float, int)) for item in x):
             parts = [matvar(item) for item in x]
             if len({part.shape for part in parts}) > 1:
@@ -110,6 +117,14 @@ def matvar(x: Any) -> MatVar:
     values = np.asarray(data(x, "matvar: the argument"))
     tape = current_tape()
     return object_array([make_leaf(item, tape) for item in values.ravel().tolist()], values.shape)
+
+
+def _element(x: Any) -> Any:
+    """What may stand in a matvar: a `Var`, or a number, which is a constant."""
+    number = x if type(x) is Var else data(x, "matvar: an element of the argument")
+    if np.ndim(number):
+        raise ShapeError(f"matvar: an element of the argument has shape {np.shape(number)}, but must be a scalar!")
+    return number
 
 
 def object_array(items: Any, shape: tuple[int, ...]) -> MatVar:

@@ -32,7 +32,7 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dual import Dual, dual_call
-from varmat.core.errors import Domain
+from varmat.core.errors import Domain, called
 from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Outputs, Var, data, like, make_result
@@ -223,7 +223,7 @@ class Operation:
         try:
             bound = self.signature.bind(*args, **settings).arguments
         except TypeError as error:
-            raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}") from None
+            raise TypeError(called(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}")) from None
         return tuple(bound.pop(name) for name in self.operands), bound
 
     def check(self, values: Any) -> None:

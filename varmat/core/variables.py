@@ -21,9 +21,9 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.dispatch import ComplexDataError
-from varmat.core.errors import ShapeError, TapeError
+from varmat.core.errors import ShapeError, TapeError, called
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
-from varmat.kernels import is_scipy_sparse, unbroadcast
+from varmat.kernels import array_length, is_scipy_sparse, scalar_item, unbroadcast
 
 __all__ = ["Var", "VarMat", "value", "var"]
 
@@ -39,9 +39,11 @@ def data(x: Any, name: str = "data") -> Any:
         return x
     masked = sys.modules.get("numpy.ma")  # not imported with NumPy
     if masked is not None and isinstance(x, masked.MaskedArray):
-        raise TypeError(f"{name} is a masked array, but must be real numbers without a mask; use x.compressed() or x.filled(value)")
+        text = f"{name} is a masked array, but must be real numbers without a mask; use x.compressed() or x.filled(value)"
+        raise TypeError(called(text))
     if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
-        raise TypeError(f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for products of matrices")
+        text = f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for products of matrices"
+        raise TypeError(called(text))
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -49,10 +51,11 @@ def data(x: Any, name: str = "data") -> Any:
     if array.dtype is not FLOAT64:
         if array.dtype.kind not in "biuf":
             if is_scipy_sparse(x):
-                raise TypeError(f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}")
+                raise TypeError(called(f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}"))
             kind = f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
             refusal = ComplexDataError if array.dtype.kind == "c" else TypeError
-            raise refusal(f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or what converts to it)")
+            text = f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or what converts to it)"
+            raise refusal(called(text))
         # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask for the one object.
         array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
     return array if array.ndim else float(array)
@@ -145,6 +148,8 @@ class Var(Variable):
     __slots__ = ("_adj", "_tape", "_val")
     shape = ()
     size = 1
+    __getitem__ = scalar_item
+    __iter__: Any = None  # otherwise Python would ask for elements, one after the other
 
     val = Variable._plain
 
@@ -192,6 +197,7 @@ class VarMat(Container, Variable):
     """
 
     __slots__ = ("_adj", "_tape", "_val")
+    __len__ = array_length
 
     @property
     def val(self) -> np.ndarray:
@@ -447,17 +453,22 @@ def var(x: Any) -> Any:
 
 
 def value(x: Any) -> Any:
-    """The plain value of a variable, as a copy; anything else is returned as it is.
+    """The plain value of a variable, as a copy; data is returned as it is.
 
     Tuples (named ones too), lists and dicts are gone through.
 
     Parameters
     ----------
-    x : Var, VarMat, MatVar, Dual, SparseVar or anything else
+    x : Var, VarMat, MatVar, Dual, SparseVar or data
 
     Returns
     -------
     float, ndarray, scipy.sparse.csr_array or the argument
+
+    Raises
+    ------
+    TypeError
+        For classes, sets and iterators, in which variables would not be found.
 
     Examples
     --------
@@ -470,6 +481,9 @@ def value(x: Any) -> Any:
         return items if isinstance(x, list) else like(x, items)
     if isinstance(x, dict):
         return {key: value(item) for key, item in x.items()}
+    if isinstance(x, (type, set, frozenset)) or hasattr(x, "__next__"):
+        kind = f"class {x.__name__}" if isinstance(x, type) else type(x).__name__
+        raise TypeError(f"value: the argument is a {kind}, but must be a variable, or a tuple, list or dict of them, or data!")
     plain = getattr(x, "_plain", x)
     return plain.copy() if plain is not x and isinstance(plain, np.ndarray) else plain
 

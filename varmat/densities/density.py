@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.errors import Domain, ShapeError, called
 from varmat.core.operation import Operation, is_differentiable, operation
 from varmat.functions.checks import check_values
 
@@ -96,7 +96,8 @@ class Density:
 
     def refuse_variable(self, name: str) -> NoReturn:
         """Raise for a discrete argument that is a variable."""
-        raise TypeError(f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is discrete!")
+        text = f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is discrete!"
+        raise TypeError(called(text))
 
     def made_of(self, function: Any, domains: Arguments | None = None, **settings: Any) -> Operation:
         """The operation behind the density, of a function of the arguments and of settings with these defaults."""
@@ -153,7 +154,13 @@ class Proportional:
     """
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        return self.density(*args, propto=True, **named)
+        try:
+            return self.density(*args, propto=True, **named)
+        except (TypeError, ValueError) as error:
+            text, own = str(error), f"{self.density.name}:"
+            if text.startswith(own):  # what is refused is refused in the name of the density, of which this is another name
+                error.args = (f"{self.name}:{text.removeprefix(own)}",)
+            raise
 
     def __reduce__(self) -> Any:
         return getattr, (self.density, "proportional")

@@ -14,7 +14,7 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain, refuse_dtype, refuse_plain_out
 from varmat.core.dual import Dual
-from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.errors import Domain, DomainError, ShapeError, called
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of
@@ -174,13 +174,13 @@ def integer(function: str, name: str, value: Any) -> int:
     try:
         return index(value)
     except TypeError:
-        raise TypeError(f"{function}: {name} is {value!r}, but must be an integer!") from None
+        raise TypeError(called(f"{function}: {name} is {value!r}, but must be an integer!")) from None
 
 
 def check_integer(function: str, name: str, value: Any, least: int) -> None:
     """Refuse what is no integer of at least `least`: a size, or a number of draws."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{function}: {name} is a {type(value).__name__}, but must be an integer of at least {least}!")
+        raise TypeError(called(f"{function}: {name} is a {type(value).__name__}, but must be an integer of at least {least}!"))
     if value < least:
         raise DomainError(f"{function}: {name} is {value}, but must be an integer of at least {least}!")
 
@@ -189,6 +189,12 @@ def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
     """Raise `ShapeError` unless `shape` is that of a square matrix or a stack of them."""
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of them)!")
+
+
+def check_array(function: str, name: str, x: Any) -> None:
+    """Raise `ShapeError` if `x` is a scalar."""
+    if not np.ndim(x):
+        raise ShapeError(f"{function}: {name} is a scalar, but must be an array!")
 
 
 def check_matrix(function: str, name: str, x: Any) -> None:

@@ -536,9 +536,9 @@ for _function in named("asarray asanyarray ascontiguousarray asfortranarray requ
 
 @composite(*named("astype"))
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """A copy: variables are float64."""
-    check_settings(np.astype, dtype=dtype, device=device)
-    return np.copy(x) if copy else x
+    """The method: a copy, or for integers and truth values a constant."""
+    check_settings(np.astype, device=device)
+    return x.astype(dtype, copy=copy)
 
 
 # Matrices, with the array API's convention: the last two axes

@@ -16,6 +16,7 @@ import numpy as np
 
 from varmat.core.dispatch import SPECIAL, SUPPORTED, implements
 from varmat.core.elementwise import ROWS, Elementwise, new_row
+from varmat.core.errors import called
 from varmat.core.operation import is_differentiable
 from varmat.core.rules import OPERANDS, ZERO, function_of, in_place
 from varmat.kernels import is_between, with_out
@@ -133,10 +134,8 @@ def _hold_constant(made: Elementwise, names: dict[int, str]) -> Callable[..., An
         for position, title in names.items():
             if is_differentiable(args[position]):
                 kind = type(args[position]).__name__
-                raise TypeError(
-                    f"{made.name}: {title} is a {kind}, but must be a constant (varmat.value gives one): "
-                    "there is no derivative with respect to it!"
-                )
+                text = f"{made.name}: {title} is a {kind}, but must be a constant (varmat.value gives one): "
+                raise TypeError(called(text + "there is no derivative with respect to it here!"))
         return call(*args)
 
     made.call = checked

@@ -14,9 +14,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
-from varmat.core.array_methods import FLOAT64, ArrayMethods
+from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError
+from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.tape import Rule, join
 from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
@@ -252,9 +253,8 @@ def _shape_of_product(x: Any, y: Any) -> tuple[int, ...]:
 
 
 def _other_kinds(a: Any, b: Any) -> Any:
-    for x in (a, b):
-        if hasattr(x, "__array_ufunc__") and not isinstance(x, (ArrayMethods, np.ndarray, np.generic)):
-            return NotImplemented  # the other side may know what to do
+    if is_foreign(a) or is_foreign(b):
+        return NotImplemented  # the other side may know what to do
     if is_scipy_sparse(a):
         return times_data(a, b)
     if is_scipy_sparse(b):
@@ -277,6 +277,7 @@ def _in_place(self: Any, other: Any) -> Any:
 for _kind in (Var, VarMat, Dual):
     for _name, _method in (("__matmul__", _matmul), ("__rmatmul__", _reflected), ("__imatmul__", _in_place)):
         setattr(_kind, _name, _method)
+MatVar.__rmatmul__ = _reflected  # type: ignore[method-assign]
 
 
 def _answer_ufunc(ufunc_name: str, function: Any) -> None:

@@ -1,4 +1,4 @@
-"""NumPy functions that have no derivative here, each with a sentence that names what to use instead."""
+"""What has no derivative here, functions of NumPy and conversions, each with a sentence that names what to use instead."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from varmat.core.dispatch import REFUSED
+from varmat.core.dispatch import ADVICE, REFUSED
+from varmat.functions.callers import outside, what_runs
 from varmat.functions.constant import named
 
 __all__: list[str] = []
 
-_COMPLEX = "its result is complex, and variables are real"
-_INTEGERS = "it works on integers, and variables are real numbers; pass the plain numbers: varmat.value(x).astype(int)"
+_INTEGERS = "it works on integers, and variables are real numbers; pass x.astype(int), which is a constant"
 _STRINGS = "it works on strings, and variables are real numbers"
 _DATES = "it works on dates, and variables are real numbers"
-_COUNTS = "counts have no derivative, and its bin edges may depend on the data; pass the plain numbers, varmat.value(x)"
+_COUNTS = (
+    "counts have no derivative, and its bin edges may depend on the data; pass the plain numbers, varmat.value(x), and for sums of "
+    "weights w use np.bincount(np.digitize(data, edges), weights=w)"
+)
 _FILES = "a file holds plain numbers; write varmat.value(x)"
 _ASSIGN = "it writes into its argument; assign instead, x[index] = value, which is recorded"
 _SETS = "use np.unique of np.concatenate, or pass the plain numbers, varmat.value(x), to select with"
@@ -24,8 +27,8 @@ _SCIMATH = "it may turn to complex numbers; use the function of the same name in
 
 # Sentence -> names of functions in np.
 FUNCTIONS = {
-    _COMPLEX + "; use np.sort": "sort_complex",
-    _COMPLEX + "; find the root outside and differentiate the equation it solves": "roots",
+    "its result is complex, also of real numbers; use np.sort of these": "sort_complex",
+    "use np.linalg.eigvals of the companion matrix, or differentiate the equation that a root solves": "roots",
     _INTEGERS: "ravel_multi_index unravel_index packbits unpackbits",
     _DATES: "busday_count busday_offset is_busday datetime_as_string",
     _COUNTS: "histogram histogram2d histogramdd histogram_bin_edges",
@@ -66,3 +69,53 @@ REFUSED.update(MODULES)
 
 # NumPy's ufuncs for strings are private; what tells them apart is that they have no loop for any type of number.
 REFUSED.update((ufunc, _STRINGS) for ufunc in vars(umath).values() if isinstance(ufunc, np.ufunc) and not ufunc.types)
+
+
+# --- conversions to plain numbers and arrays ---
+
+_PLAIN = "varmat.value(x) for the plain numbers"
+_WRITE = "make the array that is written into with np.zeros_like(variable, shape=...)"
+_MODULE = "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take variables"
+_ARRAY = (
+    f"use np.stack([...]) or np.concatenate for an array of variables, {_PLAIN}, y.to_numpy() for data of pandas or xarray that it "
+    "meets, and for functions outside NumPy the varmat function of the same name (varmat.normal_lpdf for scipy.stats.norm.logpdf)"
+)
+_NUMBER = (
+    "use NumPy's function instead of math's (np.exp, not math.exp), np.zeros_like(variable, shape=...) for an array to write into, "
+    + _PLAIN
+)
+# What is called where a variable should become an array -> what to write there.
+_CALLS = {
+    "dot": "write A @ x, not A.dot(x)",
+    "matmul": "write A @ x",
+    **dict.fromkeys(("full", "fill"), "write np.broadcast_to(x, shape)"),
+    **dict.fromkeys(("array", "asarray", "asanyarray", "ascontiguousarray", "asfarray", "r_", "c_", "atleast_1d"), _MODULE),
+}
+_PANDAS = "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() for other data that it meets"
+
+
+def _advice_array(frame: Any) -> str:
+    """What to write where NumPy asks a variable for a plain array."""
+    frame = outside(frame, "numpy")
+    module = frame.f_globals.get("__name__", "") if frame is not None else ""
+    if module.startswith("pandas."):
+        return f"{_PANDAS}; {_PLAIN}"
+    if module.startswith("scipy."):
+        return _ARRAY
+    instruction, name = what_runs(frame)
+    if instruction.startswith("STORE_"):
+        return f"{_WRITE}; {_PLAIN}"
+    if name in _CALLS:
+        return f"{_CALLS[name]}; otherwise {_ARRAY}"
+    return f"{_ARRAY}; {_MODULE}"
+
+
+def _advice_number(frame: Any) -> str:
+    """What to write where Python asks a variable for a plain number."""
+    instruction, _ = what_runs(outside(frame, "numpy"))
+    if instruction.startswith("STORE_"):
+        return f"{_WRITE}; {_PLAIN}"
+    return _NUMBER
+
+
+ADVICE["array"], ADVICE["number"] = _advice_array, _advice_number

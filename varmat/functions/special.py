@@ -16,7 +16,7 @@ import numpy as np
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import DomainError, ShapeError, positive
-from varmat.core.operation import as_operand
+from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import ZERO
 from varmat.functions import hypergeometric_derivatives, order_derivatives, shape_derivatives
 from varmat.functions.checks import broadcastable
@@ -623,8 +623,9 @@ hyp2f1_dc = _hyp2f1_row((0, 0, 1), -0.00244464)
 
 # Ufuncs of SciPy that are twins of NumPy's, that are computed in another way here, and that have another name.
 SPECIAL.update({name: ROWS[name].call for name in ("exp2", "cbrt", "expm1", "log1p")})
-SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom", "expit", "log_expit")})
-SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)
+SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom", "expit", "log_expit", "kl_div", "inv_boxcox1p")})
+SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call, _zeta=zeta.call)
+SPECIAL["_riemann_zeta"] = lambda x: zeta(x, 1.0)
 
 
 # Compositions.
@@ -784,6 +785,8 @@ def lmgamma(k: int, x: Any) -> Any:
     """
     if not np.ndim(k):
         return _multigamma("lmgamma: the dimension k", x, k)
+    if is_differentiable(k):
+        raise TypeError(f"lmgamma: the dimension k is a {type(k).__name__}, but must be an integer, or an array of them!")
     dimensions, x = np.asarray(k), as_operand(x, "lmgamma: x")
     if dimensions.dtype.kind not in "iu" and dimensions.size:
         raise TypeError(f"lmgamma: the dimensions k have dtype {dimensions.dtype}, but must be integers!")
