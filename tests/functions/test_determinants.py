@@ -195,11 +195,21 @@ def test_sign_of_larger_matrices(sign: float) -> None:
 
 @pytest.mark.parametrize(
     ("f", "name"),
-    [(det, "det"), (slogdet, "slogdet"), (vm.log_determinant_spd, "log_determinant_spd"), (vm.trace, "trace")],
+    [(det, "det"), (slogdet, "slogdet"), (vm.log_determinant_spd, "log_determinant_spd")],
 )
 def test_refusals(f: Any, name: str) -> None:
     with pytest.raises(vm.ShapeError, match=rf"{name}: a has shape \(2, 3\), but must be a square matrix"):
         f(vm.var(np.ones((2, 3))))
+
+
+def test_the_trace_of_a_rectangle() -> None:
+    x = np.arange(12.0).reshape(2, 2, 3)
+    expect_ad(vm.trace, x[0])
+    expect_ad(vm.trace, x)
+    expect_ad(lambda a: vm.trace(a.T), x[1])
+    assert vm.trace(x).tolist() == [4.0, 16.0]
+    with pytest.raises(vm.ShapeError, match=r"^trace: a has shape \(3,\), but must be a matrix \(or a stack of them\)!"):
+        vm.trace(x[0, 0])
 
 
 def test_not_positive_definite() -> None:

@@ -203,7 +203,11 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "insert beyond": (lambda x: np.insert(x, 4, 1.0), IndexError, "out of bounds"),
     "insert integers": (lambda x: np.insert(np.arange(3), 1, x), TypeError, r"^insert: arr has dtype int64, but must be float64"),
     "insert list": (lambda x: np.insert([True, False], 1, x), TypeError, r"^insert: arr has dtype bool, but must be float64"),
-    "where shapes": (lambda x: np.where(MASK, x, OTHER[:2]), ValueError, "could not be broadcast"),
+    "where shapes": (
+        lambda x: np.where(MASK, x, OTHER[:2]),
+        vm.ShapeError,
+        r"^where: operands have shapes \(3,\) and \(3,\) and \(2,\), but must broadcast!",
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from movement import gradient
+from recordings import EVERY_RUNNER
 
 import varmat as vm
 from varmat.functions.orderings import sort
@@ -115,3 +116,37 @@ def test_descending_order():
     np.testing.assert_array_equal(vm.value(ordered), expected)
     np.sum(ordered[:, 0]).grad()
     assert v.adj.tolist() == [[0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]]
+
+
+WEIGHTS = np.array([1.0, 10.0, 100.0])
+RECORDED = {
+    "sort": lambda x: np.sum(WEIGHTS * np.sort(x) ** 3),
+    "sort_desc": lambda x: np.sum(WEIGHTS * vm.sort_desc(x) ** 3),
+    "sort_asc": lambda x: np.sum(WEIGHTS * vm.sort_asc(x) ** 3),
+    "partition": lambda x: np.sum(WEIGHTS * np.partition(x, 1) ** 3),
+    "rows": lambda x: np.sum(np.sort(np.outer([1.0, -1.0], x), axis=1) ** 3 * WEIGHTS),
+    "in place": lambda x: np.sum(WEIGHTS * sorted_in_place(x) ** 3),
+}
+
+
+def sorted_in_place(x):
+    y = x * 2.0
+    y.sort(kind="stable")
+    return y
+
+
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
+@pytest.mark.parametrize("name", RECORDED)
+def test_recordings_sort_anew_at_every_point(name, runner):
+    f = RECORDED[name]
+    recorded, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
+    for x in map(np.array, ([1.0, 2.0, 3.0], [3.0, 1.5, 2.2], [2.0, 3.3, -1.0])):
+        for ours, theirs in zip((*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
+
+
+def test_what_is_no_number_is_refused_in_recordings_too():
+    recorded = vm.recorded(lambda x: np.sum(vm.sort_asc(x)))
+    recorded(WEIGHTS)
+    with pytest.raises(vm.DomainError, match=r"^sort_asc: x\[1\] is nan, but must be a number!"):
+        recorded(np.array([1.0, np.nan, 2.0]))

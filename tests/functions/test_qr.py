@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matrices import TALL, gradients
+from recordings import EVERY_RUNNER
 
 import varmat as vm
 
@@ -32,3 +33,20 @@ def test_the_other_columns_where_there_is_nothing_to_reflect() -> None:
     # Of [[x], [y], [z]] they are orthogonal to it: at y = z = 0 their first elements are -y / x and -z / x.
     _, (adjoint,) = gradients(lambda a: vm.qr_Q(a)[0, 1:], [np.array([[2.0], [0.0], [0.0]])], [np.array([3.0, 5.0])])
     np.testing.assert_allclose(adjoint, [[0.0], [-1.5], [-2.5]], atol=1e-15)
+
+
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
+@pytest.mark.parametrize("name", [name for name in vm.__all__ if name.startswith("qr")] + ["complete"])
+def test_recordings_find_the_signs_at_every_point(name, runner):
+    function = (lambda a: np.linalg.qr(a, mode="complete")) if name == "complete" else getattr(vm, name)
+
+    def f(x):
+        a = np.outer(x, x)[:, :2] + np.eye(3)[:, :2] * np.array([3.0, -2.0])
+        parts = function(a)
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        return sum(np.sum(part * np.arange(1.0, 1.0 + np.size(part)).reshape(np.shape(part))) for part in parts)
+
+    recorded, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
+    for x in map(np.array, ([1.0, 2.0, 3.0], [-3.0, 1.5, 2.2], [2.0, 3.3, -1.0])):
+        for ours, theirs in zip((*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-11)

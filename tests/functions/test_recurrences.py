@@ -174,7 +174,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
     ((B, A, X), {"zi": [1.0]}, vm.ShapeError, r"lfilter: zi has shape \(1,\), but must have shape \(2,\)!"),
     ((B, A, SERIES), {"zi": ZI}, vm.ShapeError, r"must have shape \(2, 4, 2\), or 1 in place of all but 2!"),
     ((B, A, SERIES), {"zi": np.ones((2, 3, 2))}, vm.ShapeError, r"lfilter: zi has shape \(2, 3, 2\), but must have shape"),
-    ((B, A, 1.0), {}, ValueError, "axis -1 is out of bounds for array of dimension 0"),
+    ((B, A, 1.0), {}, vm.ShapeError, "lfilter: x is a scalar, but must be an array!"),
     ((B, A, X), {"axis": 1}, ValueError, "axis 1 is out of bounds"),
     ((B, A, ["x"]), {}, TypeError, "lfilter: x"),
 ]

@@ -14,6 +14,7 @@ from matrices import adjoint, value_and_adjoints
 from sums import CUMULATIVE, EXPONENTIAL, MASK, NAME, RNG, ZEROS, A, M, V, both, partial
 
 import varmat as vm
+from varmat.testing import expect_ad
 
 AXES = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, -1)}, {"keepdims": True}]
 
@@ -272,6 +273,17 @@ def test_aliases():
     assert vm.cumulative_sum(vm.var([1.0, 2.0])).val.tolist() == [1.0, 3.0]
 
 
+def test_log_sum_exp_of_two_operands():
+    """In Stan it is a function of two numbers too; an integer is an axis, as in SciPy."""
+    x, y = np.array([1.0, 2.0, -3.0]), np.array([0.5, 2.5, 1.0])
+    assert vm.log_sum_exp(1.0, 2.0) == np.logaddexp(1.0, 2.0)
+    expect_ad(vm.log_sum_exp, x, y)
+    expect_ad(vm.log_sum_exp, 0.3, 1.4)
+    expect_ad(lambda x: vm.log_sum_exp(x, 0.7), x)
+    np.testing.assert_array_equal(vm.log_sum_exp([1.0, 2.0], [3.0, 4.0]), np.logaddexp([1.0, 2.0], [3.0, 4.0]))
+    np.testing.assert_array_equal(vm.log_sum_exp(np.ones((2, 3)), 1), vm.logsumexp(np.ones((2, 3)), axis=1))
+
+
 def refusal(call, error, match):
     return pytest.param(call, error, match, id=inspect.getsource(call).split(":", 1)[1].strip()[:40])
 
@@ -286,7 +298,7 @@ REFUSALS = [
     refusal(lambda x: np.max(x, axis=5), ValueError, "axis 5 is out of bounds"),
     refusal(lambda x: np.max(x, where=MASK), vm.DomainError, "max: initial is None, but must be a number where elements"),
     refusal(lambda x: np.var(x, ddof=1, correction=1), vm.DomainError, "var: ddof is 1, but must be left out where correction is"),
-    refusal(lambda x: vm.logsumexp(x, x), TypeError, r"logsumexp: axis is VarMat.*, but must be an integer! For two arguments use"),
+    refusal(lambda x: vm.logsumexp(x, x, keepdims=True), TypeError, r"logsumexp: axis is a VarMat, but must be an integer"),
     refusal(lambda x: vm.sd(x[:0]), vm.ShapeError, r"sd: x has shape \(0, 4\), but must not be empty!"),
     refusal(lambda x: vm.variance(x[:0]), vm.ShapeError, r"variance: x has shape \(0, 4\), but must not be empty!"),
 ]

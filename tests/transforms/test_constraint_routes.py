@@ -11,6 +11,7 @@ from constraints import X2, X, gradient_of, inf, nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from recordings import RUNNERS
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -333,3 +334,57 @@ def test_value_and_log_jacobian_each_alone(name: str) -> None:
     of_log_jacobian = vm.gradient(lambda x: constrain(x)[1], x)
     np.testing.assert_allclose(of_value, vm.gradient(lambda x: weighted(x, 1.0, 0.0), x), rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(of_log_jacobian, vm.gradient(lambda x: weighted(x, 0.0, 1.0), x), rtol=1e-13, atol=1e-15)
+
+
+_CORRELATIONS = np.array([[1.0, 0.3, 0.2], [0.3, 1.0, 0.1], [0.2, 0.1, 1.0]])
+_FACTOR, _SIMPLEX, _ASCENDING = np.linalg.cholesky(_CORRELATIONS), np.array([0.2, 0.3, 0.5]), np.array([1.0, 2.0, 3.5])
+_SUM_TO_ZERO = np.array([[1.0, -2.0, 1.0], [-1.0, 0.5, 0.5], [0.0, 1.5, -1.5]])
+# Name -> arguments, of which the first is a variable, and one that is refused.
+BACK = {
+    "corr_free": ((np.array([0.3]),), np.array([1.3])),
+    "identity_free": ((_ASCENDING,), None),
+    "lb_free": ((_ASCENDING, 0.5), _ASCENDING - 1.0),
+    "lub_free": ((_SIMPLEX, 0.0, 1.0), -_SIMPLEX),
+    "offset_multiplier_free": ((_ASCENDING, 1.0, 2.0), _ASCENDING * np.inf),
+    "positive_free": ((_ASCENDING,), -_ASCENDING),
+    "prob_free": ((_SIMPLEX,), 3.0 * _SIMPLEX),
+    "ub_free": ((_ASCENDING, 9.0), 9.0 * _ASCENDING),
+    "cholesky_corr_free": ((_FACTOR,), 2.0 * _FACTOR),
+    "cholesky_factor_free": ((_FACTOR,), -_FACTOR),
+    "corr_matrix_free": ((_CORRELATIONS,), 2.0 * _CORRELATIONS),
+    "cov_matrix_free": ((_CORRELATIONS,), -_CORRELATIONS),
+    "ordered_free": ((_ASCENDING,), _ASCENDING[::-1].copy()),
+    "positive_ordered_free": ((_ASCENDING,), -_ASCENDING),
+    "simplex_free": ((_SIMPLEX,), 2.0 * _SIMPLEX),
+    "stochastic_column_free": ((np.stack([_SIMPLEX, _SIMPLEX[::-1]], axis=1),), np.ones((3, 2))),
+    "stochastic_row_free": ((np.stack([_SIMPLEX, _SIMPLEX[::-1]]),), np.ones((2, 3))),
+    "sum_to_zero_free": ((_SUM_TO_ZERO[0],), _ASCENDING),
+    "sum_to_zero_matrix_free": ((_SUM_TO_ZERO,), np.ones((3, 3))),
+    "unit_vector_free": ((np.array([0.6, 0.8]),), np.ones(2)),
+}
+
+
+def test_every_way_back_is_there() -> None:
+    assert set(BACK) == {name for name in vm.__all__ if name.endswith("_free")}
+
+
+@pytest.mark.parametrize("name", BACK)
+def test_the_way_back_is_recorded_with_its_checks(name: str) -> None:
+    (y, *bounds), refused = BACK[name]
+    f = getattr(vm, name)
+    weights = np.arange(1.0, 1.0 + np.size(f(y, *bounds))).reshape(np.shape(f(y, *bounds)))
+
+    def weighted(y: Any) -> Any:
+        return np.sum(weights * f(y, *bounds))
+
+    for runner in RUNNERS:
+        recorded = vm.recorded(weighted, runner=runner)
+        for ours, theirs in zip(recorded(y), vm.value_and_grad(weighted)(y), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-14)
+        if refused is not None:
+            with pytest.raises(vm.DomainError) as eager:
+                weighted(refused)
+            with pytest.raises(vm.DomainError) as later:
+                recorded(refused)
+            assert str(eager.value) == str(later.value)
+            assert str(eager.value).startswith(name.replace("stochastic_row", "simplex"))

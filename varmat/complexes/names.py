@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from varmat.complexes.variable import ComplexVar, joined, parts, to_complex
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.checks import broadcastable
 
 __all__ = ["ComplexVar", "arg", "conj", "get_imag", "get_real", "norm", "polar", "proj", "to_complex"]
 
@@ -152,6 +154,11 @@ def polar(r: Any, theta: Any) -> Any:
     -------
     ComplexVar
 
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
     Notes
     -----
     With :math:`w = e^{i\\theta}` the derivatives are `w` and :math:`i r w`.
@@ -163,6 +170,8 @@ def polar(r: Any, theta: Any) -> Any:
     ComplexVar((2+0j))
     """
     r, theta = as_operand(r, "polar: r"), as_operand(theta, "polar: theta")
+    if not broadcastable(np.shape(r), np.shape(theta)):
+        raise ShapeError(f"polar: theta has shape {np.shape(theta)}, but must broadcast with r, of shape {np.shape(r)}!")
     return joined(r * np.cos(theta), r * np.sin(theta))
 
 

@@ -164,7 +164,7 @@ class Elementwise:
                 return self.ufunc(*args) if any(type(x) is np.ndarray for x in args) else self.ieee(*args)
             result, compile_rule = self._result(values, tape.top)
         except ValueError as error:
-            raise _mismatch(self.name, error, *values) from None
+            raise mismatch(self.name, error, *values) from None
         entry = (args, None) if len(args) > 2 else (*args, None)[:2]
         tape.top.append((self.rule(variable, compile_rule), result, *entry))
         return result
@@ -204,11 +204,11 @@ class Elementwise:
         try:
             result = np.frompyfunc(self.call, self.arity, 1)(*as_objects(args))
         except ValueError as error:
-            raise _mismatch(self.name, error, *args) from None
+            raise mismatch(self.name, error, *args) from None
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
 
 
-def _mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
+def mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
     """What to raise where operands do not broadcast; any other error stays what it is."""
     shapes = " and ".join(str(np.shape(v)) for v in values)
     return ShapeError(f"{name}: operands have shapes {shapes}, but must broadcast!") if "broadcast" in str(error) else error
@@ -338,7 +338,7 @@ def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
     general = row.general
     namespace = {name: globals()[name] for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")}
     namespace |= {"array": np.array, "ndarray": np.ndarray, "float64": np.float64}
-    namespace |= {"ufunc": row.ufunc, "general": general, "ieee": row.ieee, "mismatch": _mismatch, "name": row.name}
+    namespace |= {"ufunc": row.ufunc, "general": general, "ieee": row.ieee, "mismatch": mismatch, "name": row.name}
     shortcut = "if kind is not ndarray and other in shortcuts: return shortcuts[other](self)" if row.shortcuts else ""
     itself = "if other is self: return square(self)" if row.with_itself else ""
     namespace["square"] = ROWS[row.with_itself].call if row.with_itself else None

@@ -255,8 +255,8 @@ def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: st
     ------
     TapeError
         If `f` looks at the value of a variable: with ``if``, ``.val``, ``.grad()``, a mask as an index, or a function that does so,
-        as `numpy.sort`; comparisons may select, in `numpy.where`. And for `reverse_pass_callback` and `MatVar`, which cannot be
-        written as a program.
+        as `numpy.argsort` and `numpy.median`; comparisons may select, in `numpy.where`. And for `reverse_pass_callback` and
+        `MatVar`, which cannot be written as a program.
     ValueError
         If there is no such runner.
     ImportError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_square, fixed
+from varmat.functions.checks import check_matrix, check_square, fixed
 from varmat.functions.lapack import (
     LU,
     check_symmetric,
@@ -369,11 +369,11 @@ def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
 
 
 def trace(a: Any) -> Any:
-    """The sum of the diagonal of a square matrix: `numpy.linalg.trace`.
+    """The sum of the diagonal of a matrix: `numpy.linalg.trace`.
 
     Parameters
     ----------
-    a : array_like, shape (..., n, n)
+    a : array_like, shape (..., m, n)
 
     Returns
     -------
@@ -382,11 +382,11 @@ def trace(a: Any) -> Any:
     Raises
     ------
     ShapeError
-        If `a` is not square.
+        If `a` is not a matrix.
 
     Notes
     -----
-    The adjoint goes to each element of the diagonal.
+    The adjoint goes to each element of the diagonal, which of a rectangle ends with the shorter side.
 
     Examples
     --------
@@ -396,7 +396,7 @@ def trace(a: Any) -> Any:
            [0., 1.]])
     """
     a = as_operand(a, "trace: a")
-    check_square("trace", "a", np.shape(a))
+    check_matrix("trace", "a", a)
     return np.trace(a, axis1=-2, axis2=-1)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
-from varmat.core.errors import ShapeError, nonnegative
+from varmat.core.elementwise import ROWS
+from varmat.core.errors import ShapeError, called, nonnegative
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_values, fixed, one
 from varmat.functions.reduction_names import answer_reduce, reduction
@@ -188,7 +189,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     ----------
     a : array_like, any shape
     axis : int or tuple of int, optional
-        Axes to reduce; all by default.
+        Axes to reduce; all by default. Anything else is a second operand: of two numbers or arrays (floats, not integers) it is
+        `numpy.logaddexp`, as in Stan.
     b : array_like, optional
         Weights that broadcast with `a`. An element with weight zero is left out; the result is nan where the sum is negative.
     keepdims : bool
@@ -201,7 +203,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     Raises
     ------
     TypeError
-        If `axis` is not an integer: for two arguments there is `numpy.logaddexp`.
+        If there are weights, or `keepdims`, beside a second operand.
 
     Notes
     -----
@@ -215,8 +217,11 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     >>> vm.gradient(vm.logsumexp, np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
     """
-    if axis is not None and not isinstance(axis, tuple) and not isinstance(axis, (int, np.integer)):
-        raise TypeError(f"logsumexp: axis is {axis!r}, but must be an integer! For two arguments use np.logaddexp(x, y)")
+    if axis is not None and not isinstance(axis, (tuple, int, np.integer)):
+        if b is not None or keepdims:
+            kind = type(axis).__name__
+            raise TypeError(called(f"logsumexp: axis is a {kind}, but must be an integer or a tuple beside b or keepdims!"))
+        return ROWS["logaddexp"](a, axis)
     if b is None:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
     return _logsumexp_weighted(a, b, axis=axis, keepdims=keepdims)

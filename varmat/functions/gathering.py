@@ -241,8 +241,8 @@ def diag(v: Any, k: int = 0) -> Any:
 
     Raises
     ------
-    ValueError
-        NumPy's own, if `v` is neither a vector nor a matrix.
+    ShapeError
+        If `v` is neither a vector nor a matrix.
 
     Notes
     -----
@@ -254,6 +254,8 @@ def diag(v: Any, k: int = 0) -> Any:
     >>> vm.gradient(lambda x: np.sum(vm.diag_matrix(x) * [[1.0, 2.0], [3.0, 4.0]]), np.array([5.0, 6.0]))
     array([1., 4.])
     """
+    if np.ndim(v) not in (1, 2):
+        raise ShapeError(f"diag: v has shape {np.shape(v)}, but must be a vector or a matrix!")
     if np.ndim(v) == 2:
         return np.diagonal(v, k)
     return moved(v, move=lambda a: np.diag(a, k), back=lambda g: np.diagonal(g, k))

@@ -9,6 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.dual import Dual, check_level, result_dual
+from varmat.core.elementwise import mismatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
@@ -354,6 +355,11 @@ def where(x: Any, y: Any, *, condition: Any) -> Any:
     Var or VarMat
         Of the shape to which the three broadcast.
 
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast.
+
     Notes
     -----
     Called as ``np.where(condition, x, y)``. Each element hands its adjoint to the one it was chosen from; the other one receives
@@ -365,7 +371,10 @@ def where(x: Any, y: Any, *, condition: Any) -> Any:
     >>> vm.gradient(lambda x: np.sum(np.where(x > 1.5, x**2, -x)), np.array([1.0, 2.0]))
     array([-1.,  4.])
     """
-    return np.where(condition, x, y)
+    try:
+        return np.where(condition, x, y)
+    except ValueError as error:
+        raise mismatch("where", error, condition, x, y) from None
 
 
 @where.reverse

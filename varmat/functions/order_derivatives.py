@@ -11,6 +11,7 @@ number of two digits: how often to differentiate with respect to the order v of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import comb, factorial, pi
 from typing import Any
 
@@ -22,6 +23,7 @@ from varmat.functions.shape_derivatives import (
     bell,
     double_exponential,
     gauss,
+    log_rising,
     on_domain,
     polynomial,
     reach,
@@ -34,6 +36,8 @@ __all__: list[str] = []
 _STRAIGHT = 0.5
 # From here on of hypot(v, x) the integrand of I is a hump far from the end of the path.
 _HUMP = 30.0
+# From here on of hypot(v, x) one term of the expansion for large orders and arguments is enough.
+_WIDE = 1e8
 # For arguments up to here the integrand of K is long and flat.
 _FLAT = 1e-3
 # (t - sin t) / t**3 and (sin t - t cos t) / t**3 as polynomials of t**2.
@@ -72,6 +76,8 @@ def log_iv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
     code = np.where(inside, 6 * order + region, 0)
     result = on_domain(lambda code, *u: _log_iv_parts(special, *divmod(code, 6), *u), code, inside, v, x)
     result = np.where((x == 0) & (v >= 0) & (order == 10), -np.inf, result)
+    result = np.where((x == 0) & (v >= 0) & (order == 1), np.where(v == 0, 0.0, np.inf), result)
+    result = np.where((x == np.inf) & np.isfinite(v) & (order > 0), np.where(order == 1, 1.0, 0.0), result)
     return np.where(order == 0, log_iv(special, v, x), result)
 
 
@@ -87,22 +93,39 @@ def _log_iv_parts(special: Any, order: int, region: int, v: Any, x: Any) -> Any:
 
 
 def log_iv(special: Any, v: Any, x: Any) -> Any:
-    """The logarithm of the modified Bessel function of the first kind, also where that is below the smallest number."""
-    scaled = special.ive(v, x)
-    inside = (scaled < 1e-290) & np.isfinite(v) & (v >= 1.0) & (x > 0)
-    result = on_domain(_log_iv_small, np.hypot(v, x) >= _HUMP, inside, v, x)
-    return np.where(inside, result, np.log(scaled) + x)
+    """The logarithm of the modified Bessel function of the first kind, also where that is not among the numbers there are."""
+    scaled, width = special.ive(v, x), np.hypot(v, x)
+    region = np.where(x <= 1.0, 1, np.where(width >= _WIDE, 2, np.where((scaled < 1e-290) & (v >= 1.0), 3 + (width >= _HUMP), 0)))
+    region = np.where(np.isfinite(v) & (v >= 0) & (x > 0) & np.isfinite(x), region, 0)
+    result = on_domain(partial(_log_iv_at, special), region, region > 0, v, x)
+    result = np.where(region > 0, result, np.log(np.where(x < 0, np.nan, scaled)) + x)
+    result = np.where((x == np.inf) & np.isfinite(v), np.inf, result)
+    return np.where((v == np.inf) & (x >= 0) & np.isfinite(x), -np.inf, result)
 
 
-def _log_iv_small(hump: int, v: Any, x: Any) -> Any:
-    paths = _iv_path(v[:, None], x[:, None], straight=False, hump=bool(hump))
+def _log_iv_at(special: Any, region: int, v: Any, x: Any) -> Any:
+    if region == 1:  # the logarithm of the leading term, and of the sum of all over it
+        terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
+        return v * np.log(0.5 * x) - log_rising(special, 1.0, v) + np.log1p(np.sum(terms, axis=1))
+    if region == 2:  # DLMF 10.41.3; the next term is below the last digit
+        width = np.hypot(v, x)
+        return width - v * np.arcsinh(v / x) - 0.5 * np.log(2.0 * pi * width) + (3.0 - 5.0 * (v / width) ** 2) / (24.0 * width)
+    return _log_iv_small(region == 4, v, x)
+
+
+def _log_iv_small(hump: bool, v: Any, x: Any) -> Any:
+    paths = _iv_path(v[:, None], x[:, None], straight=False, hump=hump)
     return np.hypot(v, x) - v * np.arcsinh(v / x) + np.log(sum(np.sum(c.real, axis=1) for c, _ in paths) / pi)
 
 
-def _iv_series(special: Any, v: Any, x: Any) -> tuple[Any, Derivative]:
+def _iv_terms(v: Any, x: Any) -> Any:
     # I(v, x) = sum over k of (x / 2)**(2 k + v) / (k! gamma(v + k + 1)); the terms, over the first one.
     k = np.arange(11.0)
-    terms = np.cumprod(np.where(k == 0, 1.0, 0.25 * x * x / np.where(k == 0, 1.0, k * (v + k))), axis=1)
+    return np.cumprod(np.where(k == 0, 1.0, 0.25 * x * x / np.where(k == 0, 1.0, k * (v + k))), axis=1)
+
+
+def _iv_series(special: Any, v: Any, x: Any) -> tuple[Any, Derivative]:
+    k, terms = np.arange(11.0), _iv_terms(v, x)
 
     def derivative(i: int, j: int) -> Any:
         # Of (2 k + v) log(x / 2) - log gamma(v + k + 1).

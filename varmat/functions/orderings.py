@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.errors import Domain, DomainError
+from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_array, check_values
 
 __all__ = ["sort_asc", "sort_desc"]
 
@@ -56,8 +59,13 @@ def sort(
 def stable_order(x: np.ndarray, axis: int) -> Any:
     """`numpy.argsort`, with equal elements in their order. Where there are none its faster algorithms give that too."""
     order = np.argsort(x, axis)
-    ordered = np.moveaxis(np.take_along_axis(x, order, axis), axis, 0)
+    ordered = np.moveaxis(_taken(x, order, axis), axis, 0) if x.ndim > 1 else x[order]
     return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
+
+
+def _taken(x: Any, order: Any, axis: int) -> Any:
+    """The elements in an order; of a vector in half the time that `numpy.take_along_axis` takes."""
+    return x[order] if np.ndim(x) == 1 else np.take_along_axis(x, order, axis)
 
 
 def descending_order(x: np.ndarray, axis: int) -> Any:
@@ -75,7 +83,28 @@ def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> A
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
-    return np.take_along_axis(a, argsort(dispatch.plain(a), axis), axis)
+    return ordered(a, argsort=argsort, axis=axis - np.ndim(a))
+
+
+@operation(stacked=True)
+def ordered(a: Any, *, argsort: Callable[[Any, int], Any], axis: int) -> Any:
+    """The elements in the order that a function like `numpy.argsort` gives to them, along an axis counted from the last."""
+    order = argsort(a, axis)
+    return Saved(_taken(a, order, axis), order=order)
+
+
+@ordered.reverse
+def ordered_reverse(g: Any, r: Any, a: Any, argsort: Any, axis: int, order: Any) -> Any:
+    c = np.empty(np.shape(a))
+    np.put_along_axis(c, order, g, axis)
+    return c
+
+
+@ordered.tangent
+def ordered_tangent(r: Any, a: Any, argsort: Any, axis: int) -> Any:
+    # Not the order that was saved: in a recording it would be that of the recorded point.
+    order = argsort(dispatch.plain(a), axis)
+    return lambda t: np.take_along_axis(t, np.broadcast_to(order, np.shape(t)), axis)
 
 
 @dispatch.implements(np.partition)
@@ -85,6 +114,13 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
     if kind != "introselect":
         raise DomainError(f"partition: kind is {kind!r}, but must be 'introselect'!")
     return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
+
+
+def _checked(function: str, x: Any) -> Any:
+    x = as_operand(x, f"{function}: x")
+    check_array(function, "x", x)
+    check_values(partial(_number.check, function, "x"), x)
+    return x
 
 
 def sort_asc(x: Any) -> Any:
@@ -113,8 +149,7 @@ def sort_asc(x: Any) -> Any:
     >>> vm.sort_asc([3.0, 1.0, 2.0])
     array([1., 2., 3.])
     """
-    _number.check("sort_asc", "x", dispatch.plain(x))
-    return np.sort(x)
+    return np.sort(_checked("sort_asc", x))
 
 
 def sort_desc(x: Any) -> Any:
@@ -143,5 +178,4 @@ def sort_desc(x: Any) -> Any:
     >>> vm.sort_desc([3.0, 1.0, 2.0])
     array([3., 2., 1.])
     """
-    _number.check("sort_desc", "x", dispatch.plain(x))
-    return np.flip(np.sort(x), -1)
+    return np.flip(np.sort(_checked("sort_desc", x)), -1)

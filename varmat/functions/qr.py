@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
+from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_matrix
+from varmat.functions.checks import check_matrix, fixed, is_watched
 from varmat.functions.lapack import triangle_mask, triangular_solve
 from varmat.functions.solves import solve_triangular
 
@@ -91,7 +92,7 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
         raise TypeError(f"qr: mode is {mode!r}, but must be 'reduced', 'complete' or 'r' for a result that has a derivative!")
     q, u = _reduced(a)
     if mode == "complete":
-        q, u = _completed(q, plain(a)), _padded(u, np.shape(a)[-2])
+        q, u = _completed(q, a), _padded(u, np.shape(a)[-2])
     return u if mode == "r" else type(np.linalg.qr(np.eye(1)))(q, u)
 
 
@@ -113,10 +114,28 @@ def _completed(q: Any, a: Any) -> Any:
     m, n = np.shape(q)[-2:]
     if m == n:
         return q
-    left_out = np.linalg.qr(a, mode="raw")[1] == 0.0
-    h = np.where(left_out[..., None, :], -1.0, 1.0) * q
+    while isinstance(a, Dual):  # the signs have no derivative
+        a = a.val
+    signs = reflection_signs(a) if is_watched(a) else reflection_signs(plain(a))
+    h = signs[..., None, :] * q
     rest = np.linalg.solve((np.eye(n) - h[..., :n, :]).mT, h[..., n:, :].mT)
     return np.concatenate([q, np.eye(m)[:, n:] + (np.eye(m, n) - h) @ rest], axis=-1)
+
+
+@operation()
+def reflection_signs(a: Any) -> Any:
+    """-1 for each column in which LAPACK finds nothing to reflect, and 1 for the others; the derivative is zero."""
+    return np.where(np.linalg.qr(a, mode="raw")[1] == 0.0, -1.0, 1.0)
+
+
+@reflection_signs.reverse
+def reflection_signs_reverse(g: Any, r: Any, a: Any) -> Any:
+    return np.zeros(np.shape(a))
+
+
+@reflection_signs.tangent
+def reflection_signs_tangent(r: Any, a: Any) -> Any:
+    return lambda t: np.zeros(np.shape(r))
 
 
 def _padded(u: Any, m: int) -> Any:
@@ -130,13 +149,13 @@ def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
     a = as_operand(a, f"{function}: a")
     check_matrix(function, "a", a)
     q, u = _reduced(a)
-    signs = np.where(np.diagonal(plain(u), axis1=-2, axis2=-1) < 0.0, -1.0, 1.0)
+    signs = np.where(fixed(np.diagonal(u, axis1=-2, axis2=-1)) < 0.0, -1.0, 1.0)
     positive = signs[..., :, None] * u
     if thin:
         return q * signs[..., None, :], positive
     m = np.shape(a)[-2]
     ones = np.ones((*signs.shape[:-1], m - signs.shape[-1]))
-    return _completed(q, plain(a)) * np.concatenate([signs, ones], axis=-1)[..., None, :], _padded(positive, m)
+    return _completed(q, a) * np.concatenate([signs, ones], axis=-1)[..., None, :], _padded(positive, m)
 
 
 def qr(a: Any) -> Any:

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import check_array
 
 __all__ = ["lfilter"]
 
@@ -45,7 +46,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     DomainError
         If ``a[0]`` is zero.
     ShapeError
-        If a coefficient vector is empty or no vector, or if `zi` does not fit.
+        If a coefficient vector is empty or no vector, if `x` is a scalar, or if `zi` does not fit.
 
     Notes
     -----
@@ -81,6 +82,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """
     b, a = _coefficients("b", b), _coefficients("a", a)
     x = as_operand(x, "lfilter: x")
+    check_array("lfilter", "x", x)
     shape = () if type(x) is float else x.shape
     axis, last = normalize_axis_index(axis, len(shape)), len(shape) - 1
     order = max(a.shape[0], b.shape[0]) - 1

@@ -139,10 +139,16 @@ def log_rising(special: Any, x: Any, y: Any) -> Any:
     x, y = (np.float64(v) if type(v) is float else v for v in (x, y))  # Python's raise where arrays have infinities
     near = np.minimum(x, x + y) < _ASYMPTOTIC
     if not np.any(near):
-        return _log_rising_far(x, y)
-    start = np.where(near, x, 1.0)
-    steps = sum(np.log1p(y / (start + k)) for k in range(int(_ASYMPTOTIC)))
-    return _log_rising_far(np.where(near, x + _ASYMPTOTIC, x), y) - np.where(near, steps, 0.0)
+        result = _log_rising_far(x, y)
+    else:
+        start = np.where(near, x, 1.0)
+        steps = sum(np.log1p(y / (start + k)) for k in range(int(_ASYMPTOTIC)))
+        result = _log_rising_far(np.where(near, x + _ASYMPTOTIC, x), y) - np.where(near, steps, 0.0)
+    infinite = (x == inf) | ((y == inf) & (x > 0) & (x < inf))
+    if not np.any(infinite):
+        return result
+    # As x**y for an infinite x, and gamma(y) for an infinite y.
+    return np.where(infinite, np.where(y == 0, 0.0, np.where(y == -inf, np.nan, y * inf)), result)
 
 
 def log_rising_of_numbers(x: float, y: float) -> float:

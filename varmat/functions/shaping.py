@@ -20,7 +20,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
-from varmat.functions.checks import by_position, integer, kept
+from varmat.functions.checks import by_position, check_array, integer, kept
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
@@ -279,7 +279,9 @@ def reverse(x: Any) -> Any:
     >>> vm.reverse([1.0, 2.0, 3.0])
     array([3., 2., 1.])
     """
-    return np.flip(as_operand(x, "reverse: x"), 0)
+    x = as_operand(x, "reverse: x")
+    check_array("reverse", "x", x)
+    return np.flip(x, 0)
 
 
 def to_vector(x: Any) -> Any:

@@ -405,7 +405,12 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     >>> vm.gradient(lambda b: vm.cho_solve((factor, True), b)[0], np.ones(2))
     array([ 0.5, -0.5])
     """
+    if not isinstance(c_and_lower, (tuple, list)) or len(c_and_lower) != 2:
+        kind = type(c_and_lower).__name__
+        raise TypeError(f"cho_solve: c_and_lower is a {kind}, but must be a pair of a factor and whether that is lower triangular!")
     c, lower = c_and_lower
+    c, b = as_operand(c, "cho_solve: c"), as_operand(b, "cho_solve: b")
+    check_square("cho_solve", "c", np.shape(c))
     half = solve_triangular(c, b, lower=lower, trans=0 if lower else 1)
     vector = np.ndim(b) == 1  # of a stack of factors it makes a stack of vectors
     return uncolumn(solve_triangular(c, column(half, vector), lower=lower, trans=1 if lower else 0), vector)

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import Domain, finite, positive_finite
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.functions.elementwise import formula, row
 from varmat.functions.special import expit
-from varmat.transforms.common import check_against, check_within, joined, operand, operands, plain_sum, split
+from varmat.transforms.common import check_against, check_inside, check_within, joined, operand, operands, plain_sum, split
 
 __all__ = [
     "corr_constrain",
@@ -434,6 +433,8 @@ def lub_free(y: Any, lb: Any, ub: Any) -> Any:
     1.098612288668
     """
     y, lb, ub = operands("lub_free", y=y, lb=lb, ub=ub)
+    check_within("lub_free", "lb", np.shape(lb), np.shape(y))
+    check_within("lub_free", "ub", np.shape(ub), np.shape(y))
     check_against("lub_free", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub)
     return _interval_free("lub_free", "Bounded variable", y, lb, ub)
 
@@ -517,7 +518,7 @@ def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
     y, offset, multiplier = operands("offset_multiplier_free", y=y, offset=offset, multiplier=multiplier)
     _check_bound("offset_multiplier_free", "offset", offset, finite, y)
     _check_bound("offset_multiplier_free", "multiplier", multiplier, positive_finite, y)
-    finite.check("offset_multiplier_free", "Affinely transformed variable", plain(y))
+    check_inside(finite, "offset_multiplier_free", "Affinely transformed variable", y)
     return (y - offset) / multiplier
 
 

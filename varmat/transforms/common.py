@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from varmat.core.array_methods import ArrayMethods
+from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import TOLERANCE, check_values
@@ -80,6 +81,16 @@ def check_within(function: str, name: str, shape: tuple[int, ...], whole: tuple[
     fits = len(shape) <= len(whole) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(whole), strict=False))
     if not fits:
         raise ShapeError(f"{function}: {name} has shape {shape}, but must broadcast to the shape {whole}!")
+
+
+def check_inside(domain: Domain, function: str, name: str, value: Any, part: Callable[[Any], Any] | None = None) -> None:
+    """Raise `DomainError` unless a value, or what `part` makes of it, is in a domain: now, and whenever a recording is run."""
+    check = partial(domain.check, function, name)
+    whole: Any = check if part is None else lambda x: check(part(x))
+    if type(value) is np.ndarray and value.dtype is FLOAT64:  # data is not checked again
+        whole(value)
+    else:
+        check_values(whole, value)
 
 
 def check_against(function: str, name: str, value: Any, phrase: str, holds: Callable[..., Any], *others: Any) -> None:

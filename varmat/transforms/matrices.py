@@ -6,21 +6,21 @@ each counts in the log-Jacobian; the matrices are the products of the factors wi
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, DomainError, ShapeError, positive
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import check_square, one
+from varmat.functions.checks import check_square, check_values, one
 from varmat.functions.forms import tcrossprod
 from varmat.functions.lapack import check_symmetric, cholesky_factor, triangle_mask
 from varmat.programs.symbols import applied, refuse
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
+    check_inside,
     check_vector,
     exclusive_cumsum,
     joined,
@@ -265,8 +265,8 @@ def cholesky_corr_free(y: Any) -> Any:
     function, title = "cholesky_corr_free", "Cholesky factor of a correlation matrix"
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
-    _check_factor(function, title, plain(y))
-    one.check(function, f"sum(row of {title}**2)", np.sum(np.square(plain(y)), axis=-1))
+    check_values(partial(_check_factor, function, title), y)
+    check_inside(one, function, f"sum(row of {title}**2)", y, lambda y: np.sum(np.square(y), axis=-1))
     return _partial_correlations(y, _by_rows(np.shape(y)[-1]))
 
 
@@ -326,9 +326,18 @@ def squared(factor: Any, jacobian: bool) -> Any:
 
 def _factor(function: str, title: str, y: Any) -> Any:
     """The Cholesky factor of a symmetric matrix that may be a variable, or the refusal in the name of `function`."""
-    check_symmetric(function, plain(y), title)
-    factor = cholesky_factor(function, plain(y), name=title)
-    return factor if isinstance(y, np.ndarray) and y.dtype != object else np.linalg.cholesky(y)
+
+    def factor(y: Any) -> Any:
+        check_symmetric(function, y, title)
+        return cholesky_factor(function, y, name=title)
+
+    def check(y: Any) -> None:
+        factor(y)
+
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return factor(y)
+    check_values(check, y)
+    return np.linalg.cholesky(y)
 
 
 def corr_matrix_free(y: Any) -> Any:
@@ -363,7 +372,7 @@ def corr_matrix_free(y: Any) -> Any:
     function, title = "corr_matrix_free", "Correlation matrix variable"
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
-    one.check(function, f"diagonal of {title}", np.diagonal(plain(y), axis1=-2, axis2=-1))
+    check_inside(one, function, f"diagonal of {title}", y, lambda y: np.diagonal(y, axis1=-2, axis2=-1))
     return _partial_correlations(_factor(function, title, y), by_columns(np.shape(y)[-1]))
 
 
@@ -517,7 +526,7 @@ def cholesky_factor_free(y: Any) -> Any:
     shape = np.shape(y)[-2:]
     if len(shape) < 2 or shape[0] < shape[1]:
         raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must have at least as many rows as columns!")
-    _check_factor(function, title, plain(y))
+    check_values(partial(_check_factor, function, title), y)
     return _coordinates(y, _trapezoid(*shape))
 
 

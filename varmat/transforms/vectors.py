@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_matrix, fixed, one
 from varmat.functions.special import expit
 from varmat.programs.symbols import refuse, require
 from varmat.transforms.common import (
+    check_inside,
     check_vector,
     exclusive_cumsum,
     joined,
@@ -144,8 +144,8 @@ def ordered_free(y: Any) -> Any:
     """
     y = operand(y, "ordered_free", "y")
     check_vector("ordered_free", "y", np.shape(y))
-    ascending = Domain("greater than the element before it", lambda y: np.diff(y, prepend=-np.inf) > 0)
-    ascending.check("ordered_free", "Ordered variable", plain(y))
+    ascending = Domain("greater than the element before it", lambda y: steps(y, -np.inf) > 0)
+    check_inside(ascending, "ordered_free", "Ordered variable", y)
     return np.concatenate([y[..., :1], np.log(np.diff(y))], axis=-1)
 
 
@@ -235,8 +235,8 @@ def positive_ordered_free(y: Any) -> Any:
     """
     y = operand(y, "positive_ordered_free", "y")
     check_vector("positive_ordered_free", "y", np.shape(y))
-    ascending = Domain("positive and greater than the element before it", lambda y: np.diff(y, prepend=0.0) > 0)
-    ascending.check("positive_ordered_free", "Positive ordered variable", plain(y))
+    ascending = Domain("positive and greater than the element before it", lambda y: steps(y, 0.0) > 0)
+    check_inside(ascending, "positive_ordered_free", "Positive ordered variable", y)
     return np.log(np.diff(y, prepend=0.0))
 
 
@@ -355,9 +355,14 @@ def simplex_free(y: Any) -> Any:
     """
     y = operand(y, "simplex_free", "y")
     check_vector("simplex_free", "y", np.shape(y), least=1)
-    nonnegative.check("simplex_free", "Simplex variable", plain(y))
-    one.check("simplex_free", "sum(Simplex variable)", np.sum(plain(y), axis=-1))
+    check_inside(nonnegative, "simplex_free", "Simplex variable", y)
+    check_inside(one, "simplex_free", "sum(Simplex variable)", y, lambda y: np.sum(y, axis=-1))
     return _odds(y)
+
+
+def steps(y: Any, before: float) -> Any:
+    """The difference of each element from that before it, along the last axis, with a number before the first; also of symbols."""
+    return y - np.concatenate([np.full((*np.shape(y)[:-1], 1), before), y[..., :-1]], axis=-1)
 
 
 def _odds(y: Any) -> Any:
@@ -450,8 +455,8 @@ def stochastic_column_free(y: Any) -> Any:
     function, title = "stochastic_column_free", "Stochastic matrix variable"
     y = operand(y, function, "y")
     _check_columns(function, "y", np.shape(y), 1)
-    nonnegative.check(function, title, plain(y))
-    one.check(function, f"sum(column of {title})", np.sum(plain(y), axis=-2))
+    check_inside(nonnegative, function, title, y)
+    check_inside(one, function, f"sum(column of {title})", y, lambda y: np.sum(y, axis=-2))
     return np.matrix_transpose(_odds(np.matrix_transpose(y)))
 
 
@@ -593,7 +598,7 @@ def sum_to_zero_free(y: Any) -> Any:
     """
     y = operand(y, "sum_to_zero_free", "y")
     check_vector("sum_to_zero_free", "y", np.shape(y), least=1)
-    zero.check("sum_to_zero_free", "sum(Zero sum variable)", np.sum(plain(y), axis=-1))
+    check_inside(zero, "sum_to_zero_free", "sum(Zero sum variable)", y, lambda y: np.sum(y, axis=-1))
     return sum_to_zero_coordinates(y)
 
 
@@ -674,8 +679,8 @@ def sum_to_zero_matrix_free(y: Any) -> Any:
     y = operand(y, function, "y")
     if np.ndim(y) < 2 or 0 in np.shape(y)[-2:]:
         raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must be a matrix that is not empty!")
-    zero.check(function, "sum(row of Zero sum matrix)", np.sum(plain(y), axis=-1))
-    zero.check(function, "sum(column of Zero sum matrix)", np.sum(plain(y), axis=-2))
+    check_inside(zero, function, "sum(row of Zero sum matrix)", y, lambda y: np.sum(y, axis=-1))
+    check_inside(zero, function, "sum(column of Zero sum matrix)", y, lambda y: np.sum(y, axis=-2))
     rows = sum_to_zero_coordinates(y)
     return np.matrix_transpose(sum_to_zero_coordinates(np.matrix_transpose(rows)))
 
@@ -791,5 +796,5 @@ def unit_vector_free(y: Any) -> Any:
     """
     y = operand(y, "unit_vector_free", "y")
     check_vector("unit_vector_free", "y", np.shape(y), least=1)
-    one.check("unit_vector_free", "sum(Unit vector variable**2)", np.sum(np.square(plain(y)), axis=-1))
+    check_inside(one, "unit_vector_free", "sum(Unit vector variable**2)", y, lambda y: np.sum(np.square(y), axis=-1))
     return np.copy(y)
