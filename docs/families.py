@@ -25,7 +25,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "densities.wishart_cholesky",
         ),
         "Generalised linear models": ("densities.glm*:*_lpdf *_lpmf",),
-        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm", "densities.wiener"),
+        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm", "densities.wiener*"),
         "Truncated densities and mixtures": ("densities.truncated", "densities.mixture"),
         "Cumulative functions": ("densities.cumulative.*",),
         "Without constant terms": ("densities.unnormalised",),

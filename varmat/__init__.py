@@ -116,6 +116,7 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
     from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
     from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
+    from varmat.densities.wiener_cumulative import *  # noqa: F403 - the names are listed there
     from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
     from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
     from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
@@ -130,10 +131,11 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """
         bounded circular counts extreme_value heavy_tails incomplete_beta incomplete_gamma location_scale positive skewed sums
     """),
-    "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf"), """
+    "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_unnorm"), """
         bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations gaussian_dlm glm glm_categories
         glm_counts heavy_tails hmm inverse_chi_square location_scale matrix_normal matrix_variate mixture multi_normal normal
-        ordered poisson_binomial positive simplex skewed truncated unnormalised wiener wishart_cholesky
+        ordered poisson_binomial positive simplex skewed truncated unnormalised wiener wiener_cumulative
+        wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
     "varmat.solvers": ((), "differential implicit quadrature"),

@@ -23,6 +23,7 @@ from varmat.densities import (
     truncated,
     unnormalised,
     wiener,
+    wiener_cumulative,
     wishart_cholesky,
 )
 
@@ -49,5 +50,6 @@ __all__ = [
     "truncated",
     "unnormalised",
     "wiener",
+    "wiener_cumulative",
     "wishart_cholesky",
 ]

@@ -86,13 +86,13 @@ of_time = univariate(_NAME, _TITLE, **{**ARGUMENTS, "tau": ("Nondecision time", 
 
 
 @cache
-def _rule(size: int) -> tuple[Any, Any]:
+def gauss_rule(size: int) -> tuple[Any, Any]:
     """Nodes and logarithms of weights on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(size)
     return 0.5 * (nodes + 1.0), np.log(0.5 * weights)
 
 
-def _check_starts(beta: Any, var_beta: Any) -> None:
+def check_starts(beta: Any, var_beta: Any, name: str = _NAME) -> None:
     """Refuse starting points beyond a boundary."""
     for room, what in ((beta, "A-priori bias"), (1.0 - np.asarray(beta), "(1 - A-priori bias)")):
         most, given = np.broadcast_arrays(2.0 * np.asarray(room), var_beta)
@@ -101,7 +101,7 @@ def _check_starts(beta: Any, var_beta: Any) -> None:
             place = f"[{', '.join(map(str, index))}]" if index else ""
             title, _ = VARIABILITIES["var_beta"]
             value, bound = float(given[index]), float(most[index])
-            raise DomainError(f"wiener_lpdf: {title}{place} is {value!r}, but must be smaller than 2 {what}, {bound!r}!")
+            raise DomainError(f"{name}: {title}{place} is {value!r}, but must be smaller than 2 {what}, {bound!r}!")
 
 
 # The starting point is uniform on beta -+ var_beta / 2, the nondecision time on (tau, tau + var_tau), of which only what is less
@@ -112,15 +112,15 @@ def _averaged(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: An
     titles = {**ARGUMENTS, **VARIABILITIES}
     args = [as_operand(x, f"wiener_lpdf: {name}") for x, name in zip(args, titles, strict=True)]
     shape = wiener_lpdf.shape_of(args)
-    check_values(_check_starts, args[3], args[6])
+    check_values(check_starts, args[3], args[6])
     if 0 in shape:
         return 0.0
     y, alpha, tau, beta, delta, var_delta, var_beta, var_tau = args
     if not check_values(_is_inside, y, tau):
         return -np.inf
     slow = check_values(_are_slow, y, alpha, tau, beta, var_beta, var_tau)
-    starts, log_starts = _rule(1 if _is_zero(var_beta) else STARTS[not slow[0]])
-    times, log_times = _rule(1 if _is_zero(var_tau) else TIMES[not slow[1]])
+    starts, log_starts = gauss_rule(1 if is_zero(var_beta) else STARTS[not slow[0]])
+    times, log_times = gauss_rule(1 if is_zero(var_tau) else TIMES[not slow[1]])
     high = y - tau
     # Where the longest nondecision time is longer than the observation, the rest of the interval counts for nothing.
     is_cut = var_tau >= high
@@ -148,7 +148,7 @@ def _are_slow(y: Any, alpha: Any, tau: Any, beta: Any, var_beta: Any, var_tau: A
     return bool(np.all(width * width < 16.0 * first)), bool(np.all((rise < 8.0) & (8.0 * first > last)))
 
 
-def _is_zero(x: Any) -> bool:
+def is_zero(x: Any) -> bool:
     """Whether nothing is to be integrated: data that is zero."""
     return not is_differentiable(x) and not np.any(x)
 
