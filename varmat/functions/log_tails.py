@@ -19,15 +19,20 @@ import numpy as np
 
 from varmat.functions.shape_derivatives import (
     SMOOTH,
+    _expm1_less_line,
+    _gamma_reach,
     beta_cumulants,
     beta_integral,
     beta_log_weight,
+    beta_mass,
     betainc_derivative,
+    double_exponential,
     gamma_cumulants,
     gamma_integral,
     gamma_log_weight,
     gamma_series,
     gammainc_derivative,
+    gauss,
     on_domain,
 )
 
@@ -134,11 +139,46 @@ def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) 
     # At the end at which it is one, the function is constant, but for exp(-x).
     constant = (a > 0) & (np.isinf(x) if not upper else x == 0) & (order > 0)
     result = np.where(constant, np.where(upper & (a == 1) & (order == 1), -1.0, 0.0), result)
+    # At the other end it falls as x**a, or as x**(a - 1) exp(-x).
+    for first, limit in ((1, -1.0 if upper else np.inf), (10, np.inf if upper else -np.inf)):
+        result = np.where((a > 0) & np.isfinite(a) & (x == (np.inf if upper else 0)) & (order == first), limit, result)
     return np.where(order == 0, log_gamma(upper, special, a, x), result) if np.any(order == 0) else result
+
+
+# In a tail the logarithm is that of the weight and that of an integral over steps u in the logarithm, of exp(a u - x (exp(u) - 1)):
+# its second derivatives are covariances. As a product of the density and a difference they would be the small rest of a square.
+
+
+def _gamma_curvature(upper: bool, of_shape: bool, a: Any, x: Any) -> Any:
+    """The derivative in the argument of that in the shape, or in the argument."""
+    side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
+    distance = _gamma_reach(a, x, side)
+    for which, (nodes, weights) in ((a >= SMOOTH, gauss(32)), (a < SMOOTH, double_exponential())):
+        steps = (side * distance)[which, None] * nodes
+        mass = weights * np.exp((a - x)[which, None] * steps - x[which, None] * _expm1_less_line(steps))
+        fall = -np.expm1(steps)
+        spread[which] = _covariance(mass, steps if of_shape else fall, fall)
+    return spread + (1.0 / x if of_shape else -a / (x * x))
+
+
+def _covariance(mass: Any, u: Any, v: Any) -> Any:
+    """Under a mass, along the last axis."""
+    mass = mass / np.sum(mass, axis=-1, keepdims=True)
+    u, v = (t - np.sum(mass * t, axis=-1, keepdims=True) for t in (u, v))
+    return np.sum(mass * u * v, axis=-1)
 
 
 def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> Any:
     order, in_tail = divmod(code, 2)
+    if in_tail and order in (2, 11):
+        near_zero = (x <= 1.0) & (not upper)
+        if not near_zero.any():
+            return _gamma_curvature(upper, order == 11, a, x)
+        if not near_zero.all():
+            result = np.empty(x.shape)
+            for which in (near_zero, ~near_zero):
+                result[which] = _log_gamma_parts(special, upper, code, a[which], x[which])
+            return result
     cumulant, sign = gamma_cumulants(special, a, x), -1.0 if upper else 1.0
     # The density over the function.
     if in_tail:
@@ -215,11 +255,48 @@ def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x
     constant = (a > 0) & (b > 0) & (x == (0 if upper else 1)) & (order > 0)
     slope = np.where((order == 1) & ((a if upper else b) == 1), -b if upper else a, 0.0)
     result = np.where(constant, slope, result)
+    # At the other end it falls as x**a, or as (1 - x)**b.
+    end = _inside(a, b) & (x == (1 if upper else 0))
+    if end.any():
+        of_a, of_b = (special.psi(a + b) - special.psi(b if not upper else a), -np.inf)[:: 1 if upper else -1]
+        for first, limit in ((1, -np.inf if upper else np.inf), (100, of_a), (10, of_b)):
+            result = np.where(end & (order == first), limit, result)
     return np.where(order == 0, log_beta(upper, special, a, b, x), result) if np.any(order == 0) else result
+
+
+def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
+    """A derivative of the second order, of which one is in the argument: as above, with steps in the log odds."""
+    a, b, x, y = _towards(upper, a, b, x)
+    # The shape that belongs to x is the second one if the tail is the lower one.
+    of_first, of_second = order == (101 if upper else 11), order == (11 if upper else 101)
+    result = np.empty(x.shape)
+    smooth = np.minimum(a, b) >= SMOOTH
+    for which in (smooth, ~smooth):
+        if not which.any():
+            continue
+        one, other, p, q = (v[which] for v in (a, b, x, y))
+        down, up, mass = beta_mass(bool(smooth[which][0]), one, other, p, q)
+        mass = mass / np.sum(mass, axis=-1, keepdims=True)
+        # By how much the argument grows.
+        gain = -q[:, None] * np.expm1(-up)
+        mean, total = np.sum(mass * gain, axis=-1), one + other
+        if of_first:
+            result[which] = (q - mean + total * _covariance(mass, down, gain)) / (p * q)
+        elif of_second:
+            result[which] = (total * _covariance(mass, up, gain) - p - mean) / (p * q)
+        else:
+            slope = one * q - other * p - total * mean
+            bend = total * (
+                total * _covariance(mass, gain, gain) - np.sum(mass * (p[:, None] + gain) * q[:, None] * np.exp(-up), axis=-1)
+            )
+            result[which] = (bend - (q - p) * slope) / (p * q) ** 2
+    return result if upper or order == 2 else -result
 
 
 def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any) -> Any:
     order, in_tail = divmod(code, 2)
+    if in_tail and order in (2, 11, 101):
+        return _beta_curvature(upper, order, a, b, x)
     y, values, sign = 1.0 - x, _towards(upper, a, b, x), -1.0 if upper else 1.0
     cumulant = beta_cumulants(special, a, b, x, y)
     if in_tail:

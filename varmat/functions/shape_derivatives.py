@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from math import comb, factorial, gamma, inf, lgamma, log, log1p
 from typing import Any
 
@@ -38,6 +39,7 @@ _COUNTED = 1e15
 _FAR, _HUGE = 100.0, 1e100
 _FAR_TERMS = _STIRLING[:4]
 _ODD = tuple(1.0 / k for k in range(3, 29, 2))
+_EXPONENTIAL = tuple(1.0 / factorial(k) for k in range(2, 17))
 
 
 def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
@@ -309,6 +311,13 @@ def _log_less_line(ratio: Any, less_one: Any) -> Any:
     return np.where(np.abs(s) < 0.25, series, np.log(ratio) - less_one)
 
 
+def _expm1_less_line(u: Any) -> Any:
+    """``exp(u) - 1 - u``."""
+    near = np.abs(u) < 0.5
+    v = np.where(near, u, 0.0)
+    return np.where(near, v * v * polynomial(v, _EXPONENTIAL), np.expm1(u) - u)
+
+
 def _stirling_factor(special: Any, a: Any) -> Any:
     """``gamma(a)`` over Stirling's approximation ``sqrt(2 pi / a) (a / e)**a``."""
     large, small = np.maximum(a, _ASYMPTOTIC), np.minimum(a, _ASYMPTOTIC)
@@ -370,7 +379,8 @@ def gamma_integral(n: int, smooth: bool, cumulant: Derivative, a: Any, x: Any, s
     distance = _gamma_reach(a, x, side)
     steps = (side * distance)[:, None] * nodes
     column = a[:, None]
-    integrand = np.exp(column * steps - x[:, None] * np.expm1(steps))
+    # For large shapes the two terms are large and nearly equal.
+    integrand = np.exp((a - x)[:, None] * steps - x[:, None] * _expm1_less_line(steps))
 
     def along(i: int, j: int) -> Any:
         return cumulant(i, j)[:, None] + (steps if i == 1 else 0.0)
@@ -383,9 +393,13 @@ def _gamma_reach(a: Any, x: Any, side: Any) -> Any:
     """How far, in the logarithm, the integrand reaches from x."""
 
     def fall(u: Any) -> tuple[Any, Any]:
-        return x * np.expm1(side * u) - side * a * u, side * (x * np.exp(side * u) - a)
+        more = side * np.expm1(side * u)
+        return x * _expm1_less_line(side * u) + side * (x - a) * u, x * more + side * (x - a)
 
-    return reach(fall, np.where(side < 0, (DROP + x) / a, np.log1p((100.0 + 12.0 * np.sqrt(a)) / x)))
+    # For large shapes the start of Newton's method, which halves the distance at first, has to be near.
+    near = 1.1 * np.sqrt(3.0 * DROP / x)
+    start = np.where(side < 0, (DROP + x) / a, np.log1p((100.0 + 12.0 * np.sqrt(a)) / x))
+    return reach(fall, np.where(near < 1.0, np.minimum(near, start), start))
 
 
 def gamma_series(n: int, cumulant: Any, a: Any, x: Any) -> Any:
@@ -486,11 +500,7 @@ def beta_integral(special: Any, orders: tuple[int, int], smooth: bool, a: Any, b
     cumulant = beta_cumulants(special, a, b, x, y)
     nodes, weights = gauss(32) if smooth else double_exponential()
     columns = [v[:, None] for v in (x, y, np.log(x))]
-    distance = _beta_reach(a, b, x, y)
-    # Where the shapes are small the integrand has a corner, which has to be an end of a panel.
-    corner = np.zeros(x.shape)
-    if not smooth:
-        corner = np.clip(np.log(np.maximum(a, 1.0) / np.maximum(b, 1.0)) - np.log(x / y), 0.0, distance)
+    distance, corner = beta_panels(smooth, a, b, x, y)
     total = np.zeros(x.shape)
     for start, stop in ((0.0 * corner, corner), (corner, distance)):
         which = stop > start
@@ -503,6 +513,30 @@ def beta_integral(special: Any, orders: tuple[int, int], smooth: bool, a: Any, b
         integrand = np.exp(-a[which, None] * p - b[which, None] * q) * bell(*orders, along)
         total[which] += width * np.sum(integrand * weights, axis=1)
     return total
+
+
+def beta_panels(smooth: bool, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """How far, in the log odds, the integrand reaches from x, and where there is an end of a panel in between."""
+    distance = _beta_reach(a, b, x, y)
+    # Where the shapes are small the integrand has a corner, which has to be an end of a panel.
+    corner = np.zeros(x.shape)
+    if not smooth:
+        corner = np.clip(np.log(np.maximum(a, 1.0) / np.maximum(b, 1.0)) - np.log(x / y), 0.0, distance)
+    return distance, corner
+
+
+def beta_mass(smooth: bool, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """At nodes above x by how much the logarithms of the argument and of its complement fall, and the weight of the density."""
+    nodes, weights = gauss(32) if smooth else double_exponential()
+    distance, corner = beta_panels(smooth, a, b, x, y)
+    ends = (0.0 * corner, distance) if smooth else (0.0 * corner, corner, distance)
+    steps, mass = [], []
+    for start, stop in pairwise(ends):
+        width = (stop - start)[:, None]
+        steps.append(start[:, None] + width * nodes)
+        mass.append(width * weights)
+    p, q = _log_changes(np.concatenate(steps, axis=1), *(v[:, None] for v in (x, y, np.log(x))))
+    return p, q, np.concatenate(mass, axis=1) * np.exp(-a[:, None] * p - b[:, None] * q)
 
 
 def _moved(cumulant: Any, which: Any, p: Any, q: Any) -> Derivative:
