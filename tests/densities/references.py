@@ -81,13 +81,17 @@ def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
 
 def log_skew_normal(z: Any, alpha: Any) -> Any:
     """The logarithm of the distribution function of the skew normal distribution, as an integral like Owen's of positive terms."""
-    slope = alpha if z < 0 else -alpha
-    scale = 1 / (z * z * abs(slope) + abs(z) + mpmath.mpf(1) / 100)
-    places = [mpmath.atan(slope + k * scale) for k in (0, 1, 2, 4, 8, 16, 32, 64)]
-    if slope < 0:
-        places = sorted([*places, mpmath.mpf(0), *(mpmath.atan(k * scale) for k in (-8, -2, 2, 8) if k * scale > slope)])
-    tail = mpmath.quad(lambda t: mpmath.exp(-((z / mpmath.cos(t)) ** 2) / 2), [*places, mpmath.pi / 2]) / mpmath.pi
-    return mpmath.log(tail) if z < 0 else mpmath.log1p(-tail)
+    if z > 0:
+        return mpmath.log1p(-mpmath.exp(log_skew_normal(-z, -alpha)))
+    # Of exp(-(z**2) (1 + t**2) / 2) / (1 + t**2) over t from alpha on; what is beyond the last place is nothing.
+    start, scale = max(alpha, 0), 1 / (z * z * max(alpha, 0) + abs(z))
+    places = [start + k * scale for k in ((0, 2, 8, 30, 130) if alpha > 0 else (0, 1, 4, 16))]
+    places += [start + 4**k for k in range(12) if 4**k < 16 * scale]
+    if alpha < 0:
+        places += [alpha, *(-place for place in places[1:] if -place > alpha)]
+    half = z * z / 2
+    total = mpmath.quad(lambda t: mpmath.exp(half * (start - t) * (start + t)) / (1 + t * t), sorted(places))
+    return mpmath.log(total / mpmath.pi) - half * (1 + start * start)
 
 
 def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:

@@ -17,9 +17,11 @@ _GAP = "2.0 * square(sin(0.5 * {}))"
 def _partials(value: str, sign: str, end: str, own: str, other: str) -> dict[str, str]:
     """The partials of the logarithm `value` of the probability between the observation and an end of the circle."""
     at, there = (f"exp(-kappa * ({_GAP.format(t)}) - log_scale - {value})" for t in ("mid", end))
+    # Next to the end the difference of the two densities is small: 1 - cos(s) - (1 - cos(t)) = 2 sin((s + t) / 2) sin((s - t) / 2).
+    apart = f"2.0 * kappa * sin(0.5 * (mid + {end})) * sin(0.5 * ({'x + ' + PI if end == 'low' else 'x - ' + PI}))"
     odds = f"exp({other} - {value})"
     return {
-        "y": f"{sign}{at}", "mu": f"-({sign}({at} - {there}))",
+        "y": f"{sign}{at}", "mu": f"-({sign}{there} * expm1(-({apart})))",
         "kappa": f"where({own} < -0.6931471805599453, mean - in_{own}, -{odds} * (mean - in_{other}))",
     }  # fmt: skip
 

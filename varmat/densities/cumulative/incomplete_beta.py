@@ -15,6 +15,7 @@ from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf
 from varmat.densities.counts import neg_binomial_2_lpmf, neg_binomial_lpmf
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.location_scale import student_t_lpdf
+from varmat.functions import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
 
 __all__ = [
     "beta_cdf", "beta_lccdf", "beta_lcdf", "beta_proportion_cdf", "beta_proportion_lccdf", "beta_proportion_lcdf",
@@ -55,9 +56,11 @@ beta_cdf, beta_lcdf, beta_lccdf = cumulative(
 """,
 )  # fmt: skip
 
-below, above = both(
-    "a, b, x", {"theta": "{in_p}", "mu": "kappa * ({in_a} - {in_b})", "kappa": "mu * {in_a} + nu * {in_b}"},
-    "mu * kappa, (1 - mu) * kappa, theta",
+below, above = (
+    tail(function, "a, b, x",
+         {"theta": "{in_p}", "mu": "kappa * ({in_a} - {in_b})", "kappa": f"proportion_{word}(1.0, x, mu, kappa)"},
+         "mu * kappa, (1 - mu) * kappa, theta")
+    for function, word in (("log_betainc", "below"), ("log_betaincc", "above"))
 )  # fmt: skip
 beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
     beta_proportion_lpdf,
@@ -107,6 +110,7 @@ def negative(a: str, partials: dict[str, str], reference: str) -> tuple[Tail, Ta
         derivatives = {
             "in_a": f"({first}_derivative(100.0, {operands}) + {second}_derivative(10.0, {others}))",
             "in_p": f"({first}_derivative(1.0, {operands}) - {second}_derivative(1.0, {others}))",
+            "in_phi": f"negative_binomial_{'below' if first == 'log_betainc' else 'above'}(1.0, phi, mu, m)",
         }
         filled = {name: text.format(**derivatives) for name, text in partials.items()}
         tails.append(Tail(f"{first}({operands}) + {second}({others})", filled, f"{first}({reference})"))
@@ -133,7 +137,7 @@ neg_binomial_cdf, neg_binomial_lcdf, neg_binomial_lccdf = cumulative(
 )  # fmt: skip
 
 below, above = negative(
-    "phi", {"mu": "-p * inv * {in_p}", "phi": "{in_a} + q * inv * {in_p}"}, "phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi)"
+    "phi", {"mu": "-p * inv * {in_p}", "phi": "{in_phi}"}, "phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi)"
 )  # fmt: skip
 neg_binomial_2_cdf, neg_binomial_2_lcdf, neg_binomial_2_lccdf = cumulative(
     neg_binomial_2_lpmf,
