@@ -13,7 +13,7 @@ from operations import A, B, M, make, matvar_value_off, own_tables, square  # no
 import varmat as vm
 from varmat.core.tape import current_tape
 from varmat.core.variables import ARRAYS, ArrayMethods
-from varmat.testing import Tolerances, expect_ad, expect_ad_matvar
+from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, routes
 
 
 def product_reverse(g, r, x, y):
@@ -429,3 +429,25 @@ def test_point_that_cannot_be_moved():
 
     with pytest.raises(AssertionError, match=r"move argument 0\[0, 1\] out of the domain \(a is not symmetric\)"):
         expect_ad(symmetric_only, np.eye(2))
+
+
+def test_second_derivatives_of_recordings_are_compared(monkeypatch):
+    """At one point of three."""
+    original, compared = routes.recorded, []
+
+    def off(case, mixture, weights, directions=None):
+        found = original(case, mixture, weights, directions)
+        if directions is None:
+            return found
+        compared.append(found)
+        return found[0], {i: 1.001 * g for i, g in found[1].items()}
+
+    monkeypatch.setattr(routes, "recorded", off)
+    failures = []
+    for x in np.linspace(0.1, 1.2, 12):
+        try:
+            expect_ad(np.sin, float(x))
+        except AssertionError as error:
+            failures.append(str(error))
+    assert 0 < len(failures) == len(compared) < 12
+    assert all("a recording made elsewhere and Hessian times vector disagree" in text for text in failures)

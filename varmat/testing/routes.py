@@ -241,12 +241,23 @@ def reverse(
     return kinds, values, gradients
 
 
-def recorded(case: Case, mixture: Mixture, weights: Arrays) -> tuple[float, Gradients] | None:
-    """The weighted sum and its gradient by a recording made at a point nearby; None if there is none that holds here."""
+def recorded(
+    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any] | None = None
+) -> tuple[float, Gradients] | None:
+    """The weighted sum and its gradient by a recording made at a point nearby; None if there is none that holds here.
+
+    With `directions` it is the derivative of the sum along them, of which the gradient is the Hessian times a vector.
+    """
+
+    def argument(i: int, given: Mapping[int, Any]) -> Any:
+        x = given.get(i, _copied(case.args[i]))
+        return Dual(x, directions[i]) if directions is not None and i in given else x
 
     def weighted(*variables: Any) -> Any:
         given = dict(zip(mixture, variables, strict=True))
-        results = outputs(case.f(*(given.get(i, _copied(x)) for i, x in enumerate(case.args))))
+        results = outputs(case.f(*(argument(i, given) for i in range(len(case.args)))))
+        if directions is not None:
+            results = [x.tan if isinstance(x, Dual) else np.zeros(np.shape(x)) for x in results]
         return sum(np.sum(w * x) for w, x in zip(weights, results, strict=True))
 
     here = [_copied(case.args[i]) for i in mixture]
