@@ -7,20 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.elementwise import ROWS
 from varmat.densities.bernoulli import bernoulli_logit_lpmf, binomial_logit_lpmf
 from varmat.densities.counts import neg_binomial_2_log_lpmf, poisson_log_lpmf
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.densities.normal import normal_lpdf
 from varmat.densities.sparse_glm import SparseGlm
+from varmat.densities.traced import with_value
 from varmat.densities.univariate import IS_VARIABLE, Univariate
+from varmat.functions.log_incomplete import SLOPES
 from varmat.kernels import is_scipy_sparse
 from varmat.programs.entries import structured
 from varmat.programs.kernels import ufunc_kernel
 from varmat.programs.program import Shape, Value
 from varmat.programs.sparse import product_step
-from varmat.programs.symbols import Scope, Symbol, lift
+from varmat.programs.symbols import Scope, Symbol, apply_row, lift
 from varmat.programs.tape_programs import WRITERS, TapeProgram, writes
+
+
+class _Names(Scope):
+    """What the names in an expression mean; a slope gets the value of its function."""
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.let or name not in SLOPES:
+            return super().__missing__(name)
+        builder = self.builder
+        return lambda *args: Symbol(builder, with_value(builder, ROWS[name], [lift(builder, x) for x in args], apply_row))
 
 
 class Traced:
@@ -49,7 +62,7 @@ class Traced:
         quick = density.quick
         if quick is not None and (not quick.fits_in(values) or (quick.number is not None and values[quick.number].shape)):
             quick = None
-        self._scope = Scope(builder, self._symbols, density.lets(quick))
+        self._scope = _Names(builder, self._symbols, density.lets(quick))
         if quick is not None and quick.number is not None:
             builder.guard_between(values[quick.number], *quick.between)
         if density.support is not None and not density.support_is_shown:

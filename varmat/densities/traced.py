@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
-from varmat.programs.builder import ADD, MULTIPLY, SUBTRACT, Builder
+from varmat.functions.log_incomplete import SLOPES
+from varmat.programs.builder import ADD, MULTIPLY, SUBTRACT, Builder, is_number
 from varmat.programs.counts import sum_of_counts
 from varmat.programs.emit import Unless
 from varmat.programs.kernels import Function, Reduce, ufunc_kernel
@@ -106,12 +107,30 @@ class Names(Scope):
         row, builder = ROWS.get(name), self.builder
         if row is None or isinstance(row.ufunc, np.ufunc):
             return super().__missing__(name)
-        return lambda *args: Symbol(builder, builder.call(_function(row), *(lift(builder, x) for x in args)))
+        return lambda *args: Symbol(builder, with_value(builder, row, [lift(builder, x) for x in args], _whole))
+
+
+def with_value(builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]) -> Value:
+    """A function of the elementwise table, applied; a slope gets the value of its function, which is computed anyway."""
+    known = SLOPES.get(row.name)
+    if known is None or not is_number(operands[0], 1.0):
+        return apply(builder, row, operands)
+    of, slope = known
+    return builder.call(_slope(row.name, slope), *operands, apply(builder, of, operands[1:]))
+
+
+def _whole(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
+    return builder.call(_function(row), *operands)
 
 
 @cache
 def _function(row: Elementwise) -> Function:
     return Function(row.name, row.ufunc)
+
+
+@cache
+def _slope(name: str, slope: Any) -> Function:
+    return Function(f"{name}_of_value", slope)
 
 
 def traced(

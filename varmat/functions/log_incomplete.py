@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from varmat.functions.elementwise import row
-from varmat.functions.log_tails import log_beta, log_beta_derivative, log_gamma, log_gamma_derivative
+from varmat.functions.log_tails import (
+    log_beta,
+    log_beta_derivative,
+    log_beta_slope,
+    log_gamma,
+    log_gamma_derivative,
+    log_gamma_slope,
+)
 from varmat.functions.special import _lazy
 
 __all__ = [
@@ -68,3 +75,13 @@ log_betaincc_derivative = row("log_betaincc_derivative", _partials(_MORE_BETA, "
     "diff(lambda s, t, u: log(betainc(s, t, u, 1, regularized=True)), (y, z, w), (int(x) // 100, int(x) // 10 % 10, int(x) % 10))",
     ((100, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8)), -0.102163, domain=f"x = 0, 1, 10, 100, 11, ..., {_BETA}", note=_NOTE,
     constant=_ORDERS, ufunc=_lazy(partial(log_beta_derivative, True)))
+
+# Name of the derivatives -> the function, and its first derivative in the argument of those operands and of its value: where both
+# are wanted, as in the gradient of a density, the value is computed once.
+SLOPES = {
+    f"{each.name}_derivative": (each, _lazy(partial(slope, upper)))
+    for each, slope, upper in (
+        (log_gammainc, log_gamma_slope, False), (log_gammaincc, log_gamma_slope, True),
+        (log_betainc, log_beta_slope, False), (log_betaincc, log_beta_slope, True),
+    )
+}  # fmt: skip

@@ -11,6 +11,7 @@ The functions get `scipy.special` as an argument; `varmat.functions.log_incomple
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from itertools import product
 from math import comb, factorial, prod
 from typing import Any
@@ -41,6 +42,10 @@ __all__: list[str] = []
 Order = tuple[int, ...]
 # Below this SciPy's functions come near to underflow.
 _TINY = 1e-270
+# Shapes up to which the terms of the logarithm of a density may be added up as they are: that costs two digits.
+_MODERATE = 20.0
+# Up to here the logarithm of a probability has its digits, but for one.
+_NEAR_ONE = 0.9
 # Down to this logarithm a density is divided by the function; below, the difference of the two logarithms loses digits.
 _DIVIDED = -100.0
 
@@ -72,14 +77,18 @@ def _log(tail: Any, small: Any, other: Any, inside: Any, *values: Any) -> Any:
     value = np.asarray(small(*values))
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(value))
-    large = value > 0.5
+    large = value > _NEAR_ONE
     if large.any():
-        result[large] = np.log1p(-other(*(v[large] for v in values)))
-    tiny = value < _TINY
-    if tiny.any():
-        tiny &= inside()
+        result[large] = np.log1p(-other(*_parts_of(large, values)))
+    if not value.min(initial=1.0) >= _TINY:
+        tiny = (value < _TINY) & inside()
         result = np.where(tiny, on_domain(lambda _, *v: tail(*v), 0, tiny, *values), result)
     return result[()]
+
+
+def _parts_of(which: Any, values: Any) -> list[Any]:
+    """The elements in question; numbers stay numbers, of which functions are computed once."""
+    return [v if np.ndim(v) == 0 else np.broadcast_to(v, which.shape)[which] for v in values]
 
 
 # The incomplete gamma function: P(a, x) and, where `upper`, Q(a, x).
@@ -87,13 +96,12 @@ def _log(tail: Any, small: Any, other: Any, inside: Any, *values: Any) -> Any:
 
 def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
     """The logarithm of the regularised incomplete gamma function."""
-    a, x = np.broadcast_arrays(a, x)
     small, other = (special.gammaincc, special.gammainc)[:: 1 if upper else -1]
     return _log(lambda a, x: _log_gamma_tail(special, upper, a, x), small, other, lambda: _inside(a, x), a, x)
 
 
 def _inside(*positive: Any) -> Any:
-    return np.logical_and.reduce([(v > 0) & np.isfinite(v) for v in positive])
+    return reduce(np.logical_and, [(v > 0) & np.isfinite(v) for v in positive])
 
 
 def _log_gamma_tail(special: Any, upper: bool, a: Any, x: Any) -> Any:
@@ -121,16 +129,46 @@ def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
     return result
 
 
+def log_gamma_slope(upper: bool, special: Any, order: Any, a: Any, x: Any, log_value: Any) -> Any:
+    """The first derivative of `log_gamma` in the argument, given its value; the order is 1."""
+    if not _all_inside(a, x):
+        return log_gamma_derivative(upper, special, order, a, x)
+    with np.errstate(over="ignore"):
+        rate = np.asarray((-1.0 if upper else 1.0) * np.exp(_log_gamma_density(special, a, x) - log_value))
+    return _beside_far(rate, log_value, lambda _, *v: _log_gamma_parts(special, upper, 3, *v), a, x)
+
+
+def _all_inside(*positive: Any) -> bool:
+    return all(bool(np.min(v, initial=1.0) > 0.0 and np.max(v, initial=1.0) < np.inf) for v in positive)
+
+
+def _beside_far(rate: Any, log_value: Any, far_away: Any, *values: Any) -> Any:
+    """A rate, which where the value is far away is that of another function."""
+    if np.min(log_value, initial=0.0) >= _DIVIDED:
+        return rate
+    far = np.asarray(log_value) < _DIVIDED
+    return np.where(far, on_domain(far_away, 0, far, *values), rate)
+
+
+def _log_gamma_density(special: Any, a: Any, x: Any) -> Any:
+    """The logarithm of the density."""
+    log_x, small = np.log(x), np.asarray(a) < _MODERATE
+    if not small.all() and (not np.ndim(a) or not small.any()):
+        return gamma_log_weight(special, a, x) + np.log(a / x)
+    result = np.asarray((a - 1.0) * log_x - x - special.gammaln(a))
+    if not small.all():
+        which = np.broadcast_to(~small, result.shape)
+        a, x = _parts_of(which, (a, x))
+        result[which] = gamma_log_weight(special, a, x) + np.log(a / x)
+    return result[()]
+
+
 def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) -> Any:
     """A derivative of `log_gamma` in the shape and the argument."""
+    if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, x):
+        return log_gamma_slope(upper, special, order, a, x, log_gamma(upper, special, a, x))
     order, a, x = np.broadcast_arrays(order, a, x)
     inside = _inside(a, x) & (order > 0)
-    if np.all(order == 1) and inside.all():
-        log_value = np.asarray(log_gamma(upper, special, a, x))
-        with np.errstate(over="ignore"):
-            rate = np.asarray((-1.0 if upper else 1.0) * np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value))
-        far = log_value < _DIVIDED
-        return np.where(far, on_domain(lambda _, *v: _log_gamma_parts(special, upper, 3, *v), 0, far, a, x), rate)
     with np.errstate(divide="ignore", invalid="ignore"):
         # Up to 1 there is a series for the lower one, with all digits of its derivatives.
         in_tail = (np.log(x) > special.psi(a)) & (x > 1.0) if upper else np.log(x) <= special.psi(a)
@@ -212,11 +250,38 @@ def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> An
 
 def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
     """The logarithm of the regularised incomplete beta function."""
-    a, b, x = np.broadcast_arrays(a, b, x)
-    small, other = (special.betaincc, special.betainc)[:: 1 if upper else -1]
+    if _is_constant(upper, a, b, x):
+        return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
+    small, other = (partial(_upper_beta, special), special.betainc)[:: 1 if upper else -1]
     return _log(
         lambda *v: _log_beta_tail(special, _towards(upper, *v)), small, other, lambda: _inside(a, b, x) & (x < 1), a, b, x,
     )  # fmt: skip
+
+
+def _is_constant(upper: bool, a: Any, b: Any, x: Any) -> bool:
+    """Whether the argument is the number at which the function is one."""
+    return np.ndim(x) == 0 and bool(x == (0.0 if upper else 1.0)) and _all_inside(a, b)
+
+
+def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
+    """The complement of the incomplete beta function, with all digits up to 0.9.
+
+    It is computed as the function of the complement, which SciPy has ten times as fast.
+    """
+    y = 1.0 - x
+    value = np.asarray(special.betainc(b, a, y))
+    # What the complement has lost, times the density, which must not change over that.
+    lost = np.asarray((1.0 - y) - x)
+    if lost.any():
+        wanted = (lost != 0.0) & (x > 0.0) & (value < 0.9)
+        value = np.array(value)
+        near, far = wanted & (x >= 1e-6), wanted & (x < 1e-6)
+        if far.any():
+            value[far] = special.betaincc(*_parts_of(far, (a, b, x)))
+        if near.any():
+            a, b, x, lost = _parts_of(near, (a, b, x, lost))
+            value[near] += lost * np.exp((a - 1.0) * np.log(x) + (b - 1.0) * np.log1p(-x) - special.betaln(a, b))
+    return value[()]
 
 
 def _towards(upper: bool, a: Any, b: Any, x: Any) -> tuple[Any, ...]:
@@ -237,18 +302,38 @@ def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ..
     return result
 
 
+def log_beta_slope(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any, log_value: Any) -> Any:
+    """The first derivative of `log_beta` in the argument, given its value; the order is 1."""
+    if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
+        return log_beta_derivative(upper, special, order, a, b, x)
+    with np.errstate(over="ignore"):
+        rate = np.asarray((-1.0 if upper else 1.0) * np.exp(_log_beta_density(special, a, b, x) - log_value))
+    return _beside_far(rate, log_value, lambda _, *v: _log_beta_parts(special, upper, 3, *v), a, b, x)
+
+
+def _log_beta_density(special: Any, a: Any, b: Any, x: Any) -> Any:
+    """The logarithm of the density."""
+    log_x, log_y, small = np.log(x), np.log1p(-x), np.asarray(a + b) < _MODERATE
+    numbers = not small.ndim
+    if not small.all() and (numbers or not small.any()):
+        return beta_log_weight(special, a, b, x, 1.0 - x) - log_x - log_y
+    result = np.asarray((a - 1.0) * log_x + (b - 1.0) * log_y - special.betaln(a, b))
+    if not small.all():
+        which = np.broadcast_to(~small, result.shape)
+        a, b, x, logs = _parts_of(which, (a, b, x, log_x + log_y))
+        result[which] = beta_log_weight(special, a, b, x, 1.0 - x) - logs
+    return result[()]
+
+
 def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any) -> Any:
     """A derivative of `log_beta` in both shapes and the argument."""
+    if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0:
+        return log_beta_slope(upper, special, order, a, b, x, log_beta(upper, special, a, b, x))
+    if _is_constant(upper, a, b, x) and np.ndim(order) == 0 and order > 0 and not np.any((a if upper else b) == 1.0):
+        return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
     inside = _inside(a, b, x) & (x < 1) & (order > 0)
-    if np.all(order == 1) and inside.all():
-        log_value = np.asarray(log_beta(upper, special, a, b, x))
-        with np.errstate(over="ignore"):
-            log_density = beta_log_weight(special, a, b, x, 1.0 - x) - np.log(x) - np.log1p(-x)
-            rate = np.asarray((-1.0 if upper else 1.0) * np.exp(log_density - log_value))
-        far = log_value < _DIVIDED
-        return np.where(far, on_domain(lambda _, *v: _log_beta_parts(special, upper, 3, *v), 0, far, a, b, x), rate)
-    in_tail = (special.betaincc if upper else special.betainc)(a, b, x) < 0.4
+    in_tail = (_upper_beta(special, a, b, x) if upper else special.betainc(a, b, x)) < 0.4
     code = np.where(inside, 2 * order + in_tail, 0)
     result = on_domain(lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x)
     # As above, but for (1 - x)**b and x**a.
