@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.elementwise import ROWS
+from varmat.core.elementwise import ROWS, Elementwise
 from varmat.densities.bernoulli import bernoulli_logit_lpmf, binomial_logit_lpmf
 from varmat.densities.counts import neg_binomial_2_log_lpmf, poisson_log_lpmf
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
@@ -18,22 +18,51 @@ from varmat.densities.traced import with_value
 from varmat.densities.univariate import IS_VARIABLE, Univariate
 from varmat.functions.log_incomplete import SLOPES
 from varmat.kernels import is_scipy_sparse
+from varmat.programs.builder import ADD, SUBTRACT, Builder
 from varmat.programs.entries import structured
-from varmat.programs.kernels import ufunc_kernel
+from varmat.programs.kernels import MATMUL, ufunc_kernel
 from varmat.programs.program import Shape, Value
 from varmat.programs.sparse import product_step
 from varmat.programs.symbols import Scope, Symbol, apply_row, lift
 from varmat.programs.tape_programs import WRITERS, TapeProgram, writes
 
 
+# Functions of counts, the last operand, that are long and often wanted in sums.
+COUNTED = ("log_rising_factorial", "zeta_difference")
+
+
 class _Names(Scope):
-    """What the names in an expression mean; a slope gets the value of its function."""
+    """What the names in an expression mean; a slope gets the value of its function.
+
+    Attributes
+    ----------
+    sums : dict
+        Values that are functions of numbers and counts, which are data -> their sums: each count is computed once.
+    """
+
+    def __init__(self, builder: Builder, letters: dict[str, Any], let: dict[str, str]) -> None:
+        super().__init__(builder, letters, let)
+        self.sums: dict[Value, Value] = {}
 
     def __missing__(self, name: str) -> Any:
-        if name in self.let or name not in SLOPES:
+        if name in self.let or name not in (*SLOPES, *COUNTED):
             return super().__missing__(name)
-        builder = self.builder
-        return lambda *args: Symbol(builder, with_value(builder, ROWS[name], [lift(builder, x) for x in args], apply_row))
+        builder, apply = self.builder, with_value if name in SLOPES else self._counted
+        return lambda *args: Symbol(builder, apply(builder, ROWS[name], [lift(builder, x) for x in args], apply_row))
+
+    def _counted(self, builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]) -> Value:
+        value = apply(builder, row, operands)
+        *numbers, n = operands
+        if not any(v.shape for v in numbers) and n.is_constant and is_tabulated(n.data, n.size):
+            often = np.bincount(n.data.astype(np.intp).ravel()).astype(np.float64)
+            each = apply(builder, row, [*numbers, builder.constant(np.arange(float(often.size)))])
+            self.sums[value] = builder.call(MATMUL, each, builder.constant(often))
+        return value
+
+
+def is_tabulated(n: np.ndarray, size: int) -> bool:
+    """Whether these are counts of which many are the same."""
+    return size > 1 and bool(np.min(n) >= 0.0 and 2.0 * np.max(n) < size and (np.floor(n) == n).all())
 
 
 class Traced:
@@ -76,7 +105,19 @@ class Traced:
         self.value = builder.add_all([self._summed(term) for term in density.kept(keep)])
 
     def _summed(self, expression: str) -> Value:
-        return self.builder.sum(self.builder.broadcast(self._scope.evaluate(expression), self.shape))
+        return self._total(self._scope.evaluate(expression))
+
+    def _total(self, x: Value) -> Value:
+        if x in self._scope.sums and x.shape == self.shape:
+            return self._scope.sums[x]
+        if self._has_sum(x):
+            return self.builder.ufunc(x.step.kernel.ufunc, *map(self._total, x.step.operands))  # type: ignore[union-attr]
+        return self.builder.sum(self.builder.broadcast(x, self.shape))
+
+    def _has_sum(self, x: Value) -> bool:
+        """Whether it is a sum or difference of something with a sum of its own."""
+        is_sum = x.step is not None and not x.is_view and x.step.kernel in (ADD, SUBTRACT)
+        return is_sum and any(v in self._scope.sums or self._has_sum(v) for v in x.step.operands)  # type: ignore[union-attr]
 
     def partial(self, name: str) -> Value:
         """The derivative with respect to an argument, of its shape, or one for all elements."""
