@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varmat.core.errors import finite, positive, positive_finite
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["frechet_lpdf", "gumbel_lpdf"]
 
@@ -14,7 +14,7 @@ gumbel_lpdf = univariate(
     y=("Random variable", not_nan), mu=("Location parameter", finite), beta=("Scale parameter", positive),
     support="y >= -1.7976931348623157e308", shown=("y", "mu"),
     let={"inv": "1.0 / beta", "z": "(y - mu) * inv", "s": "expm1(-z)"},
-    terms=("-log(beta)", "-z - exp(-z)"),
+    terms=("-log(beta)", "-z - s - 1.0"),
     partials={"y": "s * inv", "mu": "-s * inv", "beta": "-(z * s + 1.0) * inv"},
     reference="-log(beta) - (y - mu) / beta - exp(-(y - mu) / beta)",
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 2.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
@@ -33,10 +33,11 @@ frechet_lpdf = univariate(
     "frechet_lpdf", "Fréchet distribution",
     y=("Random variable", not_nan), alpha=("Shape parameter", positive_finite), sigma=("Scale parameter", positive_finite),
     support="y > 0.0", shown=("y",),
-    let={"u": "sigma / y", "t": "power(u, alpha)", "log_y": "log(y)"},
+    let={"u": "sigma / y", "log_u": "log(u)", "t": "power(u, alpha)", "log_y": "log(y)"},
+    quick=Quick({"t": "exp(alpha * log_u)", "log_y": "log(sigma) - log_u"}),
     terms=("log(alpha)", "-(alpha + 1.0) * log_y", "alpha * log(sigma)", "-t"),
     partials={
-        "y": "(alpha * (t - 1.0) - 1.0) / y", "alpha": "1.0 / alpha + log(u) * (1.0 - t)", "sigma": "alpha * (1.0 - t) / sigma",
+        "y": "(alpha * (t - 1.0) - 1.0) / y", "alpha": "1.0 / alpha + log_u * (1.0 - t)", "sigma": "alpha * (1.0 - t) / sigma",
     },
     reference="log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y)**alpha",
     points=[(0.3, 2.0, 0.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e-7), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],

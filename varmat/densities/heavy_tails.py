@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from varmat.core.errors import finite, positive_finite
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["loglogistic_lpdf", "pareto_lpdf", "pareto_type_2_lpdf"]
 
@@ -18,6 +18,7 @@ pareto_lpdf = univariate(
     y=VARIABLE, y_min=SCALE, alpha=SHAPE,
     support="y >= y_min",
     let={"log_y": "log(y)", "log_ratio": "log1p((y - y_min) / y_min)"},
+    quick=Quick({"log_y": "log(y_min) + log_ratio"}),
     terms=("log(alpha)", "-log_y", "-alpha * log_ratio"),
     dropping=("log(alpha)", "alpha * log(y_min)", "-(alpha + 1.0) * log_y"),
     partials={"y": "-(alpha + 1.0) / y", "y_min": "alpha / y_min", "alpha": "1.0 / alpha - log_ratio"},

@@ -23,7 +23,7 @@ class Pointwise(Density):
         # What does not show in the value is looked at beforehand.
         self._early = [(i, *summed.arguments[name]) for i, name in enumerate(summed.arguments) if name not in summed.late]
         # The short form is tried first, if it is for arguments of any kinds.
-        self._short = summed.quick is not None and summed.quick.number is None
+        self._short = summed.quick is not None and summed.quick.number is None and summed.quick.when is None
         # Compiled for the terms that are kept, and for the abbreviations that these have computed already, in either form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None

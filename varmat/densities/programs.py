@@ -26,7 +26,6 @@ from varmat.programs.sparse import product_step
 from varmat.programs.symbols import Scope, Symbol, apply_row, lift
 from varmat.programs.tape_programs import WRITERS, TapeProgram, writes
 
-
 # Functions of counts, the last operand, that are long and often wanted in sums.
 COUNTED = ("log_rising_factorial", "zeta_difference")
 
@@ -91,6 +90,14 @@ class Traced:
         quick = density.quick
         if quick is not None and (not quick.fits_in(values) or (quick.number is not None and values[quick.number].shape)):
             quick = None
+        conditions: list[Value] = []
+        if quick is not None and quick.when is not None:
+            scope = _Names(builder, self._symbols, density.lets(quick))
+            conditions = [scope.evaluate(part) for part in quick.when.split(" & ")]
+            if not all(bool(np.all(v.data)) for v in conditions if v.is_constant):
+                quick, conditions = None, []
+        for condition in conditions:
+            builder.guard(condition)
         self._scope = _Names(builder, self._symbols, density.lets(quick))
         if quick is not None and quick.number is not None:
             builder.guard_between(values[quick.number], *quick.between)

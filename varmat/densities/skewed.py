@@ -77,7 +77,7 @@ exp_mod_normal_lpdf = univariate(
         "v": "where(x > -28.0, x + h, (q * (2.0 - q * (10.0 - q * (74.0 - q * (706.0 - q * (8162.0 - q * (110410.0 "
         "- q * 1708394.0)))))) - 1.0) / far)",
         "p": "where(x < 0.0, v - z, h - a) * inv",
-        "left": f"-0.5 * z * z + log(erfcx(-{ROOT_HALF} * minimum(x, 0.0)))",
+        "left": f"-0.5 * z * z + log({ROOT_TWO_OVER_PI} / h)",
         "right": f"a * (0.5 * a - z) + log_ndtr(maximum(x, 0.0)) + {LN2}",
     },
     terms=("log(rate)", "where(x < 0.0, left, right)", f"-{LN2}"),

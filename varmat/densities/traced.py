@@ -152,6 +152,8 @@ def traced(
             builder.apply(Unless(careful), ((number > low) & (number < high)).value)
         for name in quick.counts:
             builder.apply(Unless(careful), (letters[name] <= density.moderate).value)
+        if quick.when is not None:
+            builder.apply(Unless(careful), scope.evaluate(quick.when))
     if density.support is not None and not density.support_is_shown:
         builder.guard(scope.evaluate(density.support))
     partials = [scope.evaluate(density.partials[name]) for name in active]

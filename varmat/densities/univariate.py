@@ -72,13 +72,14 @@ def as_number(x: Any) -> tuple[Any, int] | None:
 class Quick(NamedTuple):
     """Abbreviations with which arrays take fewer steps, and numbers too, if there are counts.
 
-    They are for where the value is finite, for where one argument, if named, is a number, and for where those called counts are at
-    most `MODERATE`.
+    They are for where the value is finite, for where one argument, if named, is a number, for where those called counts are at
+    most `MODERATE`, and for where a condition holds for all elements, which may use the abbreviations.
     """
 
     let: dict[str, str]
     number: str | None = None
     counts: tuple[str, ...] = ()
+    when: str | None = None
 
     @property
     def between(self) -> tuple[float, float]:

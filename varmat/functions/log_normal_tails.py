@@ -14,8 +14,8 @@ from varmat.functions.special import ROOT_HALF, ROOT_TWO_OVER_PI, _lazy
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-# Up to this ratio of the second term to the first one their difference keeps its digits.
-_RATIO = 0.7
+# Up to this ratio of the second term to the first one their difference keeps its digits, but for one or two.
+_RATIO = 0.98
 
 
 def _log_exp_mod_normal(special: Any, x: Any, y: Any) -> Any:
@@ -23,11 +23,15 @@ def _log_exp_mod_normal(special: Any, x: Any, y: Any) -> Any:
     # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above 5 the first term is one, and R overflows.
     left = np.minimum(x, 5.0)
     ratio = special.erfcx((y - left) * math.sqrt(0.5)) / special.erfcx(left * -math.sqrt(0.5))
-    far = np.log(special.erfcx(np.maximum(y - x, 0.0) * math.sqrt(0.5))) - math.log(2.0) - 0.5 * x * x
-    log_second = np.where(x < y, far, y * (0.5 * y - x) + special.log_ndtr(np.maximum(x - y, 0.0)))
-    ratio = np.where(x > 5.0, np.exp(np.minimum(log_second - special.log_ndtr(x), 0.0)), ratio)
+    first, above = special.log_ndtr(x), x > 5.0
+    if above.any():
+        x_, y_ = x[above], y[above]
+        far = np.log(special.erfcx(np.maximum(y_ - x_, 0.0) * math.sqrt(0.5))) - math.log(2.0) - 0.5 * x_ * x_
+        log_second = np.where(x_ < y_, far, y_ * (0.5 * y_ - x_) + special.log_ndtr(np.maximum(x_ - y_, 0.0)))
+        ratio = np.array(ratio)
+        ratio[above] = np.exp(np.minimum(log_second - first[above], 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        result = np.array(special.log_ndtr(x) + np.log1p(-ratio))
+        result = np.array(first + np.log1p(-ratio))
     close = (ratio > _RATIO) & np.isfinite(x)
     if close.any():
         result[close] = _log_integral(x[close], y[close])
@@ -61,15 +65,16 @@ log_exp_mod_normal = row("log_exp_mod_normal", (f"g * y * {_OVER}", f"g * {_MEAN
 
 def _log_skew_normal(special: Any, x: Any, y: Any) -> Any:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
-    above = np.asarray(special.ndtr(x) - 2.0 * special.owens_t(x, y) > 0.5)
+    twice = 2.0 * special.owens_t(x, y)
+    above = np.asarray(special.ndtr(x) - twice > 0.5)
     # Mirrored, the distribution is that of the opposite shape: the smaller probability has the digits.
-    small = np.array(_log_small(special, np.where(above, -x, x), np.where(above, -y, y)))
+    small = np.array(_log_small(special, np.where(above, -x, x), np.where(above, -y, y), np.where(above, -twice, twice)))
     small[above] = np.log1p(-np.exp(small[above]))
     return small[()]
 
 
-def _log_small(special: Any, x: Any, y: Any) -> Any:
-    normal, twice = special.ndtr(x), 2.0 * special.owens_t(x, y)
+def _log_small(special: Any, x: Any, y: Any, twice: Any) -> Any:
+    normal = special.ndtr(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(normal - twice))
     close = ((twice > _RATIO * normal) | (x < -30.0)) & np.isfinite(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from varmat.densities.cumulative.row import Tail, cumulative
+from varmat.densities.cumulative.row import LESS, WITHIN, Tail, cumulative
 from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
 
 __all__ = ["frechet_cdf", "frechet_lccdf", "frechet_lcdf", "gumbel_cdf", "gumbel_lccdf", "gumbel_lcdf"]
@@ -14,10 +14,14 @@ INF = math.inf
 # As for the Weibull distribution, with the two probabilities exchanged.
 gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
     gumbel_lpdf,
-    let={"inv": "1.0 / beta", "z": "(x - mu) * inv", "t": "exp(-z)", "odds": "1.0 / exprel(t)"},
+    let={
+        "inv": "1.0 / beta", "z": "(x - mu) * inv", "t": "exp(-z)", "odds": "1.0 / exprel(t)",
+        "rest": "where(z > 50.0, -z, log1m_exp(-t))",
+    },
+    quick=LESS | {"odds": "t * e / m"}, when=WITHIN,
     below=Tail("-t", {"y": "t * inv", "mu": "-t * inv", "beta": "-t * inv * z"}, "-exp(-(y - mu) / beta)"),
     above=Tail(
-        "where(z > 50.0, -z, log1m_exp(-t))", {"y": "-odds * inv", "mu": "odds * inv", "beta": "odds * inv * z"},
+        "rest", {"y": "-odds * inv", "mu": "odds * inv", "beta": "odds * inv * z"},
         "log1m_exp(-exp(-(y - mu) / beta))",
     ),
     points=[(0.3, 0.1, 1.5), (-0.4, 0.7, 0.8), (1e-3, -0.1, 1e3), (7.0, 6.5, 0.1)],
@@ -35,10 +39,14 @@ gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
 
 frechet_cdf, frechet_lcdf, frechet_lccdf = cumulative(
     frechet_lpdf,
-    let={"u": "x / sigma", "log_u": "log(u)", "t": "power(u, -alpha)", "odds": "1.0 / exprel(t)"},
+    let={
+        "u": "x / sigma", "log_u": "log(u)", "t": "power(u, -alpha)", "odds": "1.0 / exprel(t)",
+        "rest": "where(t < 1e-20, -alpha * log_u, log1m_exp(-t))",
+    },
+    quick=LESS | {"t": "exp(-alpha * log_u)", "odds": "t * e / m"}, when=WITHIN,
     below=Tail("-t", {"y": "t * alpha / x", "alpha": "t * log_u", "sigma": "-t * alpha / sigma"}, "-(y / sigma)**(-alpha)"),
     above=Tail(
-        "where(t < 1e-20, -alpha * log_u, log1m_exp(-t))",
+        "rest",
         {"y": "-odds * alpha / x", "alpha": "-odds * log_u", "sigma": "odds * alpha / sigma"},
         "log1m_exp(-(y / sigma)**(-alpha))",
     ),

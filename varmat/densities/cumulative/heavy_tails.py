@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from varmat.densities.cumulative.row import Tail, cumulative
+from varmat.densities.cumulative.row import LESS, WITHIN, Tail, cumulative
 from varmat.densities.heavy_tails import loglogistic_lpdf, pareto_lpdf, pareto_type_2_lpdf
 
 __all__ = [
@@ -17,9 +17,12 @@ INF = math.inf
 # With t = alpha log(1 + u) the probability above is exp(-t). Next to the smallest observation u is exact, its logarithm not.
 pareto_cdf, pareto_lcdf, pareto_lccdf = cumulative(
     pareto_lpdf,
-    let={"u": "(x - y_min) / y_min", "l": "log1p(u)", "t": "alpha * l", "odds": "1.0 / expm1(t)"},
+    let={
+        "u": "(x - y_min) / y_min", "l": "log1p(u)", "t": "alpha * l", "odds": "1.0 / expm1(t)", "rest": "log1m_exp(-t)",
+    },
+    quick=LESS | {"odds": "e / m"}, when=WITHIN,
     below=Tail(
-        "log1m_exp(-t)", {"y": "odds * alpha / x", "y_min": "-odds * alpha / y_min", "alpha": "odds * l"},
+        "rest", {"y": "odds * alpha / x", "y_min": "-odds * alpha / y_min", "alpha": "odds * l"},
         "log1m_exp(-alpha * log(y / y_min))",
     ),
     above=Tail("-t", {"y": "-alpha / x", "y_min": "alpha / y_min", "alpha": "-l"}, "-alpha * log(y / y_min)"),
@@ -39,10 +42,11 @@ pareto_type_2_cdf, pareto_type_2_lcdf, pareto_type_2_lccdf = cumulative(
     pareto_type_2_lpdf,
     let={
         "d": "x - mu", "u": "d / scale", "l": "log1p(u)", "t": "alpha * l", "rate": "alpha / (scale + d)",
-        "odds": "1.0 / expm1(t)",
+        "odds": "1.0 / expm1(t)", "rest": "log1m_exp(-t)",
     },
+    quick=LESS | {"odds": "e / m"}, when=WITHIN,
     below=Tail(
-        "log1m_exp(-t)", {"y": "odds * rate", "mu": "-odds * rate", "scale": "-odds * rate * u", "alpha": "odds * l"},
+        "rest", {"y": "odds * rate", "mu": "-odds * rate", "scale": "-odds * rate * u", "alpha": "odds * l"},
         "log1m_exp(-alpha * log1p((y - mu) / scale))",
     ),
     above=Tail(

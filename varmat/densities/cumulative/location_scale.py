@@ -135,13 +135,24 @@ double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumu
 # The angle of (-z, 1) is pi times the probability, with all digits far below.
 cauchy_cdf, cauchy_lcdf, cauchy_lccdf = cumulative(
     cauchy_lpdf,
-    let={**STANDARD, "under": "arctan2(1.0, -z)", "over": "arctan2(1.0, z)", "rate": "1.0 / hypot(1.0, z)"},
+    let={
+        **STANDARD, "under": "arctan2(1.0, -z)", "over": "arctan2(1.0, z)", "p": f"under / {PI}", "q": f"over / {PI}",
+        "lower": "where(z < 0.0, log(p), log1p(-q))", "upper": "where(z > 0.0, log(q), log1p(-p))",
+        "rate": "1.0 / hypot(1.0, z)", "below": "(rate / under) * rate", "above": "(rate / over) * rate",
+    },
+    # One of the probabilities is s, the other one less s; the second terms are what that has lost.
+    quick={
+        "s": f"arctan(1.0 / absolute(z)) / {PI}", "h": "maximum(z > 0.0, 0.0)", "g": "s - 2.0 * h * s",
+        "p": "h + g", "q": "1.0 - h - g", "lower": "log(p) + (h - p + g) * p", "upper": "log(q) + (1.0 - h - q - g) * q",
+        "below": f"1.0 / ({PI} * (1.0 + z * z) * p)", "above": f"1.0 / ({PI} * (1.0 + z * z) * q)",
+    },
+    when="(z > -1e100) & (z < 1e100)",
     below=Tail(
-        f"where(z < 0.0, log(under / {PI}), log1p(-over / {PI}))", scaled("(rate / under) * rate"),
+        "lower", scaled("below"),
         "log(atan2(1, (mu - y) / sigma) / pi) if y < mu else log1p(-atan2(1, (y - mu) / sigma) / pi)",
     ),
     above=Tail(
-        f"where(z > 0.0, log(over / {PI}), log1p(-under / {PI}))", scaled("-(rate / over) * rate"),
+        "upper", scaled("-above"),
         "log(atan2(1, (y - mu) / sigma) / pi) if y > mu else log1p(-atan2(1, (mu - y) / sigma) / pi)",
     ),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from varmat.densities.cumulative.row import Tail, cumulative
+from varmat.densities.cumulative.row import LESS, WITHIN, Tail, cumulative
 from varmat.densities.positive import exponential_lpdf, rayleigh_lpdf, weibull_lpdf
 
 __all__ = [
@@ -16,8 +16,8 @@ INF = math.inf
 
 exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
     exponential_lpdf,
-    let={"t": "beta * x", "odds": "1.0 / expm1(t)"},
-    below=Tail("log1m_exp(-t)", {"y": "beta * odds", "beta": "x * odds"}, "log1m_exp(-beta * y)"),
+    let={"t": "beta * x", "odds": "1.0 / expm1(t)", "rest": "log1m_exp(-t)"}, quick=LESS | {"odds": "e / m"}, when=WITHIN,
+    below=Tail("rest", {"y": "beta * odds", "beta": "x * odds"}, "log1m_exp(-beta * y)"),
     above=Tail("-t", {"y": "-beta", "beta": "-x"}, "-beta * y"),
     points=[(0.3, 1.5), (4.0, 0.3), (1e-3, 10.0), (70.0, 1e-2)],
     tails=[(1e-9, 1e3), (1e10, 2e-10), (1e-200, 2e200), (1e-300, 1.0), (800.0, 1.0)],
@@ -34,10 +34,13 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
 # The odds are t / expm1(t), the reciprocal of `exprel`, which is 1 at 0 and does not overflow early.
 weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
     weibull_lpdf,
-    let={"u": "x / sigma", "log_u": "log(u)", "t": "power(u, alpha)", "odds": "1.0 / exprel(t)"},
+    let={
+        "u": "x / sigma", "log_u": "log(u)", "t": "power(u, alpha)", "odds": "1.0 / exprel(t)",
+        "rest": "where(t < 1e-20, alpha * log_u, log1m_exp(-t))",
+    },
+    quick=LESS | {"t": "exp(alpha * log_u)", "odds": "t * e / m"}, when=WITHIN,
     below=Tail(
-        "where(t < 1e-20, alpha * log_u, log1m_exp(-t))",
-        {"y": "odds * alpha / x", "alpha": "odds * log_u", "sigma": "-odds * alpha / sigma"},
+        "rest", {"y": "odds * alpha / x", "alpha": "odds * log_u", "sigma": "-odds * alpha / sigma"},
         "log1m_exp(-(y / sigma)**alpha)",
     ),
     above=Tail("-t", {"y": "-t * alpha / x", "alpha": "-t * log_u", "sigma": "t * alpha / sigma"}, "-(y / sigma)**alpha"),
@@ -56,9 +59,13 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
 
 rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
     rayleigh_lpdf,
-    let={"u": "x / sigma", "t": "0.5 * square(u)", "odds": "2.0 / exprel(t)"},
+    let={
+        "u": "x / sigma", "t": "0.5 * square(u)", "odds": "2.0 / exprel(t)",
+        "rest": "where(u < 1e-8, 2.0 * log(u) - 0.6931471805599453, log1m_exp(-t))",
+    },
+    quick=LESS | {"odds": "2.0 * t * e / m"}, when=WITHIN,
     below=Tail(
-        "where(u < 1e-8, 2.0 * log(u) - 0.6931471805599453, log1m_exp(-t))", {"y": "odds / x", "sigma": "-odds / sigma"},
+        "rest", {"y": "odds / x", "sigma": "-odds / sigma"},
         "log1m_exp(-(y / sigma)**2 / 2)",
     ),
     above=Tail("-t", {"y": "-u / sigma", "sigma": "2.0 * t / sigma"}, "-(y / sigma)**2 / 2"),

@@ -27,9 +27,14 @@ import numpy as np
 
 from varmat.densities.density import positional
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.univariate import Univariate, argument_lines
+from varmat.densities.univariate import Quick, Univariate, argument_lines
 
-__all__ = ["Cumulative", "LogCumulative", "Tail", "cumulative"]
+__all__ = ["LESS", "WITHIN", "Cumulative", "LogCumulative", "Tail", "cumulative"]
+
+# For quick forms: the logarithm `rest` of 1 - exp(-t), of all t that are neither tiny nor infinite. Next to 1 the probability m has
+# lost what makes its logarithm; what is left of 1 - m - e is that, and nothing elsewhere.
+LESS = {"e": "exp(-t)", "m": "-expm1(-t)", "rest": "log(m) + (1.0 - m - e) * m"}
+WITHIN = "(t > 1e-300) & (t < inf)"
 
 
 class Tail(NamedTuple):
@@ -53,9 +58,12 @@ class Tail(NamedTuple):
 class LogCumulative(Univariate):
     """The logarithm of a probability up to, or above, an observation; made by `cumulative`."""
 
-    def __init__(self, name: str, density: Univariate, let: dict[str, str], tail: Tail, support: str | None) -> None:
+    def __init__(
+        self, name: str, density: Univariate, let: dict[str, str], tail: Tail, support: str | None, quick: Quick | None
+    ) -> None:  # fmt: skip
         # Scales of the wrong sign and infinite locations give probabilities too: all domains are checked beforehand.
-        super().__init__(name, density.arguments, let, (tail.term,), tail.partials, support, (), density.demand, (tail.term,), None)
+        terms = (tail.term,)
+        super().__init__(name, density.arguments, let, terms, tail.partials, support, (), density.demand, terms, quick)
         self.reference = tail.reference
         # Nothing is dropped of a probability.
         self.__signature__ = inspect.Signature(self.parameters)
@@ -116,6 +124,7 @@ def cumulative(
     density: Univariate, *, below: Tail, above: Tail, notes: str, examples: str, points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (), before: Sequence[tuple[float, ...]] = (), after: Sequence[tuple[float, ...]] = (),
     let: dict[str, str] | None = None, start: str | None = None, end: str | None = None, inside: str = "1.0",
+    quick: dict[str, str] | None = None, when: str = "",
 ) -> tuple[Cumulative, LogCumulative, LogCumulative]:  # fmt: skip
     """Make the three cumulative functions of a density of one variable: one row of the table.
 
@@ -141,6 +150,11 @@ def cumulative(
         derivatives are 0.
     inside : str
         A possible observation, which takes the place of those outside.
+    quick : dict, optional
+        Other abbreviations for the same, for arrays whose observations are all inside: what they give is taken where the value is
+        finite.
+    when : str, optional
+        A further condition on these.
 
     Returns
     -------
@@ -153,14 +167,19 @@ def cumulative(
     let, observation = let or {}, next(iter(density.arguments))
 
     def made(kind: type[LogCumulative], suffix: str, tail: Tail, support: str | None, other: str | None) -> LogCumulative:
-        here = {"x": observation}
+        here, shorter = {"x": observation} | let, dict(quick or {})
+        conditions = [f"({other})"] if other else []
+        conditions += [when] if when else []
         if other is not None:  # beyond the other end the probability is 1
-            here = {"x": f"where({other}, {observation}, {inside})"}
-            partials = {name: f"where({other}, {partial}, 0.0)" for name, partial in tail.partials.items()}
-            tail = Tail(f"where({other}, {tail.term}, 0.0)", partials, tail.reference)
+            here["x"], shorter["x"] = f"where({other}, {observation}, {inside})", observation
+            parts = {"chosen": tail.term} | {f"in_{name}_chosen": partial for name, partial in tail.partials.items()}
+            here |= {name: f"where({other}, {text}, 0.0)" for name, text in parts.items()}
+            shorter |= parts
+            tail = Tail("chosen", {name: f"in_{name}_chosen" for name in tail.partials}, tail.reference)
         if density.demand is not None:  # a value that is not finite has all arguments looked at
             tail = tail._replace(term=f"where({density.demand[1]}, {tail.term}, nan)")
-        row = kind(f"{family}_{suffix}", density, here | let, tail, support)
+        short = Quick(shorter, when=" & ".join(conditions) or None) if shorter else None
+        row = kind(f"{family}_{suffix}", density, here, tail, support, short)
         row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
         return row
 

@@ -6,7 +6,7 @@ import math
 
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.skewed import HAZARD, LN2, exp_mod_normal_lpdf, skew_double_exponential_lpdf, skew_normal_lpdf
-from varmat.functions.special import ROOT_HALF, ROOT_TWO_OVER_PI
+from varmat.functions.special import ROOT_TWO_OVER_PI
 
 __all__ = [
     "exp_mod_normal_cdf", "exp_mod_normal_lccdf", "exp_mod_normal_lcdf",
@@ -70,7 +70,7 @@ exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
         "far": "minimum(w, -28.0)", "q": "1.0 / (far * far)",
         "v": "where(w > -28.0, w + h, (q * (2.0 - q * (10.0 - q * (74.0 - q * (706.0 - q * (8162.0 - q * (110410.0 "
         "- q * 1708394.0)))))) - 1.0) / far)",
-        "left": f"-0.5 * z * z + log(erfcx(-{ROOT_HALF} * minimum(w, 0.0))) - {LN2}",
+        "left": f"-0.5 * z * z + log({ROOT_TWO_OVER_PI} / h) - {LN2}",
         "right": "a * (0.5 * a - z) + log_ndtr(maximum(w, 0.0))",
         "second": "where(w < 0.0, left, right)",
         "lower": "log_exp_mod_normal(z, a)",

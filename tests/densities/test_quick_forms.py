@@ -1,0 +1,115 @@
+"""The short forms for arrays, of densities and cumulative functions: they say what the careful ones say, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.densities import univariate
+from varmat.densities.univariate import Univariate
+
+ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and row.quick]
+CONDITIONAL = [row for row in ROWS if row.quick.when]
+both_lengths = pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
+
+
+def variables(row: Any) -> tuple[int, ...]:
+    return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
+
+
+def one_by_one(row: Any, points: Any) -> tuple[float, list[Any]]:
+    """Value and gradients, from numbers."""
+    single = [vm.value_and_grad(row, variables(row))(*point) for point in points]
+    return math.fsum(v for v, _ in single), [np.array(g) for g in zip(*(g for _, g in single), strict=True)]
+
+
+def agree(row: Any, points: Any, rtol: float = 1e-12) -> None:
+    value, gradients = vm.value_and_grad(row, variables(row))(*map(np.array, zip(*points, strict=True)))
+    expected, in_each = one_by_one(row, points)
+    assert value == pytest.approx(expected, rel=rtol)
+    for found, true in zip(gradients, in_each, strict=True):
+        np.testing.assert_allclose(found, true, rtol=rtol, atol=1e-300)
+
+
+def as_floats(points: Any) -> list[tuple[float, ...]]:
+    return [tuple(map(float, point)) for point in points]
+
+
+@both_lengths
+@pytest.mark.parametrize("row", CONDITIONAL, ids=lambda row: row.name)
+def test_conditional_forms(row, long, monkeypatch):
+    """In the bulk, far away, and beside an observation at which the other form is needed."""
+    monkeypatch.setattr(univariate, "LONG", long)
+    monkeypatch.setattr(row, "_uses", {})
+    if variables(row):
+        agree(row, as_floats(row.points))
+        for point in row.tails:
+            agree(row, as_floats([point, row.points[0]]), 1e-9)
+        family = row.name.removesuffix("_lccdf").removesuffix("_lcdf")
+        other = getattr(vm, f"{family}_lcdf" if row.name.endswith("_lccdf") else f"{family}_lccdf")
+        for point in other.outside:  # where this probability is one
+            agree(row, as_floats([row.points[0], point, row.points[1]]))
+
+
+def extremes() -> list[Any]:
+    """Where 1 - exp(-t) is tiny or one, and where t overflows."""
+    return [
+        (vm.weibull_lcdf, [(1e-160, 2.0, 1.0), (0.4, 2.0, 1.0)]),
+        (vm.weibull_lcdf, [(1e200, 2.0, 1.0), (0.4, 2.0, 1.0)]),
+        (vm.weibull_lcdf, [(37.0, 1.0, 1.0), (0.69, 1.0, 1.0), (0.7, 1.0, 1.0), (1e-17, 1.0, 1.0)]),
+        (vm.rayleigh_lcdf, [(1e-160, 2.0), (1e200, 2.0), (3.0, 2.0)]),
+        (vm.gumbel_lccdf, [(-800.0, 0.0, 1.0), (0.4, 2.0, 1.0), (300.0, 0.0, 1.0), (1000.0, 0.0, 1.0)]),
+        (vm.frechet_lccdf, [(1e160, 2.0, 1.0), (1e-200, 2.0, 1.0), (0.4, 2.0, 1.0)]),
+        (vm.cauchy_lcdf, [(1e160, 2.0, 1.0), (0.0, 0.0, 1.0), (-1e160, 2.0, 1.0)]),
+        (vm.cauchy_lccdf, [(1e15, 2.0, 1.0), (2.0, 2.0, 1.0), (-1e15, 2.0, 1.0)]),
+        (vm.inv_chi_square_lpdf, [(1e-300, 2.0), (1e9, 1e-3)]),
+        (vm.scaled_inv_chi_square_lpdf, [(1.0, 2e4, 1.01), (1e300, 2.0, 1.1)]),
+        (vm.exp_mod_normal_lpdf, [(-60.0, 0.0, 1.0, 1e-3), (1e4, 0.0, 1.0, 2.0)]),
+    ]
+
+
+@pytest.mark.parametrize(("row", "points"), extremes(), ids=lambda x: getattr(x, "name", ""))
+def test_extremes(row, points):
+    agree(row, points, 1e-12)
+
+
+@pytest.mark.parametrize("runner", ["numpy", "native"])
+@pytest.mark.parametrize("y", [[0.5, 3.0, 7.0], [0.5, 1e-200, 7.0], [0.5, math.inf, 7.0]])
+def test_recorded(runner, y):
+    """Where the condition holds of data, where it is one of parameters too, and where it fails."""
+
+    def log_probability(alpha: Any, sigma: Any) -> Any:
+        return vm.weibull_lcdf(np.array(y), alpha, sigma)
+
+    recorded = vm.recorded(log_probability, (0, 1), runner=runner)
+    for args in ((1.5, 2.0), (2.5, 1.0), (1.5, 2.0)):
+        value, gradients = vm.value_and_grad(log_probability, (0, 1))(*args)
+        found, others = recorded(*args)
+        assert found == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(others, gradients, rtol=1e-12)
+
+
+@pytest.mark.parametrize("runner", ["numpy", "native"])
+def test_counts_in_programs(runner):
+    """Of counts that are data a program computes each value once."""
+    n = np.random.default_rng(1).poisson(3.0, size=(40, 5))
+    rows = [
+        (lambda mu, phi: vm.neg_binomial_2_lpmf(n, mu, phi), (2.5, 1.5)),
+        (lambda mu, phi: vm.neg_binomial_2_lpmf(n, mu, phi), (np.linspace(1.0, 3.0, 5), 1.5)),
+        (lambda alpha, beta: vm.beta_binomial_lpmf(n, 30, alpha, beta), (2.5, 1.5)),
+        (lambda alpha, beta: vm.neg_binomial_lpmf(n, alpha, beta), (2.5, 1.5)),
+        (lambda alpha, beta: vm.neg_binomial_lpmf(n[:2], alpha, beta), (2.5, np.full(5, 1.5))),
+    ]
+    for function, args in rows:
+        recorded = vm.recorded(function, (0, 1), runner=runner)
+        value, gradients = vm.value_and_grad(function, (0, 1))(*args)
+        found, others = recorded(*args)
+        assert found == pytest.approx(value, rel=1e-13)
+        for a, b in zip(others, gradients, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11)
+        longest = max(value.size for step in recorded.program.steps for value in step.results)
+        assert longest <= 2 * n.size  # a sum of logarithms or of the digamma function takes twelve
