@@ -276,7 +276,7 @@ def test_a_contribution_is_a_text():
 def test_rows_of_the_library_have_no_errors():
     """They are made without a look at them, so that importing the library takes no longer."""
     for row in list(ROWS.values()):
-        if not row.name.startswith("hyp2f1_d"):  # whose rows of higher order are made when they are needed
+        if not row.name.startswith(("hyp2f1_d", "carlson_")):  # whose rows of higher order are made when they are needed
             _check_expressions(row.name, row.partials, row.scalar_text)
             assert {*row.shortcuts.values(), row.with_itself} - {None} <= ROWS.keys()
 

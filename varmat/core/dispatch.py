@@ -27,6 +27,8 @@ UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
 # Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc arrives, for importing
 # scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
+# A function from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it imports for this.
+FURTHER: list[Function] = []
 # What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the matrix.
 MAKERS: list[Function] = []
 # What to write instead where a variable should become a plain "array" or "number": functions of the frame of the caller.
@@ -170,12 +172,9 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
 
 
 def _special(ufunc: Any) -> Function | None:
-    special = sys.modules.get("scipy.special")
-    implementation = SPECIAL.get(ufunc.__name__) if special is not None else None
-    # Ufuncs behind functions that are written in Python have private names.
-    if implementation is None or ufunc not in (getattr(m, ufunc.__name__, None) for m in (special, vars(special)["_ufuncs"])):
-        return None
-    SUPPORTED[ufunc] = implementation
+    implementation = FURTHER[0](ufunc) if "scipy.special" in sys.modules else None
+    if implementation is not None:
+        SUPPORTED[ufunc] = implementation
     return implementation
 
 

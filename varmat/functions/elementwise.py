@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import SPECIAL, SUPPORTED, implements
+from varmat.core.dispatch import FURTHER, SPECIAL, SUPPORTED, implements
 from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.errors import called
 from varmat.core.operation import is_differentiable
@@ -140,6 +141,21 @@ def _hold_constant(made: Elementwise, names: dict[int, str]) -> Callable[..., An
 
     made.call = checked
     return checked
+
+
+def _of_scipy(ufunc: Any) -> Any:
+    """What answers for a ufunc of SciPy; most of them are rare, and their tables take too long to import with varmat."""
+    name = ufunc.__name__
+    if name in SPECIAL and getattr(sys.modules["scipy.special"], name, None) is ufunc:
+        return SPECIAL[name]
+    if getattr(np, name, None) is ufunc:
+        return None
+    from varmat.functions import special_names
+
+    return special_names.answer(ufunc)
+
+
+FURTHER.append(_of_scipy)
 
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:

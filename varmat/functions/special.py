@@ -623,9 +623,9 @@ hyp2f1_dc = _hyp2f1_row((0, 0, 1), -0.00244464)
 
 # Ufuncs of SciPy that are twins of NumPy's, that are computed in another way here, and that have another name.
 SPECIAL.update({name: ROWS[name].call for name in ("exp2", "cbrt", "expm1", "log1p")})
-SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom", "expit", "log_expit", "kl_div", "inv_boxcox1p")})
-SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call, _zeta=zeta.call)
-SPECIAL["_riemann_zeta"] = lambda x: zeta(x, 1.0)
+SPECIAL.update({name: ROWS[name].call for name in ("beta", "betaln", "binom", "expit", "log_expit")})
+SPECIAL.update(round=ROWS["rint"].call, jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)
+SPECIAL.update(kl_div=kl_div.call, inv_boxcox1p=inv_boxcox1p.call)
 
 
 # Compositions.

@@ -1,0 +1,166 @@
+"""How rows of SciPy's further ufuncs are tested: against mpmath at their points, and against themselves along all routes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import mpmath
+import numpy as np
+from recordings import agree
+
+import varmat as vm
+from varmat.core.elementwise import ROWS
+from varmat.core.rules import OPERANDS, ZERO
+from varmat.functions.special_rows import DIGITS, REACHED
+from varmat.testing import expect_ad, expect_ad_matvar
+
+MOST_DIGITS = 40
+# Largest relative errors of values and first derivatives, and of second derivatives, unless a row states what it reaches.
+FIRST, SECOND = 1e-12, 1e-11
+# mpmath's own elliptic integrals, Bessel functions and the like, under the names that references use.
+NAMES: dict[str, Any] = {**vars(mpmath), "math": math}
+
+
+def mathieu(odd: bool, m: Any, q: Any) -> Any:
+    """The characteristic value of a Mathieu function."""
+    m, size = int(m), 14
+    first = m % 2 if not odd else 2 - m % 2
+    a = mpmath.zeros(size)
+    for k in range(size):
+        a[k, k] = (first + 2 * k) ** 2 + ((-q if odd else q) if m % 2 and not k else 0)
+        if k:
+            a[k, k - 1] = a[k - 1, k] = q * (mpmath.sqrt(2) if k == 1 and not m % 2 and not odd else 1)
+    return sorted(mpmath.eigsy(a, eigvals_only=True))[(m - first) // 2]
+
+
+def spheroidal(m: Any, n: Any, q: Any) -> Any:
+    """The characteristic value of a spheroidal function, of which the square of the parameter is q."""
+    m, n, size = int(m), int(n), 14
+    step = lambda k: mpmath.sqrt(mpmath.mpf(k * k - m * m) / (4 * k * k - 1))  # noqa: E731 - used here alone
+    a = mpmath.zeros(size)
+    for i in range(size):
+        k = m + (n - m) % 2 + 2 * i
+        a[i, i] = k * (k + 1) + q * (step(k) ** 2 + step(k + 1) ** 2)
+        if i:
+            a[i, i - 1] = a[i - 1, i] = q * step(k - 1) * step(k)
+    return sorted(mpmath.eigsy(a, eigvals_only=True))[(n - m) // 2]
+
+
+# The routes of these are tested with others like them.
+SLOW = {"chdtriv", "mathieu_b", "obl_cv", "pro_cv", "stdtridf"}
+NAMES.update(mathieu=mathieu, spheroidal=spheroidal)
+
+
+def free(row: Any) -> list[int]:
+    """The operands with a derivative that is not everywhere zero."""
+    return [i for i, partial in enumerate(row.partials) if partial not in ("nan * g", ZERO)]
+
+
+def bound(row: Any, point: tuple[float, ...]) -> Any:
+    """The row as a function of its free operands, the others taken from the point."""
+
+    def function(*xs: Any) -> Any:
+        operands: list[Any] = list(point)
+        for i, x in zip(free(row), xs, strict=True):
+            operands[i] = x
+        return row(*operands)
+
+    function.__name__ = row.name
+    return function
+
+
+def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list[list[float]]]:
+    """Value, first and second partial derivatives with respect to the free operands, from mpmath."""
+    code = compile(row.reference, f"<reference of {row.name}>", "eval")
+    places = free(row)
+    with mpmath.workdps(DIGITS.get(row.name, MOST_DIGITS)):
+        xs = [mpmath.mpf(x) for x in point]
+        scale = [min(abs(xs[i]), mpmath.mpf(1)) or mpmath.mpf(1) for i in places]
+
+        def along(*ts: Any) -> Any:
+            moved = list(xs)
+            for i, t, c in zip(places, ts, scale, strict=True):
+                moved[i] = xs[i] + t * c
+            return mpmath.re(eval(code, {**NAMES, **dict(zip(OPERANDS, moved, strict=False))}))
+
+        def partial(*axes: int) -> float:
+            orders = tuple(axes.count(i) for i in range(len(places)))
+            slope = mpmath.diff(along, (0,) * len(places), orders)
+            return float(slope / mpmath.fprod(scale[i] for i in axes))
+
+        n = range(len(places))
+        upper = {(i, j): partial(i, j) for i in n for j in n if i <= j}
+        return float(along(*(0 for _ in n))), [partial(i) for i in n], [[upper[min(i, j), max(i, j)] for j in n] for i in n]
+
+
+def error(a: Any, b: Any, floor: Any = 0.0) -> float:
+    """Largest relative difference."""
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    with np.errstate(all="ignore"):
+        relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-290))
+    return float(np.max(np.where(np.isnan(relative), np.inf, relative), initial=0.0))
+
+
+def worst(row: Any) -> tuple[float, float, float]:
+    """The worst relative errors over the points: of values, of first, and of second derivatives."""
+    found = np.zeros(3)
+    for point in row.points:
+        function, args = bound(row, point), [float(point[i]) for i in free(row)]
+        value, gradient, curvature = oracle(row, point)
+        spread = lambda p, f=function: f(*(p[i] for i in range(p.shape[0])))  # noqa: E731 - in a loop
+        with np.errstate(all="ignore"):
+            ours, blocks = vm.gradient(spread, np.array(args)), vm.hessian(spread, np.array(args))
+        # A second derivative that is nearly zero is compared on the scale of the first ones.
+        floor = np.abs(gradient)[:, None] / np.maximum(1.0, np.abs(args))
+        errors = [error(function(*args), value), error(ours, gradient), error(blocks, curvature, np.maximum(floor, floor.T))]
+        found = np.maximum(found, errors)
+    return tuple(found.tolist())
+
+
+def undone(row: Any, point: tuple[float, ...]) -> None:
+    """The inverse of a function, put into that function, is the probability: all derivatives follow from those of the function."""
+    first, second = REACHED.get(row.name, (FIRST, SECOND))
+    place = row.partials.index(next(partial for partial in row.partials if partial.startswith("g / ")))
+    places = free(row)
+
+    def through(p: Any) -> Any:
+        operands: list[Any] = list(point)
+        for i, x in zip(places, range(len(places)), strict=True):
+            operands[i] = p[x]
+        solution = row(*operands)
+        return ROWS[row.reference](*(solution if i == place else x for i, x in enumerate(operands)))
+
+    p = np.array([point[i] for i in places])
+    np.testing.assert_allclose(through(p), point[place], rtol=first)
+    np.testing.assert_allclose(vm.gradient(through, p), [float(i == place) for i in places], atol=first)
+    np.testing.assert_allclose(vm.hessian(through, p), 0.0, atol=10.0 * second)
+
+
+def check_points(row: Any) -> None:
+    """Demand the bar, or what the row states that it reaches."""
+    first, second = REACHED.get(row.name, (FIRST, SECOND))
+    if not row.reference:  # mpmath does not have it: finite differences along all routes must do
+        return
+    if row.reference in ROWS:
+        for point in row.points:
+            undone(row, point)
+        return
+    value, slope, curvature = worst(row)
+    assert max(value, slope) <= first, (value, slope)
+    assert curvature <= second, curvature
+
+
+def check_routes(row: Any) -> None:
+    """All routes agree at the first point; of many operands, whose derivatives take long, reverse mode and recordings."""
+    point = row.points[0]
+    function, args = bound(row, point), [np.array([float(point[i]), float(point[i]) * 1.001]) for i in free(row)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if len(args) > 2 or row.name in SLOW:
+            agree(lambda *xs: np.sum(function(*xs)), tuple(args), argnums=tuple(range(len(args))))
+            return
+        expect_ad(function, *args)
+        if len(args) == 1:
+            expect_ad_matvar(function, *args)
