@@ -118,6 +118,21 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
     from varmat.densities.wiener_cumulative import *  # noqa: F403 - the names are listed there
     from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
+    from varmat.functions.banded import *  # noqa: F403 - the names are listed there
+    from varmat.functions.cosine_transforms import *  # noqa: F403 - the names are listed there
+    from varmat.functions.decompositions import *  # noqa: F403 - the names are listed there
+    from varmat.functions.distances import *  # noqa: F403 - the names are listed there
+    from varmat.functions.filters import *  # noqa: F403 - the names are listed there
+    from varmat.functions.integrals import *  # noqa: F403 - the names are listed there
+    from varmat.functions.interpolation import *  # noqa: F403 - the names are listed there
+    from varmat.functions.matrix_equations import *  # noqa: F403 - the names are listed there
+    from varmat.functions.matrix_roots import *  # noqa: F403 - the names are listed there
+    from varmat.functions.matrix_trigonometry import *  # noqa: F403 - the names are listed there
+    from varmat.functions.nd_convolutions import *  # noqa: F403 - the names are listed there
+    from varmat.functions.riccati import *  # noqa: F403 - the names are listed there
+    from varmat.functions.splines import *  # noqa: F403 - the names are listed there
+    from varmat.functions.structured_matrices import *  # noqa: F403 - the names are listed there
+    from varmat.functions.toeplitz_systems import *  # noqa: F403 - the names are listed there
     from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
     from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
     from varmat.solvers.quadrature import *  # noqa: F403 - the names are listed there
@@ -139,6 +154,10 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
     "varmat.solvers": ((), "differential implicit quadrature"),
+    "varmat.functions": ((), """
+        banded cosine_transforms decompositions distances filters integrals interpolation matrix_equations matrix_roots
+        matrix_trigonometry nd_convolutions riccati splines structured_matrices toeplitz_systems
+    """),
 }  # fmt: skip
 
 _dispatch.LATER.append("varmat.complexes")

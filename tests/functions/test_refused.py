@@ -36,7 +36,7 @@ def test_refusals_name_the_function_and_an_alternative(kind):
         (lambda x: np.full_like(np.arange(3), x[0, 0]), r"as of np.full or of np.full_like of data, use np.broadcast_to"),
         (lambda x: np.copyto(np.zeros((2, 3)), x), r"numpy.copyto is not .* assign instead"),
         (lambda x: np.fill_diagonal(x, 1.0), r"numpy.fill_diagonal is not .* assign instead"),
-        (np.histogram, r"numpy.histogram is not .* pass the plain numbers, varmat.value\(x\)"),
+        (np.histogram_bin_edges, r"numpy.histogram_bin_edges is not .* pass the plain numbers, varmat.value\(x\)"),
         (lambda x: np.bitwise_and(x, 1), r"bitwise_and is not .* it works on integers"),
         (np.nextafter, r"nextafter"),
         (np.emath.sqrt, r"numpy.lib.*scimath.*sqrt is not .* use the function of the same name in np itself"),

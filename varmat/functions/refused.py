@@ -31,13 +31,12 @@ FUNCTIONS = {
     "use np.linalg.eigvals of the companion matrix, or differentiate the equation that a root solves": "roots",
     _INTEGERS: "ravel_multi_index unravel_index packbits unpackbits",
     _DATES: "busday_count busday_offset is_busday datetime_as_string",
-    _COUNTS: "histogram histogram2d histogramdd histogram_bin_edges",
+    _COUNTS: "histogram2d histogramdd histogram_bin_edges",
     _FILES: "save savez savez_compressed savetxt",
     _ASSIGN + "; for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to": "copyto",
     _ASSIGN: "put place putmask put_along_axis fill_diagonal",
     _SETS: "intersect1d setdiff1d setxor1d union1d",
     "use np.meshgrid with sparse=True": "ix_",
-    "use np.linalg.lstsq(np.vander(x, degree + 1), y)[0]": "polyfit",
     "use np.polyval of the two polynomials": "polydiv",
 }
 UFUNCS = {
