@@ -100,7 +100,9 @@ def _advice_array(frame: Any) -> str:
     if module.startswith("pandas."):
         return f"{_PANDAS}; {_PLAIN}"
     if module.startswith("scipy."):
-        return _ARRAY
+        from varmat.functions.scipy_names import advice
+
+        return advice(frame) or _ARRAY
     instruction, name = what_runs(frame)
     if instruction.startswith("STORE_"):
         return f"{_WRITE}; {_PLAIN}"
