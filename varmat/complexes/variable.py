@@ -235,6 +235,7 @@ def paired(re: Any, im: Any) -> Any:
 
 def parts(x: Any, name: str) -> tuple[Any, Any]:
     """Real and imaginary part, each a float, an array or a real variable; None for the imaginary part of what is real."""
+    x = dispatch.settled(x)
     if isinstance(x, ComplexVar):
         return x._re, x._im
     if not is_complex(x):

@@ -211,7 +211,7 @@ for _name, _ufunc in zip(("lt", "le", "eq", "ne", "ge", "gt"), dispatch.COMPARIS
 
 def is_foreign(x: Any) -> bool:
     """Whether `x` is of another library that may know what to do with a variable; what pandas has is data."""
-    own = (ArrayMethods, np.ndarray, np.generic)
+    own = (ArrayMethods, np.ndarray, np.generic, dispatch.Standing)
     return hasattr(x, "__array_ufunc__") and not isinstance(x, own) and not hasattr(x, "__pandas_priority__")
 
 

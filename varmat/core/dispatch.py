@@ -46,10 +46,30 @@ LATER: list[str] = []
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
 
 
-class ComplexKind:
-    """The base of complex variables, by which those of real numbers know that these are to answer."""
+class Answering:
+    """The base of types by which variables of real numbers know that these are to answer."""
 
     __slots__ = ()
+
+
+class ComplexKind(Answering):
+    """The base of complex variables."""
+
+    __slots__ = ()
+
+
+class Standing(Answering):
+    """The base of types that stand for something else, an array or a variable, which is their `_settled`."""
+
+    __slots__ = ()
+    _settled: Any
+
+
+def settled(x: Any) -> Any:
+    """What `x` stands for, if it does; of an array, which may be changed later, a copy."""
+    if not isinstance(x, Standing):
+        return x
+    return x._settled.copy() if type(x._settled) is np.ndarray else x._settled
 
 
 class ComplexDataError(TypeError):
@@ -117,7 +137,7 @@ def constant(ufunc: Any, inputs: Any, kwargs: Any) -> Any:
 
 def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """NumPy's `__array_function__` for every type of real numbers."""
-    if len(types) > 1 and any(issubclass(kind, ComplexKind) for kind in types):
+    if len(types) > 1 and any(issubclass(kind, Answering) for kind in types):
         return NotImplemented  # they answer
     implementation = SUPPORTED.get(function)
     if implementation is None:

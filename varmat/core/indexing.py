@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.dispatch import Standing
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
 from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, data, make_result, make_view, new
@@ -84,6 +85,9 @@ def setitem(self: Any, index: Any, source: Any) -> None:
             join(tape, source._tape)
         new_values = source._val
     elif kind is not float and kind is not int:
+        if isinstance(source, Standing):
+            setitem(self, index, source._settled)
+            return
         if isinstance(source, ArrayMethods):
             raise TypeError(
                 f"a {kind.__name__} cannot be assigned into a VarMat; make both of one kind, with np.zeros_like(variable) for an "

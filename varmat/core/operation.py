@@ -79,6 +79,8 @@ def is_differentiable(x: Any) -> bool:
     """Whether `x` is, or holds, something that carries derivatives."""
     if isinstance(x, (list, tuple)):
         return any(map(is_differentiable, x))
+    if isinstance(x, dispatch.Standing):
+        return is_differentiable(x._settled)
     return isinstance(x, (ArrayMethods, MatVar)) or (
         type(x) is np.ndarray and x.dtype == object and any(isinstance(item, ArrayMethods) for item in x.flat)
     )
@@ -91,7 +93,7 @@ def as_operand(x: Any, name: str) -> Any:
     if isinstance(x, (list, tuple)) and is_differentiable(x):
         return np.stack([as_operand(item, name) for item in x])
     if is_differentiable(x):
-        return x.view(MatVar)
+        return as_operand(dispatch.settled(x), name) if isinstance(x, dispatch.Standing) else x.view(MatVar)
     return data(x, name)
 
 

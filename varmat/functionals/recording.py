@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import ComplexKind, is_complex
+from varmat.core.dispatch import ComplexKind, Standing, is_complex
 from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar, to_varmat
@@ -76,6 +76,7 @@ def outputs(function: str, results: Sequence[Any], tape: Tape) -> list[Any]:
 
 def output(function: str, y: Any) -> Any:
     """One result of a function as a variable, a float or an array."""
+    y = y._settled if isinstance(y, Standing) else y
     if type(y) in VARIABLES:
         return y
     if isinstance(y, MatVar):

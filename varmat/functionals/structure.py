@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dispatch import is_complex
+from varmat.core.dispatch import Standing, is_complex
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.variables import data, like
@@ -25,7 +25,7 @@ def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -
     if isinstance(tree, (list, tuple)):
         items = [map_leaves(function, item, f"{path}[{i}]") for i, item in enumerate(tree)]
         return items if isinstance(tree, list) else like(tree, items)
-    return function(tree, path)
+    return function(tree._settled if isinstance(tree, Standing) else tree, path)
 
 
 def structure_of(tree: Any) -> Any:

@@ -120,7 +120,7 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
         shape = newshape
     if copy is False:
         _check_view(memory_of(a), shape, order)
-    if order == "C":
+    if order == "C" or order is None:
         result = view(a, methodcaller("reshape", kept(shape)))
     elif order == "F":
         backwards = tuple(shape)[::-1] if np.iterable(shape) else shape

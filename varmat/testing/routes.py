@@ -324,7 +324,8 @@ def forward(case: Case, tangents: Mapping[int, Any], k: int | None = None, twice
 
     def called() -> list[Any]:
         args = [Dual(x, tangents[i]) if i in tangents else _copied(x) for i, x in enumerate(case.args)]
-        results = outputs(case.f(*args))
+        with nested():  # in which functions know that they are differentiated
+            results = outputs(case.f(*args))
         for i, tangent in tangents.items():
             if not (_unchanged(args[i].val, case.args[i]) and _unchanged(args[i].tan, tangent)):
                 raise ContractError(f"argument {i}, or its tangent, was changed by the call")
