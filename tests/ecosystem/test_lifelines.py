@@ -1,0 +1,121 @@
+"""The fits of lifelines, which differentiates by autograd, with varmat in its place."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    lifelines = pytest.importorskip("lifelines", reason='lifelines is not installed: pip install "varmat[ecosystem]"')
+    from lifelines.datasets import load_rossi, load_waltons
+    from lifelines.fitters import ParametricUnivariateFitter
+    from lifelines.fitters.crc_spline_fitter import CRCSplineFitter
+    from lifelines.fitters.mixture_cure_fitter import MixtureCureFitter
+
+ROSSI = load_rossi().iloc[:120, :5]
+WALTONS = load_waltons().iloc[:60]
+TIMES, EVENTS = WALTONS["T"].to_numpy(float), WALTONS["E"].to_numpy()
+
+
+class Own(ParametricUnivariateFitter):
+    """A model of the user's own, of which lifelines derives the hazard."""
+
+    _fitted_parameter_names = ("alpha_",)
+    _bounds = ((1e-6, None),)
+
+    def _cumulative_hazard(self, params, times):
+        return params[0] * times**0.9
+
+
+def fitted(kind, *settings):
+    return lambda: kind(*settings).fit(TIMES, EVENTS)
+
+
+def regression(kind, *settings, **named):
+    return lambda: kind(*settings, **named).fit(ROSSI, "week", "arrest")
+
+
+FITS = {
+    "Weibull": fitted(lifelines.WeibullFitter),
+    "Exponential": fitted(lifelines.ExponentialFitter),
+    "LogNormal": fitted(lifelines.LogNormalFitter),
+    "MixtureCure": lambda: MixtureCureFitter(lifelines.WeibullFitter()).fit(TIMES, EVENTS),
+    "Weibull, left": lambda: lifelines.WeibullFitter().fit_left_censoring(TIMES, EVENTS),
+    "LogNormal, left": lambda: lifelines.LogNormalFitter().fit_left_censoring(TIMES, EVENTS),
+    "Exponential, left": lambda: lifelines.ExponentialFitter().fit_left_censoring(TIMES, EVENTS),
+    "Weibull, interval": lambda: lifelines.WeibullFitter().fit_interval_censoring(TIMES, TIMES + 5.0),
+    "LogNormal, interval": lambda: lifelines.LogNormalFitter().fit_interval_censoring(TIMES, TIMES + 5.0),
+    "WeibullAFT": regression(lifelines.WeibullAFTFitter),
+    "LogNormalAFT": regression(lifelines.LogNormalAFTFitter),
+}
+# No time is one of the breakpoints: there the hazard jumps, and autograd takes the mean of both sides.
+# The hazard is a derivative in time, of which the fit wants second derivatives in the parameters: directions inside directions.
+BY_HAZARD = {
+    "LogLogistic": fitted(lifelines.LogLogisticFitter),
+    "LogLogistic, left": lambda: lifelines.LogLogisticFitter().fit_left_censoring(TIMES, EVENTS),
+    "LogLogistic, interval": lambda: lifelines.LogLogisticFitter().fit_interval_censoring(TIMES, TIMES + 5.0),
+    "LogLogisticAFT": regression(lifelines.LogLogisticAFTFitter),
+    "PiecewiseExponential": fitted(lifelines.PiecewiseExponentialFitter, [20.5, 40.5]),
+    "Spline": fitted(lifelines.SplineFitter, [10, 40, 70]),
+    "Own": fitted(Own),
+    "CRCSpline": lambda: CRCSplineFitter(2).fit(
+        ROSSI, "week", "arrest", regressors={"beta_": "age", "gamma0_": "1", "gamma1_": "1"}
+    ),
+    "CoxPH, spline": regression(lifelines.CoxPHFitter, baseline_estimation_method="spline", n_baseline_knots=2),
+    "CoxPH, piecewise": regression(lifelines.CoxPHFitter, baseline_estimation_method="piecewise", breakpoints=[20.5, 40.5]),
+}
+
+
+def expect_the_same_fit(fit):
+    own = fit()
+    with vm.numpy.patched(lifelines):
+        ours = fit()
+    parameters = [np.ravel(x.params_ if hasattr(x, "params_") else x._fitted_parameters_) for x in (own, ours)]
+    np.testing.assert_allclose(parameters[1], parameters[0], rtol=1e-5, atol=1e-7)
+    assert ours.log_likelihood_ == pytest.approx(own.log_likelihood_, rel=1e-9)
+    # The optimiser ends where it ends, so second derivatives are those of two points.
+    np.testing.assert_allclose(ours._hessian_, own._hessian_, rtol=1e-5, atol=1e-6 * np.max(abs(own._hessian_)))
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fit(name):
+    expect_the_same_fit(FITS[name])
+
+
+@pytest.mark.parametrize("name", BY_HAZARD)
+@pytest.mark.xfail(raises=vm.TapeError, strict=False, reason="a dual made by hand is refused inside a Hessian")
+def test_fit_by_the_hazard(name):
+    expect_the_same_fit(BY_HAZARD[name])
+
+
+def test_fit_is_refused():
+    """NumPy's `stack` takes no values of a dict; autograd's does."""
+    fit = regression(lifelines.PiecewiseExponentialRegressionFitter, [20.5], penalizer=0.1)
+    with pytest.raises(TypeError, match="arrays to stack must be passed as"), vm.numpy.patched(lifelines):
+        fit()
+
+
+@pytest.mark.parametrize("name", ["LogLogistic", "Spline", "Own"])
+def test_gradient_of_a_likelihood_with_a_derived_hazard(name):
+    """First derivatives of the hazard, itself a derivative, against autograd's."""
+    fitter = BY_HAZARD[name]()
+    times, events = np.unique(TIMES)[1:], np.ones(np.unique(TIMES).size - 1, bool)
+    point = np.array(fitter._fitted_parameters_) * 1.1
+    args = ((times, None, None), events, np.zeros(times.size), np.ones(times.size))
+
+    def likelihood(params):
+        return fitter._negative_log_likelihood_right_censoring(params, *args)
+
+    from autograd import value_and_grad
+
+    value, gradient = value_and_grad(likelihood)(point)
+    with vm.numpy.patched(lifelines):
+        ours, same = vm.value_and_grad(likelihood)(point)
+    assert ours == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(same, gradient, rtol=1e-11, atol=1e-13)

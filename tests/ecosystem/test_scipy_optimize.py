@@ -1,0 +1,106 @@
+"""SciPy's optimisers and solvers, with derivatives of functions that are written in NumPy."""
+
+from __future__ import annotations
+
+import pytest
+from scipy import optimize
+
+import varmat as vm
+import varmat.numpy as np
+
+START = np.array([-1.2, 1.0, 0.7])
+
+
+def rosenbrock(x):
+    terms = np.zeros(len(x) - 1)
+    for i in range(len(x) - 1):
+        terms[i] = 100.0 * (x[i + 1] - x[i] ** 2) ** 2 + (1.0 - x[i]) ** 2
+    return np.sum(terms)
+
+
+BY_GRADIENT = ["CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP", "trust-constr"]
+BY_HESSIAN = ["Newton-CG", "dogleg", "trust-ncg", "trust-krylov", "trust-exact", "trust-constr"]
+
+
+@pytest.mark.parametrize("method", BY_GRADIENT)
+def test_minimise_by_gradients(method):
+    more = {"options": {"maxfun": 1000}} if method == "TNC" else {}
+    fit = optimize.minimize(vm.value_and_grad(rosenbrock), START, jac=True, method=method, **more)
+    np.testing.assert_allclose(fit.x, np.ones(3), atol=1e-3)
+
+
+@pytest.mark.parametrize("method", BY_HESSIAN)
+def test_minimise_by_hessians(method):
+    start = np.array([1.1, 1.2, 1.4]) if method == "dogleg" else START  # it goes where the function is convex only
+    fit = optimize.minimize(vm.value_and_grad(rosenbrock), start, jac=True, hess=vm.hessian(rosenbrock), method=method)
+    np.testing.assert_allclose(fit.x, np.ones(3), atol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["Newton-CG", "trust-ncg", "trust-krylov"])
+def test_minimise_by_products(method):
+    fit = optimize.minimize(vm.recorded(rosenbrock), START, jac=True, hessp=vm.hessp(rosenbrock), method=method)
+    np.testing.assert_allclose(fit.x, np.ones(3), atol=1e-4)
+
+
+def test_constraints_have_derivatives():
+    def circle(x):
+        return np.array([x[0] ** 2 + x[1] ** 2 - 1.0])
+
+    for constraint in (
+        optimize.NonlinearConstraint(circle, 0.0, 0.0, jac=vm.jacobian(circle)),
+        {"type": "eq", "fun": circle, "jac": vm.jacobian(circle)},
+    ):
+        fit = optimize.minimize(
+            vm.value_and_grad(lambda x: (x[0] + 1.0) ** 2 + (x[1] + 2.0) ** 2), [-0.5, -0.5], jac=True, constraints=constraint,
+            method="SLSQP" if isinstance(constraint, dict) else "trust-constr",
+        )  # fmt: skip
+        np.testing.assert_allclose(fit.x, -np.array([1.0, 2.0]) / np.sqrt(5.0), atol=1e-3)
+
+
+TIMES = np.linspace(0.0, 4.0, 9)
+OBSERVED = 2.0 * np.exp(-0.7 * TIMES) + 0.3
+
+
+def residuals(p):
+    return np.array([p[0] * np.exp(-p[1] * t) + p[2] for t in TIMES]) - OBSERVED
+
+
+@pytest.mark.parametrize("method", ["trf", "dogbox", "lm"])
+def test_least_squares(method):
+    fit = optimize.least_squares(residuals, [1.0, 1.0, 0.0], jac=vm.jacobian(residuals), method=method)
+    np.testing.assert_allclose(fit.x, [2.0, 0.7, 0.3], rtol=1e-6)
+
+
+def test_curve_fit():
+    def curve(t, a, b, c):
+        return a * np.exp(-b * t) + c
+
+    def jacobian(t, *p):
+        return vm.jacobian(lambda p: curve(t, *p), np.asarray(p))
+
+    fitted, _ = optimize.curve_fit(curve, TIMES, OBSERVED, p0=[1.0, 1.0, 0.0], jac=jacobian)
+    np.testing.assert_allclose(fitted, [2.0, 0.7, 0.3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["hybr", "lm"])
+def test_roots(method):
+    def equations(x):
+        out = np.empty(2)
+        out[0] = x[0] + 0.5 * (x[0] - x[1]) ** 3 - 1.0
+        out[1] = 0.5 * (x[1] - x[0]) ** 3 + x[1]
+        return out
+
+    found = optimize.root(equations, [0.0, 0.0], jac=vm.jacobian(equations), method=method)
+    np.testing.assert_allclose(found.x, [0.8411639, 0.1588361], rtol=1e-6)
+
+
+def test_roots_of_one_number():
+    def f(x):
+        return np.cos(x) - x
+
+    def first(x):
+        return vm.derivative(f, x)
+
+    for method in ("newton", "halley"):
+        found = optimize.root_scalar(f, x0=1.0, fprime=first, fprime2=lambda x: vm.hessian(f, float(x)), method=method)
+        assert found.root == pytest.approx(0.7390851332151607, rel=1e-12)

@@ -1,0 +1,49 @@
+"""Small programs in plain NumPy: with ``import varmat.numpy as np`` they are differentiated as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_programs import PROGRAMS
+
+import varmat as vm
+
+REFUSED = {"normal_by_scipy": "cannot become a plain array", "learning_curve": "use NumPy's function instead of math's"}
+RUN = [name for name in PROGRAMS if name not in REFUSED]
+
+
+@pytest.fixture(autouse=True)
+def clean_tape():
+    vm.recover_memory()
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_program(name):
+    f, x = PROGRAMS[name]
+    value, gradient = vm.value_and_grad(f)(x)
+    assert value == pytest.approx(f(x), rel=1e-12)
+    steps = np.diag(1e-6 * np.maximum(abs(x), 1e-3))
+    differences = [(f(x + h) - f(x - h)) / (2 * h.sum()) for h in steps]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-5, atol=1e-6)
+    direction = np.arange(1.0, x.size + 1)
+    assert vm.jvp(f, (x,), (direction,))[1] == pytest.approx(gradient @ direction, rel=1e-11)
+    # The Hessian, by forward over reverse.
+    product = vm.hessian_times_vector(f, x, direction)
+    step = 1e-6 * max(1e-3, np.min(abs(x))) / x.size
+    rough = (vm.gradient(f, x + step * direction) - vm.gradient(f, x - step * direction)) / (2 * step)
+    np.testing.assert_allclose(product, rough, rtol=1e-4, atol=1e-4 * np.max(abs(rough)))
+    again, same = vm.recorded(f, runner="numpy")(x)
+    assert again == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(same, gradient, rtol=1e-11, atol=1e-12 * np.max(abs(gradient)))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_program_is_refused(name):
+    f, x = PROGRAMS[name]
+    with pytest.raises(TypeError, match=REFUSED[name]):
+        vm.gradient(f, x)
+
+
+def test_how_many_there_are():
+    assert len(PROGRAMS) == 15
+    assert len(RUN) >= 12

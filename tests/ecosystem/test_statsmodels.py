@@ -1,0 +1,77 @@
+"""The log-likelihoods of statsmodels, unmodified, against its own scores."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    statsmodels = pytest.importorskip("statsmodels", reason='statsmodels is not installed: pip install "varmat[ecosystem]"')
+    from likelihoods import CASES, REFUSED, Case
+    from statsmodels.tools.numdiff import approx_fprime_cs
+
+
+def differences(case: Case) -> np.ndarray:
+    steps = np.diag(1e-6 * np.maximum(1.0, abs(case.point)))
+    return np.array([(case.value(case.point + h) - case.value(case.point - h)) / (2 * h.sum()) for h in steps])
+
+
+def own_derivative(case: Case) -> tuple[np.ndarray, float]:
+    """The score, or the derivative by a complex step, or by differences; and to how many digits."""
+    if case.score is not None:
+        return np.ravel(case.score(case.point)), 1e-12
+    rough = differences(case)
+    try:
+        by_step = approx_fprime_cs(case.point, case.value)
+    except (TypeError, ValueError):
+        return rough, 1e-6
+    # What takes absolute values, or compares, is not analytic.
+    is_right = np.allclose(by_step, rough, rtol=1e-5, atol=1e-6)
+    return (by_step, 1e-12) if is_right else (rough, 1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in REFUSED])
+def test_likelihood(name):
+    case = CASES[name]()
+    expected, tolerance = own_derivative(case)
+    with vm.numpy.patched(statsmodels):
+        value, gradient = vm.value_and_grad(case.value)(case.point)
+    assert value == pytest.approx(float(np.sum(case.value(case.point))), rel=1e-13)
+    np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance * max(1.0, np.max(abs(expected))))
+
+
+@contextmanager
+def suppress_refusal(words: str) -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, AttributeError) as error:
+        if not re.search(words, str(error)):
+            raise
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_likelihood_is_refused_or_right(name):
+    """Nothing else: not a wrong number."""
+    case = CASES[name]()
+    gradient = None
+    # The last three are what Cython says of what is no array.
+    words = "derivative would be lost|not differentiable here|No matching signature|no attribute|memoryview"
+    with suppress_refusal(words), vm.numpy.patched(statsmodels):
+        gradient = vm.gradient(case.value, case.point)
+    if gradient is not None:
+        expected, tolerance = own_derivative(case)
+        np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance * max(1.0, np.max(abs(expected))))
+
+
+def test_how_many_there_are():
+    assert len(CASES) == 72
+    assert len(CASES.keys() - REFUSED.keys()) >= 51
