@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
 import numpy.typing as npt
+import typed_user
 
 import varmat as vm
 import varmat.numpy as vnp
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
 Y = np.ones(3)
+HEAD = '''"""Of a variable every density is a variable, as mypy has it: see `test_types`."""
+
+from typing import assert_type
+
+import varmat as vm
+
+
+def densities(x: vm.Var) -> None:
+'''
 START: npt.NDArray[np.float64] = np.array([0.1, 0.2])
 
 
@@ -23,7 +34,7 @@ def log_density(theta: vm.VarMat) -> vm.Var:
 
 
 def test_functionals() -> None:
-    value, gradient = assert_type(vm.value_and_grad(log_density)(START), tuple[float, Any])
+    value, gradient = assert_type(vm.value_and_grad(log_density)(START), tuple[float, npt.NDArray[np.float64]])
     recorded, same = assert_type(vm.recorded(lambda theta: np.sum(theta**2))(START), tuple[float, Any])
     np.testing.assert_array_equal(assert_type(vm.gradient(log_density, START), np.ndarray), gradient)
     np.testing.assert_array_equal(same, 2.0 * START)
@@ -53,3 +64,22 @@ def test_models() -> None:
     value, gradient = assert_type(model.log_density_gradient(START), tuple[float, np.ndarray])
     assert gradient.shape == START.shape
     assert value == model.log_density(START)
+
+
+def test_a_file_of_a_user() -> None:
+    assert "Any" not in Path(typed_user.__file__).read_text().replace("`Any`", "")
+    assert typed_user.plain(1.0, 0.0) == vm.normal_lpdf(1.0, 0.0, 1.0) - 2.0 + np.log(2.0)
+    moved = typed_user.steps(START)
+    assert typed_user.log_density_at(moved) > typed_user.log_density_at(START)
+
+
+def is_density(name: str) -> bool:
+    return name.endswith(("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf"))
+
+
+def test_every_density_has_a_type() -> None:
+    """In a file for mypy, which has a line for each of them."""
+    names = sorted(name for name in vm.__all__ if is_density(name))
+    assert len(names) > 200
+    text = Path(__file__).with_name("typed_densities.py").read_text()
+    assert text == HEAD + "".join(f"    assert_type(vm.{name}(1, x), vm.Var)\n" for name in names)

@@ -4,6 +4,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 from varmat import functionals, functions, models, transforms
+from varmat import typing as typing
 from varmat.core import dispatch as _dispatch
 from varmat.core.callbacks import make_callback_var as make_callback_var
 from varmat.core.callbacks import reverse_pass_callback as reverse_pass_callback

@@ -45,11 +45,13 @@ class ArrayMethods:
     itemsize = 8
 
     if TYPE_CHECKING:  # set below, and from the table of elementwise operations
+        from varmat.typing import anything
 
         def _set(self, *args: Any, **kwargs: Any) -> Any: ...
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _set
-        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = _set
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = anything
+        __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = anything
+        __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = _set
         __lt__ = __le__ = __ge__ = __gt__ = all = any = argmax = argmin = argsort = clip = cumprod = cumsum = diagonal = dot = _set
         max = mean = min = nonzero = prod = ptp = ravel = repeat = round = searchsorted = squeeze = std = sum = swapaxes = _set
         take = trace = var = _set

@@ -14,7 +14,7 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,12 +30,19 @@ from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_result, new
 from varmat.kernels import where, with_out
 
+if TYPE_CHECKING:
+    from varmat.typing import ElementwiseCall
+
 __all__ = ["Elementwise", "elementwise"]
 
 _NUMBERS = frozenset({float, int, np.float64})
 _DIFFERENTIABLE = VARIABLES | {Dual}
 # All rows by name.
 ROWS: dict[str, Elementwise] = {}
+
+
+def _typed(function: Any) -> ElementwiseCall:
+    return function  # type: ignore[no-any-return]
 
 
 class Elementwise:
@@ -90,6 +97,7 @@ class Elementwise:
     def __reduce__(self) -> Any:
         return _row, (self.name,)
 
+    @_typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         if len(args) != self.arity or named:
             given = f"{', '.join(named)} is given by name" if named else f"{len(args)} operands are given"

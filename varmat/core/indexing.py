@@ -156,4 +156,4 @@ def _assign_reverse(_: Any, target: Any, assignment: Assignment) -> None:
 
 ASSIGN = Rule("setitem", _assign_reverse)
 
-VarMat.__getitem__, VarMat.__setitem__ = getitem, setitem
+VarMat.__getitem__, VarMat.__setitem__ = getitem, setitem  # type: ignore[assignment]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, TapeError, called
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.kernels import array_length, is_scipy_sparse, scalar_item, unbroadcast
+
+if TYPE_CHECKING:
+    from varmat.typing import Indexing, array_operator, reduction, scalar_operator, shaping
 
 __all__ = ["Var", "VarMat", "value", "var"]
 
@@ -151,6 +154,14 @@ class Var(Variable):
     __getitem__ = scalar_item
     __iter__: Any = None  # otherwise Python would ask for elements, one after the other
 
+    if TYPE_CHECKING:
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = scalar_operator
+        __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = scalar_operator
+
+        def __neg__(self) -> Var: ...
+        def __pos__(self) -> Var: ...
+        def __abs__(self) -> Var: ...
+
     val = Variable._plain
 
     @property
@@ -198,6 +209,20 @@ class VarMat(Container, Variable):
 
     __slots__ = ("_adj", "_tape", "_val")
     __len__ = array_length
+
+    if TYPE_CHECKING:
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = array_operator
+        __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = array_operator
+        __getitem__: Indexing
+        max = mean = min = prod = ptp = std = sum = var = reduction
+        clip = copy = cumprod = cumsum = diagonal = flatten = ravel = repeat = reshape = squeeze = swapaxes = shaping
+        take = transpose = shaping
+        T: VarMat
+        mT: VarMat  # noqa: N815 - NumPy's name
+
+        def __neg__(self) -> VarMat: ...
+        def __pos__(self) -> VarMat: ...
+        def __abs__(self) -> VarMat: ...
 
     @property
     def val(self) -> np.ndarray:

@@ -26,13 +26,16 @@ import inspect
 import math
 from collections.abc import Callable, Iterable
 from functools import partial, update_wrapper
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from varmat.core.errors import Domain, ShapeError, called
 from varmat.core.operation import Operation, is_differentiable, operation
 from varmat.functions.checks import check_values
+
+if TYPE_CHECKING:
+    from varmat.typing import DensityCall
 
 # In Stan's words; on floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
@@ -53,6 +56,11 @@ def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
 def ieee(values: Iterable[Any]) -> list[Any]:
     """Floats as NumPy's: where Python's raise, these are infinite."""
     return [np.float64(v) if type(v) is float else v for v in values]
+
+
+def typed(function: Callable[..., Any]) -> DensityCall:
+    """The method by which a density is called: type checkers know of it what the density of which arguments is."""
+    return function
 
 
 class Density:
@@ -122,6 +130,7 @@ class Density:
             check_values(partial(domain.check, self.name, title), x)
         return shape
 
+    @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
         if self.discrete:
             for name, x in (*zip(self.arguments, args, strict=False), *named.items()):
@@ -153,6 +162,7 @@ class Proportional:
     True
     """
 
+    @typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         try:
             return self.density(*args, propto=True, **named)

@@ -20,7 +20,7 @@ from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
-from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan, typed
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.reductions import add_reduce
@@ -133,6 +133,7 @@ class Glm(Density):
         self.operation.rule = Rule(self.name, self._chain, self.operation)
         self.with_sparse = SparseGlm(self, value, early)
 
+    @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
         """The operation does the same for all kinds of arguments; floats, arrays and variables have a shorter way."""
         if propto or named or len(args) != len(self.arguments):

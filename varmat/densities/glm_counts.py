@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.core.errors import finite, nonnegative, positive_finite
-from varmat.densities.density import Arguments, not_nan, positional
+from varmat.densities.density import Arguments, not_nan, positional, typed
 from varmat.densities.glm import Glm, Pass, Sums, glm, part, titles
 from varmat.functions.reductions import add_reduce
 from varmat.functions.special import expit, lchoose, zeta_difference
@@ -82,6 +82,7 @@ class Trials(Glm):
     def _in_order(self, signature: inspect.Signature) -> inspect.Signature:
         return signature.replace(parameters=[*self.parameters, *[*signature.parameters.values()][5:]])
 
+    @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
         if named and len(args) + len(named) == 5:
             args, named = self.__signature__.bind(*args, **named).args, {}

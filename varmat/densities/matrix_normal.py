@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, symmetric_matrix
 from varmat.densities.multi_normal import Cholesky, Covariance, is_empty, whitened
 from varmat.functions.checks import TOLERANCE
@@ -330,7 +330,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
     """
 
 
-def _made(function: str, kind: Any, name: str, given: str, page: str, example: str, result: str) -> Any:
+def _made(function: str, kind: Any, name: str, given: str, page: str, example: str, result: str) -> StructuredDensity:
     def value(y: Any, matrix: Any, w: Any, keep: Any) -> Any:
         return _gp(y, matrix, w, keep, kind, function, name)
 

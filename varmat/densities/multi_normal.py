@@ -18,7 +18,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, Density, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor, symmetric_matrix
 from varmat.functions.checks import is_held
 from varmat.functions.lapack import (
@@ -508,7 +508,7 @@ STUDENT = Family(
 )  # fmt: skip
 
 
-def multivariate(full: str, family: Family, kind: Any, name: str, given: str, scipy: str, example: str, result: str) -> Any:
+def multivariate(full: str, family: Family, kind: Any, name: str, given: str, scipy: str, example: str, result: str) -> Density:
     """Make a density of a family, whose matrix, an argument `name`, is of a kind."""
 
     arguments = {**family.arguments, name: (kind.title, kind.domain)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,15 @@ from varmat.densities.density import Density, ieee
 from varmat.densities.traced import names_in
 from varmat.programs.symbols import require, scope_of
 
+if TYPE_CHECKING:
+    from varmat.typing import PointwiseCall
+
 
 class Pointwise(Density):
     """A log density at each element to which the arguments broadcast, made of the same row of the table as their sum."""
+
+    if TYPE_CHECKING:
+        __call__: PointwiseCall  # type: ignore[assignment]
 
     def __init__(self, summed: Any) -> None:
         super().__init__(f"{summed.name}.pointwise", summed.arguments, summed.discrete)

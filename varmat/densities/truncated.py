@@ -9,6 +9,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
+from varmat.densities.density import typed
 from varmat.densities.univariate import Univariate
 from varmat.functions.special import log_diff_exp
 
@@ -33,6 +34,7 @@ class Truncated:
         bounds = [f"{name}={x!r}" for name, x in (("lower", self.lower), ("upper", self.upper)) if x is not None]
         return f"varmat.truncated({', '.join([self.density.name, *bounds])})"
 
+    @typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         if named:
             args = self.__signature__.bind(*args, **named).args

@@ -37,7 +37,7 @@ from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.rules import function_of
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
-from varmat.densities.density import Arguments, Density, ieee, not_nan, positional, possible
+from varmat.densities.density import Arguments, Density, ieee, not_nan, positional, possible, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.traced import abbreviations, names_in, traced
 from varmat.functions.checks import check_values, is_held
@@ -146,6 +146,7 @@ class Univariate(Density, Operation):
         import_module("varmat.densities.cumulative")
         return self.__dict__.get(name)
 
+    @typed
     def __call__(self, *args: Any, propto: bool = False, keep: Keep = None, **named: Any) -> Any:
         if named or len(args) != self.arity:
             args, _ = self._bind(args, named)

@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, finite, positive_finite
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.densities import first_passage  # noqa: F401 - its rows are named in the expressions below
-from varmat.densities.density import Density, not_nan, probability
+from varmat.densities.density import Density, not_nan, probability, typed
 from varmat.densities.univariate import univariate
 from varmat.functions.checks import check_values
 from varmat.functions.exponentials import logsumexp
@@ -170,6 +170,7 @@ class Wiener(Density):
         self.proportional.__signature__ = inspect.Signature(self.parameters)
         self.__doc__ = _DOC
 
+    @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
         try:
             bound = self.__signature__.bind(*args, **named).arguments

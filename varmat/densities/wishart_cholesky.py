@@ -14,7 +14,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import density, possible
+from varmat.densities.density import StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix
 from varmat.densities.matrix_variate import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
 from varmat.functions.checks import is_held
@@ -198,7 +198,7 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
     """
 
 
-def _made(name: str, sign: float, family: str, formula: str, first: str, second: str) -> Any:
+def _made(name: str, sign: float, family: str, formula: str, first: str, second: str) -> StructuredDensity:
     def function(y: Any, nu: Any, s: Any, keep: Any) -> Any:
         return _value(y, nu, s, keep, name, sign)
 

@@ -9,7 +9,7 @@ from copy import copy
 from functools import partial, update_wrapper
 from inspect import signature
 from types import MethodType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -20,10 +20,17 @@ from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, make_le
 from varmat.functionals.recording import adjoint_of, check_closed, held, leaf_tree, outputs, plain_copy, recording, scalar_result
 from varmat.functionals.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
+if TYPE_CHECKING:
+    from varmat.typing import Derivative, ValueAndGrad
+
 __all__ = ["grad", "gradient", "value_and_grad", "vjp"]
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., tuple[float, Any]]:
+@overload
+def value_and_grad(f: Callable[..., Any]) -> ValueAndGrad: ...
+@overload
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...]) -> Callable[..., tuple[float, Any]]: ...
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Any:
     """The function that computes a scalar function together with its gradient.
 
     Parameters
@@ -67,7 +74,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     (15.0, (array([ 6., 12.]), 5.0))
     """
     function = Derived(_differentiated, "value_and_grad", f, argnums)
-    return named(function, f, "value_and_grad", argnums)  # type: ignore[no-any-return]
+    return named(function, f, "value_and_grad", argnums)
 
 
 T = TypeVar("T")
@@ -92,6 +99,14 @@ class Derived(partial[T]):
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+
+if TYPE_CHECKING:
+
+    class Gradient(Derived[Any]):
+        """What `grad` makes of a function, if it differentiates with respect to the first argument."""
+
+        __call__: Derivative
 
 
 class Absent:
@@ -273,7 +288,9 @@ def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
 @overload
 def grad(f: Variable) -> None: ...
 @overload
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Derived[Any]: ...
+def grad(f: Callable[..., Any]) -> Gradient: ...
+@overload
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...]) -> Derived[Any]: ...
 def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     """For a function its gradient function; for a scalar variable the reverse pass.
 

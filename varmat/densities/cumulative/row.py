@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.densities.density import positional
+from varmat.densities.density import positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.univariate import Quick, Univariate, argument_lines
 
@@ -69,6 +69,7 @@ class LogCumulative(Univariate):
         self.__signature__ = inspect.Signature(self.parameters)
         del self.proportional
 
+    @typed
     def __call__(self, *args: Any, keep: Any = None, **named: Any) -> Any:
         if "propto" in named:
             raise TypeError(f"{self.name}() got an unexpected keyword argument 'propto'")
@@ -92,6 +93,7 @@ class Cumulative:
         self.arguments, self.discrete = log.arguments, log.discrete
         self.__signature__ = inspect.Signature(positional(log.arguments))
 
+    @typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         log = self.log(*args, **named)
         return math.exp(log) if type(log) is float else np.exp(log)

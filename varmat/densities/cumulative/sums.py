@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf
-from varmat.densities.density import not_nan, positional
+from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
 from varmat.functions.exponentials import logsumexp
 from varmat.functions.special import log1m_exp
@@ -46,6 +46,7 @@ class LogSum:
     def __repr__(self) -> str:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
+    @typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         total = np.sum(self.pointwise(*args, **named))
         return float(total) if isinstance(total, np.floating) else total
@@ -97,12 +98,13 @@ class LogSum:
 class Sum(LogSum):
     """The probability itself, multiplied over the observations."""
 
+    @typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         log = super().__call__(*args, **named)
         return math.exp(log) if type(log) is float else np.exp(log)
 
 
-def _made(mass: Any, log_masses: Callable[..., Any], title: str, lines: str, example: str) -> tuple[Any, Any, Any]:
+def _made(mass: Any, log_masses: Callable[..., Any], title: str, lines: str, example: str) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
     found = []
     for suffix, kind, words in (
