@@ -306,6 +306,7 @@ def unpicklable(model: Any, cloudpickle: Any) -> str:
         return ""
 
     functions = [each for each in (model._density, model._transformed, model._generated) if each]
+    functions += [model._likelihood.function] if model._likelihood else []
     for name, value in model._density._given.items():
         if error := error_of(value):
             return f"the data {name} cannot be pickled: {error}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from varmat import html
 from varmat.functionals.finite_differences import finite_diff_gradient
 from varmat.models.functions import recoverable
 
@@ -52,19 +54,32 @@ class GradientCheck:
     def __bool__(self) -> bool:
         return self.passed
 
-    def __repr__(self) -> str:
-        width = max([9, *map(len, self.names)])
-        unknown = np.isfinite(self.gradient) & ~np.isfinite(self.finite_differences)
+    def _verdict(self) -> str:
+        unknown = self._outside()
         counts = {"could not be checked": int(np.sum(unknown)), "differ": int(np.sum(~(self.errors <= self.tolerance) & ~unknown))}
         found = [f"{count} of {len(self.names)} derivatives {text}" for text, count in counts.items() if count]
         verdict = ", ".join(found) or "the gradient agrees with finite differences"
-        lines = [f"log density {self.value:.10g}; {verdict} (tolerance {self.tolerance:g})"]
-        lines.append(f"{'parameter':{width}} {'q':>12} {'gradient':>18} {'finite differences':>18} {'error':>9}")
-        columns = (self.names, self.q, self.gradient, self.finite_differences, self.errors, unknown)
+        return f"log density {self.value:.10g}; {verdict} (tolerance {self.tolerance:g})"
+
+    def _outside(self) -> np.ndarray:
+        return np.asarray(np.isfinite(self.gradient) & ~np.isfinite(self.finite_differences))
+
+    def _rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
+        columns = (self.names, self.q, self.gradient, self.finite_differences, self.errors, self._outside())
         for name, x, exact, difference, error, outside in zip(*columns, strict=True):
-            mark = "" if error <= self.tolerance else "  <- the density ends beside it" if outside else "  <- differs"
-            lines.append(f"{name:{width}} {x:12.6g} {exact:18.10g} {difference:18.10g} {error:9.1e}{mark}")
+            mark = "" if error <= self.tolerance else "the density ends beside it" if outside else "differs"
+            yield name, f"{x:.6g}", f"{exact:.10g}", f"{difference:.10g}", f"{error:.1e}", mark
+
+    def __repr__(self) -> str:
+        width = max([9, *map(len, self.names)])
+        lines = [self._verdict(), f"{'parameter':{width}} {'q':>12} {'gradient':>18} {'finite differences':>18} {'error':>9}"]
+        for name, x, exact, difference, error, mark in self._rows():
+            lines.append(f"{name:{width}} {x:>12} {exact:>18} {difference:>18} {error:>9}{mark and '  <- ' + mark}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = ["parameter", "q", "gradient", "finite differences", "error", ""]
+        return html.paragraph(self._verdict()) + html.table(head, self._rows())
 
 
 def compare_gradient(model: Any, q: np.ndarray, tolerance: float, eps: float, jacobian: bool) -> GradientCheck:

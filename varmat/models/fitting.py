@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from varmat import html
 from varmat.core.errors import DomainError
 from varmat.models.functions import of_values, recoverable
-from varmat.models.results import check_shapes, coordinates, to_arviz
+from varmat.models.layout import indexed
+from varmat.models.results import check_shapes, coordinates, shapes_in, to_arviz
+from varmat.models.summary import columns
 
 # Methods of SciPy that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
@@ -62,13 +65,17 @@ class Optimum:
     iterations: int
     jacobian: bool
 
-    def __repr__(self) -> str:
+    def _state(self) -> str:
         largest = np.max(np.abs(self.gradient), initial=0.0)
         kind = "of the density of q" if self.jacobian else "without Jacobian"
         state = "mode" if self.success else f"no mode found ({self.message})"
-        lines = [f"{state} {kind}: log density {self.value:.10g}, largest gradient {largest:.1e}, {self.iterations} iterations"]
-        lines += [f"{name} = {value!r}" for name, value in self.values.items()]
-        return "\n".join(lines)
+        return f"{state} {kind}: log density {self.value:.10g}, largest gradient {largest:.1e}, {self.iterations} iterations"
+
+    def __repr__(self) -> str:
+        return "\n".join([self._state(), *(f"{name} = {value!r}" for name, value in self.values.items())])
+
+    def _repr_html_(self) -> str:
+        return html.paragraph(self._state()) + html.table(["", "value"], self.values.items())
 
 
 class _Objective:
@@ -216,6 +223,8 @@ class LaplaceApproximation:
     log_approximation: np.ndarray
     coords: dict[str, Any] = field(default_factory=dict)
     dims: dict[str, Any] = field(default_factory=dict)
+    # Log-likelihood and data, if the model has them.
+    beside: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         lines = [f"{len(self.q)} draws around the {self.mode!r}"]
@@ -224,12 +233,26 @@ class LaplaceApproximation:
                 lines.append(f"{name}: mean {np.mean(values, axis=0)}, standard deviation {np.std(values, axis=0)}")
         return "\n".join(lines)
 
-    def to_arviz(self) -> Any:
-        """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``."""
+    def _repr_html_(self) -> str:
+        title = html.paragraph(f"{len(self.q)} draws around the {self.mode._state()}")
+        if not (self.draws and len(self.q)):
+            return title
+        flat = np.concatenate([x.reshape(len(self.q), -1) for x in self.draws.values()], axis=1)
+        names = [label for name, x in self.draws.items() for label in indexed(name, x.shape[1:])]
+        found = columns(flat)
+        rows = ((name, *(f"{x[i]:.4g}" for x in found.values())) for i, name in enumerate(names))
+        return title + html.table(["", *found], rows)
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """The groups of ArviZ, with the draws as one chain."""
         posterior = {name: values[np.newaxis] for name, values in self.draws.items()}
         stats = {"lp": self.log_density[np.newaxis], "log_approximation": self.log_approximation[np.newaxis]}
-        coords = coordinates({name: values.shape[1:] for name, values in self.draws.items()}, self.coords, self.dims)
-        return to_arviz({"posterior": posterior, "sample_stats": stats}, coords, self.dims)
+        return {"posterior": posterior, "sample_stats": stats, **self.beside}
+
+    def to_arviz(self) -> Any:
+        """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``."""
+        groups = self.groups()
+        return to_arviz(groups, coordinates(shapes_in(groups), self.coords, self.dims), self.dims)
 
 
 def _factor(precision: np.ndarray) -> np.ndarray | None:

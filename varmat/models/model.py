@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from varmat import html
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import borrow_leaf
@@ -20,11 +21,13 @@ from varmat.functions.checks import check_integer
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
 from varmat.models.functions import Named, of_values
+from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood, approximated, completed, from_draws
 from varmat.models.layout import Layout, indexed
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
 from varmat.models.results import check_names, check_shapes
 from varmat.models.sampling import run_nutpie
 from varmat.models.starts import names_at, random_start
+from varmat.models.summary import Summary, summarised
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 
@@ -48,10 +51,16 @@ class Model:
         Called in the same way, before the log density; returns a dict of named values.
     generated_quantities : callable, optional
         Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if it names it; returns a dict.
+    log_likelihood : callable, optional
+        Called in the same way as the log density; returns the log-likelihood of each observation (or group of them), an array that
+        is not summed or a dict of such arrays, for ``arviz.loo`` and its like: see Notes.
+    observed : str or sequence of str, optional
+        The names of the data that are observations. By default those that terms of the log-likelihood are called after.
     coords : dict of str to sequence, optional
         Names of dimensions with their labels, for the results.
     dims : dict of str to sequence of str, optional
-        Names of the dimensions of the parameters and quantities, none of which may be called so itself, or ``chain``, or ``draw``.
+        Names of the dimensions of the parameters, quantities and data, none of which may be called so itself, or ``chain`` or
+        ``draw``.
     recorded : bool, optional
         Record the log density once and run the recording for every further gradient, natively where numba is installed: many times
         as fast where arrays are small, and possible where the same operations are computed at every point. See `varmat.recorded`
@@ -73,6 +82,10 @@ class Model:
     ``propto=True`` has an effect only if `log_density` takes ``propto`` and hands it to densities, which then drop what depends
     on data alone.
     Elements of arrays are counted from one and in NumPy's order, the last index fastest (Stan's is the other one).
+
+    The log-likelihood is evaluated at the draws of the posterior, and belongs to the log density only if that asks for it: a log
+    density with a parameter called ``log_likelihood`` is given what the function returned, to be added to the prior. So nothing is
+    written twice, and nothing is counted twice.
 
     A model has no mutable state, so it may be called from several threads at once.
 
@@ -102,7 +115,8 @@ class Model:
     def __init__(
         self, log_density: Callable[..., Any], parameters: Mapping[str, Transform] | None = None, /, *,
         data: Mapping[str, Any] | None = None, transformed_parameters: Callable[..., Any] | None = None,
-        generated_quantities: Callable[..., Any] | None = None, coords: Mapping[str, Sequence[Any]] | None = None,
+        generated_quantities: Callable[..., Any] | None = None, log_likelihood: Callable[..., Any] | None = None,
+        observed: str | Sequence[str] | None = None, coords: Mapping[str, Sequence[Any]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None, recorded: bool | None = None,
         **named: Transform,
     ) -> None:  # fmt: skip
@@ -126,20 +140,47 @@ class Model:
         self._density = Named("the log density", log_density, given)
         self._transformed = transformed_parameters and Named("transformed_parameters", transformed_parameters, given)
         self._generated = generated_quantities and Named("generated_quantities", generated_quantities, given)
+        self.observed = [observed] if isinstance(observed, str) else list(observed or ())
+        for name in self.observed:
+            if name not in given:
+                raise TypeError(f"Model: observed has {name!r}, but must have data: {', '.join(given) or 'there are none'}!")
+        self._likelihood = self._likelihood_of(log_likelihood, declared, given)
         if self._transformed:
             self._transformed.check(declared)
         else:
-            self._density.check(declared)
+            self._density.check([*declared, *([LOG_LIKELIHOOD] if self._likelihood else [])])
             if self._generated:
                 self._generated.check(declared)
+            if self._likelihood:
+                self._likelihood.function.check(declared)
         self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
         self.dims = {name: [names] if isinstance(names, str) else list(names) for name, names in (dims or {}).items()}
         check_names({name: transform.shape for name, transform in declared.items()}, self.coords, self.dims)
         self._recorded = recorded
         self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
 
+    def _likelihood_of(self, function: Any, declared: Mapping[str, Any], given: Mapping[str, Any]) -> LogLikelihood | None:
+        if function is None:
+            return None
+        for kind, names in (("a parameter", declared), ("data", given)):
+            if LOG_LIKELIHOOD in names:
+                raise TypeError(
+                    f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is given to the model alone!"
+                )
+        return LogLikelihood(Named(LOG_LIKELIHOOD, function, given), self.observed)
+
     def __repr__(self) -> str:
         return f"Model({', '.join(f'{name}={transform!r}' for name, transform in self._layout.parameters.items())})"
+
+    def _repr_html_(self) -> str:
+        layout = self._layout
+        rows = [
+            (name, repr(each), str(each.shape), str(each.unconstrained_size), ", ".join(self.dims.get(name, [])))
+            for name, each in layout.parameters.items()
+        ]
+        text = html.table(["parameter", "declared as", "shape", "unconstrained", "dims"], rows, f"Model of {layout.size} unknowns")
+        data = [(name, type(x).__name__, str(np.shape(x)) if hasattr(x, "shape") else "") for name, x in layout.given.items()]
+        return text + (html.table(["data", "type", "shape"], data) if data else "")
 
     # --- evaluation ---
 
@@ -148,6 +189,8 @@ class Model:
         values, log_jacobians = self._layout.unpack(q, jacobian)
         if self._transformed is not None:
             values.update(self._transformed.named_values(values))
+        if self._likelihood is not None and LOG_LIKELIHOOD in self._density.names:
+            values[LOG_LIKELIHOOD] = self._likelihood.function(values)
         result = self._density(values, propto=propto)
         if isinstance(result, (tuple, list)):
             return Terms((*result, *log_jacobians))
@@ -450,7 +493,8 @@ class Model:
             If the Hessian is not negative definite.
         """
         check_integer("Model.laplace", "draws", draws, 0)
-        return approximate(self, self.optimize(init, jacobian=jacobian, seed=seed, **options), draws, seed)
+        mode = self.optimize(init, jacobian=jacobian, seed=seed, **options)
+        return approximated(self, approximate(self, mode, draws, seed))
 
     def sample(
         self, draws: int = 1000, chains: int = 4, seed: int | None = None, *, tune: int = 1000, init: Any = None,
@@ -475,13 +519,15 @@ class Model:
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            As ArviZ has it before 1 and since; with transformed parameters and generated quantities.
+            As ArviZ has it before 1 and since; with transformed parameters and generated quantities, and if the model has them with
+            the groups ``log_likelihood``, ``observed_data`` and ``constant_data``.
 
         Warns
         -----
         UserWarning
             If the log density cannot be recorded, and why: each point is then evaluated in Python. If there are no processes for
-            that, and why: chains are then sampled one after the other. If an interrupt leaves out generated quantities.
+            that, and why: chains are then sampled one after the other. If an interrupt leaves out generated quantities, or the
+            log-likelihood.
 
         Raises
         ------
@@ -524,7 +570,61 @@ class Model:
         if self._recorded is None:  # nobody can change what the function reads while it is sampled
             model = copy.copy(self)
             model._value_and_grad = RecordedIfPossible(self._target, 0)
-        return run_nutpie(model, start, seed, settings)
+        if self._likelihood is not None:
+            self._likelihood.shapes(self)  # an error in it would cost the draws
+        return completed(self, run_nutpie(model, start, seed, settings))
+
+    def to_arviz(self, draws: Any, *predictive: Predictive, seed: Any = None) -> Any:
+        """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and predictive draws.
+
+        Parameters
+        ----------
+        draws : array_like of shape (chains, draws, N), dict, LaplaceApproximation, arviz.InferenceData or xarray.DataTree
+            Unconstrained vectors, as samplers of any package return; arrays by name of shape (chains, draws, ...); or what `sample`
+            or `laplace` returned.
+        *predictive : Predictive
+            What `sample_posterior_predictive` and `sample_prior_predictive` returned.
+        seed : int or numpy.random.Generator, optional
+            Of the generated quantities.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            With the groups ``posterior``, ``sample_stats``, ``log_likelihood``, ``posterior_predictive``, ``prior``,
+            ``prior_predictive``, ``observed_data`` and ``constant_data``, as far as there is something in them.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed.
+        ShapeError
+            If draws have another shape.
+        TypeError
+            If `draws` is something else, or has no draws of a parameter.
+        """
+        return from_draws(self, draws, predictive, seed)
+
+    def summary(self, result: Any) -> Summary:
+        """Draws in a table, with what speaks against them: divergences, chains that do not agree, few effective draws.
+
+        Parameters
+        ----------
+        result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
+            What `sample`, `laplace` or `to_arviz` returned, or arrays by name of shape (chains, draws, ...).
+
+        Returns
+        -------
+        Summary
+            Printed, or shown by a notebook, a table with a row for each element.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ, which computes effective sample sizes and R-hat, is not installed; not for a `LaplaceApproximation`.
+        TypeError
+            If `result` is something else.
+        """
+        return summarised(result)
 
     def sample_posterior_predictive(
         self, result: Any, simulate: Callable[..., Any], *, seed: Any = None, coords: Mapping[str, Sequence[Any]] | None = None,

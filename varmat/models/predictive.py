@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from varmat import html
 from varmat.core.errors import ShapeError
 from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
@@ -38,6 +39,10 @@ class Predictive:
     def __repr__(self) -> str:
         lines = [f"{group}: {name}, shape {x.shape}" for group, each in self.groups.items() for name, x in each.items()]
         return "\n".join(["predictive draws (chains, draws, ...)", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [(name, group, str(x.shape)) for group, each in self.groups.items() for name, x in each.items()]
+        return html.table(["", "group", "shape"], rows, "predictive draws (chains, draws, ...)")
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``.

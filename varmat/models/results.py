@@ -117,3 +117,21 @@ def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any],
     if int(arviz.__version__.partition(".")[0]) >= 1:
         return arviz.from_dict({name: dict(group) for name, group in groups.items()}, **settings)
     return arviz.from_dict(**{name: dict(group) for name, group in groups.items()}, **settings)
+
+
+def shapes_in(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+    """The shapes of what is in groups, without the axes of draws, which data do not have."""
+    return {name: np.shape(x)[0 if group.endswith("_data") else 2 :] for group, each in groups.items() for name, x in each.items()}
+
+
+def with_groups(result: Any, groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:
+    """An ``InferenceData`` or a ``DataTree`` with more groups, which it takes up itself; those that it has are replaced."""
+    if not groups:
+        return result
+    more = to_arviz(groups, coords, dims)
+    if hasattr(result, "to_dataset"):
+        for name, group in more.children.items():
+            result[name] = group.copy()
+    else:
+        result.extend(more, join="right")
+    return result

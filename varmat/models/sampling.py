@@ -18,8 +18,9 @@ import numpy as np
 
 from varmat.functionals.recorded import Recorded
 from varmat.models.callbacks import Callbacks
+from varmat.models.inference_data import known_dims
 from varmat.models.native_sampling import ELSEWHERE, prepared
-from varmat.models.results import coordinates, optional
+from varmat.models.results import optional
 
 
 def _labels(labels: Sequence[Any]) -> Any:
@@ -79,8 +80,8 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
     calls = Callbacks(model, seed, init, settings["tune"])
-    labels = {name: _labels(each) for name, each in coordinates(calls.shapes, model.coords, model.dims).items()}
-    dims = {name: tuple(dims) for name, dims in model.dims.items()}
+    coords, named = known_dims(model, calls.shapes)
+    labels, dims = {name: _labels(each) for name, each in coords.items()}, {name: tuple(each) for name, each in named.items()}
     native = prepared(calls, settings)
     # These settings are about all chains together.
     is_whole = settings["chains"] == 1 or not settings.get("blocking", True) or any(settings.get(name) for name in ELSEWHERE)

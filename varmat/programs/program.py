@@ -18,6 +18,7 @@ from weakref import ref
 
 import numpy as np
 
+from varmat import html
 from varmat.core.errors import TapeError, refusals
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
@@ -135,6 +136,15 @@ class Program:
 
     def __str__(self) -> str:
         return "\n".join(printed(self))
+
+    def _repr_html_(self) -> str:
+        first, *steps, last = map(str.strip, printed(self))
+        rows = []
+        for number, (line, step) in enumerate(zip(steps, self.steps, strict=True)):
+            made, is_value, call = line.partition(" = ")
+            result, call = (made, call) if is_value else ("", made)
+            rows.append((str(number), result, call, "" if step.kernel.is_native else "calls Python"))
+        return html.table(["", "makes", "step", ""], rows, first) + html.paragraph(last)
 
     def counts(self) -> Counter[str]:
         """How many steps there are of each kernel."""

@@ -1,0 +1,165 @@
+"""What notebooks show of models, results and programs."""
+
+from __future__ import annotations
+
+import types
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from small_models import GAUSSIAN, Y
+
+import varmat as vm
+from varmat import html
+
+ODD = '<b onclick="x">&'
+EMPTY = {"br", "hr", "img"}
+
+
+class WellFormed(HTMLParser):
+    """Every tag is closed in its order; it keeps the cells."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.cells = [], set(), []
+
+    def handle_starttag(self, tag, attributes):
+        assert not attributes  # above all, no colours, which may be those of the background
+        self.tags.add(tag)
+        if tag in ("td", "th", "p", "caption"):
+            self.cells.append("")
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.cells[-1] += data
+
+
+def cells(thing):
+    parser = WellFormed()
+    parser.feed(thing._repr_html_())
+    parser.close()
+    assert not parser.open
+    assert parser.tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "p"}
+    return parser.cells
+
+
+def odd(**settings):
+    return vm.Model(
+        lambda p: -0.5 * np.sum(p[ODD] ** 2) - p["s"],
+        {ODD: vm.real(2), "s": vm.positive()},
+        data={"y": Y, "n": 3},
+        coords={"<i>": ["a", "b"]},
+        dims={ODD: ["<i>"]},
+        **settings,
+    )
+
+
+def test_model():
+    found = cells(odd())
+    assert found[0] == "Model of 3 unknowns"
+    assert {ODD, "(2,)", "<i>", repr(vm.positive()), "y", "ndarray", "(5,)", "n", "int"} <= set(found)
+
+
+def test_optimum_and_approximation():
+    model = odd()
+    mode = model.optimize(seed=1, jacobian=True)
+    found = cells(mode)
+    assert found[0] == mode._state()
+    assert found[1:4] == ["", "value", ODD]
+    approximation = model.laplace(seed=1, draws=50)
+    found = cells(approximation)
+    row = found.index(f"{ODD}.2")
+    assert found[row + 1] == f"{np.mean(approximation.draws[ODD][:, 1]):.4g}"
+    assert found[1:7] == ["", "mean", "sd", "5%", "50%", "95%"]
+    assert len(cells(model.laplace(seed=1, draws=0))) == 1
+
+
+def test_predictive_draws():
+    found = GAUSSIAN.sample_posterior_predictive(
+        {"mu": np.zeros((1, 3)), "sigma": np.ones((1, 3))}, lambda mu: {ODD: mu * np.ones(4)}
+    )
+    assert cells(found)[-3:] == [ODD, "posterior_predictive", "(1, 3, 4)"]
+
+
+def test_gradient_check():
+    check = odd().check_gradient()
+    found = cells(check)
+    assert "the gradient agrees with finite differences" in found[0]
+    assert found[7] == f"{ODD}.1"
+
+
+def test_program():
+    f = vm.recorded(lambda x: np.sum(np.exp(x)) * x[0])
+    f(np.zeros(2))
+    found = cells(f.program)
+    assert found[0] == "program(a0[2])"
+    assert found[-1].startswith("return ")
+    assert any(cell.startswith("exp(") for cell in found)
+    # A view is printed with angles.
+    assert "<" in str(f.program)
+    assert any("<" in cell for cell in found)
+
+
+def test_long_tables_are_cut():
+    page = html.table(["", "x"], ((str(i), float(i)) for i in range(html.ROWS + 5)))
+    assert page.count("<tr>") == html.ROWS + 1
+    assert page.endswith("<p>and 5 more</p>")
+    assert html.text(np.arange(9.0)) == "array of shape (9,)"
+    assert html.text(0.1234567890) == "0.123457"
+
+
+def chains(shift=0.0):
+    rng = np.random.default_rng(1)
+    return {"mu": rng.normal(size=(4, 400)) + shift * np.arange(4)[:, None], "w": rng.normal(2.0, 3.0, size=(4, 400, 2))}
+
+
+def test_summary():
+    pytest.importorskip("arviz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ArviZ, about its future
+        found = GAUSSIAN.summary(chains())
+    assert found.names == ["mu", "w.1", "w.2"]
+    flat = chains()["w"].reshape(-1, 2)
+    np.testing.assert_allclose(found.table["mean"][1:], flat.mean(axis=0))
+    np.testing.assert_allclose(found.table["sd"][1:], flat.std(axis=0, ddof=1))
+    np.testing.assert_allclose(found.table["95%"][2], np.quantile(flat[:, 1], 0.95))
+    assert np.all(found.table["r_hat"] < 1.01)
+    assert np.all(found.table["ess_bulk"] > 1000.0)
+    assert found.warnings == []
+    assert cells(found)[0] == "4 chains of 400 draws"
+    assert "w.2" in cells(found)
+    assert repr(found).splitlines()[1].split() == ["mean", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "r_hat"]
+
+
+def test_summary_says_what_is_wrong():
+    pytest.importorskip("arviz")
+    result = types.SimpleNamespace(sample_stats={"diverging": np.arange(8).reshape(2, 4) > 5})
+    shifted = chains(3.0)
+    result.posterior = type("Group", (dict,), {"data_vars": property(list)})(shifted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = GAUSSIAN.summary(result)
+    assert found.divergences == 2
+    assert [line.partition(":")[0] for line in found.warnings] == [
+        "2 of 1600 draws diverged",
+        "chains do not agree, r_hat is above 1.01",
+        "fewer than 100 effective draws for each chain",
+    ]
+    assert found.warnings[1].endswith(": mu")
+    assert cells(found)[:4] == ["4 chains of 400 draws, 2 divergences", *found.warnings]
+
+
+def test_summary_of_an_approximation_needs_no_chains():
+    found = GAUSSIAN.summary(GAUSSIAN.laplace(seed=1, draws=20))
+    assert (found.names, found.chains, found.draws, found.divergences) == (["mu", "sigma"], 1, 20, None)
+    assert list(found.table) == ["mean", "sd", "5%", "50%", "95%"]
+
+
+def test_summary_of_something_else():
+    with pytest.raises(TypeError, match=r"^Model\.summary: result is a float, but must be what Model\.sample, Model\.laplace or"):
+        GAUSSIAN.summary(3.0)
