@@ -53,7 +53,7 @@ def path(theta: vm.VarMat) -> Any:
 
 def test_numpy_module() -> None:
     with vnp.patched(__import__("colorsys")):
-        value, gradient = assert_type(vm.value_and_grad(path)(START), tuple[float, Any])
+        value, gradient = assert_type(vm.value_and_grad(path)(START), tuple[float, npt.NDArray[np.float64]])
     assert gradient.shape == START.shape
     assert vm.numpy.sin is np.sin
     assert value == path(START)  # type: ignore[arg-type]  # plain numbers are taken too

@@ -38,8 +38,6 @@ BY_NAME: dict[str, Function] = {}
 # What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The keys are ufuncs and functions of
 # NumPy, and operations and functions of the library.
 COMPLEX: dict[Any, Function] = {}
-# What a refusal advises: "array" where NumPy asks a variable for a plain array, a function of the frame that did.
-ADVICE: dict[str, Function] = {}
 # Modules that answer for what is asked seldom. They fill the tables when nothing else in them has an answer.
 LATER: list[str] = []
 # Of the operators <, <=, ==, !=, >=, >.
