@@ -109,8 +109,8 @@ def test_partial_derivative_of_a_scalar_and_refusals():
 def test_results_must_be_numbers():
     with pytest.raises(TypeError, match=r"^jvp: the result is None"):
         vm.jvp(lambda x: None, (1.0,), (1.0,))
-    with pytest.raises(TypeError, match=r"^gradient_dot_vector: x is a Var, but must be plain numbers"), vm.nested():
-        vm.gradient_dot_vector(np.sum, vm.var(1.0), 1.0)
+    with vm.nested():
+        assert type(vm.gradient_dot_vector(np.square, vm.var(3.0), 1.0)) is vm.Var
 
 
 def test_what_the_function_records_of_its_own_stays_in_a_scope():
@@ -167,35 +167,38 @@ FORWARD = {
 every_forward_functional = pytest.mark.parametrize("functional", FORWARD.values(), ids=FORWARD)
 
 
-def assigned(p, d):
-    d = vm.Dual(np.array([3.0, 1.0]), np.ones(2))
-    d[0] = np.sum(p)
-    return np.sum(d)
+@every_forward_functional
+@pytest.mark.parametrize(("mixed", "tangent"), [
+    (lambda p, d: np.sum(p) ** 2 * d**2, lambda p: 6.0 * p**2),
+    (lambda p, d: np.sum(p) ** 2 * np.sum(np.stack([d, np.sum(p)])) * d, lambda p: p**2 * (6.0 + p)),
+    (lambda p, d: np.sum(p) ** 2 * np.where(p > 0.0, d, p), lambda p: p**2),
+    (lambda p, d: np.sum(np.zeros_like(p) + d) * np.sum(p) ** 2, lambda p: p**2),
+], ids=["product", "stack", "where", "zeros_like"])
+def test_duals_made_by_hand_are_not_mixed_with_those_of_a_functional(functional, mixed, tangent):
+    """What a function reads in their `tan` is differentiated, wherever they are made."""
+    from_outside = vm.Dual(3.0, 1.0)
+    for d in (lambda: vm.Dual(3.0, 1.0), lambda: from_outside):
+        found = functional(lambda p, d=d: mixed(p, d()).tan, 2.0)
+        assert found == pytest.approx(functional(tangent, 2.0), rel=1e-14)
 
 
 @every_forward_functional
-@pytest.mark.parametrize("mixed", [
-    lambda p, d: (np.sum(p) ** 2 * d**2).tan,
-    lambda p, d: np.sum(p) * d,
-    lambda p, d: np.sum(np.stack([d, np.sum(p)])),
-    lambda p, d: np.sum(np.where(p > 0.0, d, p)),
-    lambda p, d: np.sum(np.zeros_like(p) + d),
-    assigned,
-])
-def test_duals_made_by_hand_do_not_meet_those_of_a_functional(functional, mixed):
-    """Added up, tangents in two directions are the derivative of nothing."""
-    refusal = r"^\w+: a Dual that was made by hand meets a dual of varmat\.\w+, whose derivative is in another direction"
-    with pytest.raises(vm.TapeError, match=refusal):
-        functional(lambda p: mixed(p, vm.Dual(3.0, 1.0)), 2.0)
-
-
-def test_duals_made_by_hand_do_not_meet_those_of_a_jacobian():
+def test_assigning_what_a_dual_made_by_hand_has_no_place_for(functional):
     def f(p):
-        k = p.directions if isinstance(p, vm.Dual) else None  # that they differ is refused in any case
-        return np.outer(p, p) * (p[0] * vm.Dual(3.0, 1.0 if k is None else np.ones(k))).tan
+        d = vm.Dual(np.array([3.0, 1.0]), np.ones(2))
+        d[0] = np.sum(p)
+        return np.sum(d).tan
 
-    with pytest.raises(vm.TapeError, match=r"^multiply: a Dual that was made by hand meets a dual of varmat\.jacobian"):
-        vm.jacobian(f, np.ones(30))
+    with pytest.raises(TypeError, match=r"^setitem: what is assigned has derivatives that the array has no place for: make it"):
+        functional(f, 2.0)
+
+
+def test_duals_made_by_hand_are_not_mixed_with_those_of_a_jacobian():
+    def f(p):
+        return np.outer(p, p) * (p[0] * vm.Dual(3.0, 1.0)).tan
+
+    x = np.linspace(1.0, 2.0, 30)
+    np.testing.assert_allclose(vm.jacobian(f, x), vm.jacobian(lambda p: np.outer(p, p) * p[0], x), rtol=1e-15)
 
 
 @every_forward_functional
@@ -219,7 +222,6 @@ def test_duals_made_by_hand_beside_those_of_a_functional():
 
 
 def test_functionals_inside_each_other_call_the_function_once():
-    """Whether duals of the outer one enter is seen where they meet the inner ones, or in the result."""
     calls = []
 
     def f(z):
@@ -228,6 +230,5 @@ def test_functionals_inside_each_other_call_the_function_once():
 
     assert vm.jvp(lambda x: x * vm.jvp(f, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (36.0, 12.0)
     assert len(calls) == 1
-    for inner, refusal in ((lambda z, x: z * x, "inside the other, meet"), (lambda z, x: x * 2.0, "a Dual .* from outside")):
-        with pytest.raises(vm.TapeError, match=refusal):
-            vm.jvp(lambda x, inner=inner: vm.jvp(lambda z: inner(z, x), (2.0,), (1.0,))[1], (3.0,), (1.0,))
+    assert vm.jvp(lambda x: vm.jvp(lambda z: z * x, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (3.0, 1.0)
+    assert vm.jvp(lambda x: vm.jvp(lambda z: x * 2.0, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (0.0, 0.0)

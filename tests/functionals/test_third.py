@@ -124,7 +124,7 @@ def test_refusals():
             functional(np.sin, np.ones(2))
         with pytest.raises(TypeError, match=r"^grad_\w+: the result is None"):
             functional(lambda x: None, np.ones(2))
-        with pytest.raises(vm.TapeError, match=r"a Dual that was made by hand meets a dual of varmat.grad_\w+"):
+        with pytest.raises(vm.TapeError, match=r"^grad_\w+: the result is a Dual that was made by hand"):
             functional(lambda x: np.sum(x * vm.Dual(1.0, 1.0)), np.ones(2))
     with pytest.raises(vm.ShapeError, match=r"^grad_hessian: x is a dict, but must be a vector!"):
         vm.grad_hessian(np.sum, {})

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
-from varmat.core.errors import ShapeError, TapeError
+from varmat.core.errors import ShapeError
+from varmat.core.tape import current_tape
 from varmat.core.variables import VARIABLES, data, like, make_leaf
 from varmat.kernels import apart, is_basic, scalar_item
 
 __all__ = ["Dual"]
 
 
+_numbers = count()
+
+
 class Level:
-    """One run of a functional in forward mode. Its duals carry a derivative in its direction, and must not meet others."""
+    """One direction of derivatives: that of a run of a functional in forward mode, or of the duals made by hand in one function.
 
-    __slots__ = ("function",)
+    In an operation the newest level is looked at, and to it duals of all others are constants, so that these are the parts of the
+    result: values and tangents of newer duals are older ones, or variables. Duals made by hand are newest, whenever they are made,
+    for their user reads the tangent.
 
-    def __init__(self, function: str) -> None:
-        self.function = function
+    Attributes
+    ----------
+    function : str or None
+        The functional; None for duals made by hand.
+    is_over : bool
+        Whether the functional has returned.
+    """
+
+    __slots__ = ("function", "is_over", "order")
+
+    def __init__(self, function: str | None = None) -> None:
+        self.function, self.is_over = function, False
+        self.order = (function is None, next(_numbers))
 
     def __deepcopy__(self, _: Any) -> Level:
         return self  # levels are told apart by identity, and a copy of a dual is of the same one
@@ -42,8 +60,12 @@ class Dual(Container, ArrayMethods):
     ------
     ShapeError
         If the shapes do not fit.
-    TapeError
-        Later, where it meets a dual of a functional (`jvp`, `hessian`, ...), whose derivative is in another direction.
+
+    Notes
+    -----
+    Duals made in one function go in one direction together, and one of which the value or the tangent is such a dual in another.
+    Functionals (`jvp`, `hessian`, ...) have directions of their own, which are never mixed with these or with each other: a
+    function that makes duals, and returns what it reads in their `tan`, can be differentiated.
 
     Examples
     --------
@@ -56,9 +78,9 @@ class Dual(Container, ArrayMethods):
     __slots__ = ("level", "tan", "val")
 
     def __init__(self, val: Any, tan: Any) -> None:
-        self.level: Level | None = None  # made by hand, until a functional says otherwise
         self.val: Any = _operand(val, "Dual: val")
         self.tan: Any = _operand(tan, "Dual: tan")
+        self.level: Level = _made_by_hand(self.val, self.tan)
         if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
             # What is computed from the value, and may be assigned into the tangent later, is a variable.
             self.tan = make_leaf(self.tan, self.val._tape.top)
@@ -103,11 +125,14 @@ class Dual(Container, ArrayMethods):
     def __setitem__(self, index: Any, source: Any) -> None:
         k = self.directions
         val, tan = source, None
-        if isinstance(source, Dual):
-            check_level("setitem", (self, source))
+        if isinstance(source, Dual) and newest((self, source)) is not self.level:
+            raise TypeError(f"setitem: {_DEEPER}")
+        if isinstance(source, Dual) and source.level is self.level:
             if source.directions != k:
                 raise ShapeError(f"setitem: a dual with {source.directions} directions cannot be assigned into one with {k}")
             val, tan = apart(source.val, self.val), apart(source.tan, self.tan)
+        if type(self.val) is np.ndarray and isinstance(val, ArrayMethods):
+            raise TypeError(f"setitem: {_DEEPER}")
         self.val[index] = val
         if k is None:
             self.tan[index] = 0.0 if tan is None else tan
@@ -119,6 +144,21 @@ class Dual(Container, ArrayMethods):
         return f"Dual({self.val!r}, {self.tan!r})"
 
 
+_DEEPER = (
+    "what is assigned has derivatives that the array has no place for: make it of something that has them, with "
+    "np.zeros_like(x * y) of all that goes into it, or write np.stack([...])"
+)
+
+
+def _made_by_hand(*parts: Any) -> Level:
+    """The level of a dual with such parts: beyond those of its parts that were made in the same function."""
+    levels: list[Level] = current_tape().by_hand
+    depth = max(levels.index(x.level) + 1 if isinstance(x, Dual) and x.level in levels else 0 for x in parts)
+    if depth == len(levels):
+        levels.append(Level())
+    return levels[depth]
+
+
 def _operand(x: Any, name: str) -> Any:
     if isinstance(x, dispatch.ComplexKind):
         raise TypeError(f"{name} is complex, but must be real; make a complex variable of two duals, varmat.to_complex(re, im)")
@@ -128,7 +168,8 @@ def _operand(x: Any, name: str) -> Any:
 
 def _memory(x: Any) -> Any:
     """The plain value of an array of any kind, of which only the place and the layout are looked at, not the numbers."""
-    x = x.val if isinstance(x, Dual) else x
+    while isinstance(x, Dual):
+        x = x.val
     return x._val if type(x) in VARIABLES else dispatch.plain(x)
 
 
@@ -139,12 +180,12 @@ def in_order(x: Any) -> Any:
     return x if as_it_is else np.copy(x, order="C")
 
 
-def result_dual(val: Any, tan: Any, level: Level | None) -> Dual:
+def result_dual(val: Any, tan: Any, level: Level) -> Dual:
     """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a view of both or of neither."""
     return paired(in_order(val), in_order(tan), level)
 
 
-def paired(val: Any, tan: Any, level: Level | None) -> Dual:
+def paired(val: Any, tan: Any, level: Level) -> Dual:
     """A dual of parts that fit, which are not copied."""
     dual: Dual = object.__new__(Dual)
     dual.val = _scalar(val)
@@ -153,29 +194,40 @@ def paired(val: Any, tan: Any, level: Level | None) -> Dual:
     return dual
 
 
-def check_level(name: str, duals: Any) -> Level | None:
-    """The level of the duals that meet in an operation; refuses those of different ones."""
-    level: Level | None = duals[0].level
+def newest(duals: Any) -> Level:
+    """The level of the derivative that an operation on duals takes now: those of others are constants to it."""
+    level: Level = duals[0].level
     for x in duals:
-        if x.level is not level:
-            raise _mixed(name, [each.level for each in duals])
+        if x.level is not level and x.level.order > level.order:
+            level = x.level
     return level
 
 
-def _mixed(name: str, levels: list[Level | None]) -> TapeError:
-    """The error for derivatives in different directions that would be added to each other."""
-    of = " and of ".join(sorted({f"varmat.{level.function}" for level in levels if level is not None}))
-    if None in levels:
-        return TapeError(
-            f"{name}: a Dual that was made by hand meets a dual of {of}, whose derivative is in another direction, so that both "
-            "would be lost: go on with the plain parts of your own, varmat.value(x) and x.tan, or make what it stands for an "
-            "argument of the function"
-        )
-    return TapeError(
-        f"{name}: duals of two runs of {of}, one inside the other, meet, and the derivative of the outer one would be lost: make "
-        "what comes from outside an argument of the inner function, or use varmat.value(x) if it is a constant there. (For second "
-        "derivatives there are varmat.hessian and varmat.hessian_times_vector.)"
-    )
+def attached(val: Any, tan: Any, level: Level) -> Any:
+    """The dual of a level with a value and a tangent that may be duals of any level; newer ones stay outside of it."""
+    newer = [x for x in (val, tan) if type(x) is Dual and x.level.order > level.order]
+    if not newer:
+        return paired(val, tan, level)
+    outer = newest(newer)
+    (v, dv), (t, dt) = taken_apart(val, outer), taken_apart(tan, outer)
+    if dv is None:
+        dv = np.zeros_like(dt, shape=np.shape(dt)[:1] * (np.ndim(dt) > np.ndim(t)) + np.shape(v))
+    if dt is None:
+        dt = np.zeros_like(dv, shape=np.shape(t)[: np.ndim(t) - np.ndim(v)] + np.shape(dv))
+    return paired(attached(v, t, level), attached(dv, dt, level), outer)
+
+
+def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
+    """The value and the tangent of a level, through newer ones; the tangent is None if there is none."""
+    if not isinstance(x, Dual) or x.level.order < level.order:
+        return x, None
+    if x.level is level:
+        return x.val, x.tan
+    (v, t), (dv, dt) = taken_apart(x.val, level), taken_apart(x.tan, level)
+    if t is None and dt is None:
+        return x, None
+    t = np.zeros_like(v) if t is None else t
+    return paired(v, dv, x.level), paired(t, np.zeros_like(dv) if dt is None else dt, x.level)
 
 
 def _scalar(x: Any) -> Any:
@@ -199,17 +251,22 @@ def _added(x: Any, y: Any) -> Any:
 def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     """Call an operation of which some operands are duals."""
     duals = [x for x in args if isinstance(x, Dual)]
-    k, level = duals[0].directions, duals[0].level
-    if len(duals) > 1 and check_level(op.name, duals) is level and any(x.directions != k for x in duals):
+    level = duals[0].level
+    if len(duals) > 1:
+        level = newest(duals)
+        duals = [x for x in duals if x.level is level]
+    k = duals[0].directions
+    if len(duals) > 1 and any(x.directions != k for x in duals):
         raise ShapeError(f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet")
-    values = [x.val if isinstance(x, Dual) else x for x in args]
+    values = [x.val if isinstance(x, Dual) and x.level is level else x for x in args]
     saved: dict[str, Any] = {}
     result = (op.saving(saved) if op.wanted else op)(*values, **settings)
 
     def by_rule() -> Any:
         with np.errstate(all="ignore"):
             pairs = zip(args, op.push(result, values, {**settings, **saved}), strict=True)
-            return reduce(_added, [_each(push, x.tan, k, op.stacked) for x, push in pairs if isinstance(x, Dual)])
+            pushed = [_each(push, x.tan, k, op.stacked) for x, push in pairs if isinstance(x, Dual) and x.level is level]
+            return reduce(_added, pushed)
 
     first = result[0] if isinstance(result, tuple) else result
     total = first._tape.top.tangent(by_rule, op, args, settings) if type(first) in VARIABLES else by_rule()
@@ -218,7 +275,7 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     return _fitted(result, total, k, level, duals)
 
 
-def _fitted(result: Any, tangent: Any, k: int | None, level: Level | None, operands: list[Dual]) -> Dual:
+def _fitted(result: Any, tangent: Any, k: int | None, level: Level, operands: list[Dual]) -> Dual:
     """A dual with a tangent of the right shape that is not an operand's: results may be assigned to."""
     shape = getattr(result, "shape", ())
     shape = shape if k is None else (k, *shape)

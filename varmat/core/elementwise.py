@@ -107,6 +107,10 @@ class Elementwise:
             result = self.call(*(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1)))
         return result
 
+    def again(self, x: Any, y: Any) -> Any:
+        """Call it with what an entry on the tape holds, and other operands."""
+        return self(*(x if self.arity > 2 else (x, y)[: self.arity]))
+
     def ieee(self, *values: Any) -> float:
         """The value at scalars, in IEEE arithmetic where Python's raises."""
         with np.errstate(all="ignore"):

@@ -46,8 +46,12 @@ def _element_reverse(result: Any, x: Any, index: Any) -> None:
         x._writable_adjoint()[index] += result._adj
 
 
-ELEMENT = Rule("getitem", _element_reverse)
-GATHER = Rule("getitem", lambda result, x, index: scatter_add(x._writable_adjoint(), index, result._adj))
+def _read_again(_: Any, x: Any, index: Any) -> Any:
+    return x[index]
+
+
+ELEMENT = Rule("getitem", _element_reverse, None, _read_again)
+GATHER = Rule("getitem", lambda result, x, index: scatter_add(x._writable_adjoint(), index, result._adj), None, _read_again)
 
 
 class Assignment(list[Any]):

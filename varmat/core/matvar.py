@@ -204,5 +204,10 @@ def to_matvar(x: Any) -> Any:
     return object_array(items, x.shape)
 
 
-_TO_VARMAT = Rule("to_varmat", _to_varmat_chain)
-_TO_MATVAR = Rule("to_matvar", lambda result, x, _: x._take(np.array([item.adj for item in result]).reshape(x.shape)))
+_TO_VARMAT = Rule("to_varmat", _to_varmat_chain, None, lambda result, items, _: np.reshape(np.stack(items), result.shape))
+_TO_MATVAR = Rule(
+    "to_matvar",
+    lambda result, x, _: x._take(np.array([item.adj for item in result]).reshape(x.shape)),
+    None,
+    lambda result, x, _: tuple(np.ravel(x)[i] for i in range(len(result))),
+)

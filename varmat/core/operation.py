@@ -126,6 +126,7 @@ class Operation:
         self.defaults = {p.name: p.default for p in shown if p.default is not p.empty}
         self.operands = tuple(p.name for p in shown if p.default is p.empty and p.kind is not p.KEYWORD_ONLY)
         self.arity = len(self.operands)
+        self.settings = self.signature.parameters.keys() - {*self.operands}
         self.domains = domains or {}
         self.variadic, self.stacked, self.native = variadic, stacked, native
         # The library's own are functions of their operands alone, so a recording may run them once on symbols. Of a user's
@@ -216,6 +217,10 @@ class Operation:
         twin = object.__new__(type(self))  # a copy, which would be found by name, is the operation itself
         vars(twin).update(vars(self), function=function)
         return twin
+
+    def again(self, args: Any, settings: Any) -> Any:
+        """Call it with what an entry on the tape holds, and other operands."""
+        return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
     def known(self, value: Any, *args: Any, **settings: Any) -> Any:
         """The result for operands of which the plain value is at hand: recorded as always, but not computed."""

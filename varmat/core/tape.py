@@ -49,12 +49,16 @@ class Tape(list[Any]):
         Whether adjoints may be there from an earlier reverse pass.
     sweeping : bool
         Whether a reverse pass is under way, from a callback of which a scope may be opened.
+    by_hand : list
+        The levels of the duals that are made by hand in the function that a functional runs here, see `core.dual`.
     watch : callable, optional
         Called with a variable whose plain value or derivative is looked at, here or in a nested scope, for recordings that are to
         be made only once; for a comparison also with the ufunc and its operands, and then it may return the outcome.
     """
 
-    __slots__ = ("arena", "assignments", "beside", "kept", "leaves", "mark", "parent", "sweeping", "swept", "top", "watch")
+    __slots__ = (
+        "arena", "assignments", "beside", "by_hand", "kept", "leaves", "mark", "parent", "sweeping", "swept", "top", "watch",
+    )  # fmt: skip
 
     def __init__(self, arena: Arena, parent: Tape | None = None) -> None:
         self.top: Any = self
@@ -67,6 +71,7 @@ class Tape(list[Any]):
         self.beside: dict[int, np.ndarray] = {}
         self.swept = self.sweeping = False
         self.watch: Callable[..., Any] | None = None if parent is None else parent.watch
+        self.by_hand: list[Any] = [] if parent is None else parent.by_hand
 
     def chain(self) -> list[Tape]:
         """This tape and those of the scopes around it, innermost first."""
@@ -133,15 +138,19 @@ ALWAYS = _Always()
 
 
 class Rule:
-    """What stands on the tape for an operation: its name, what the reverse pass does with an entry of it, and the operation."""
+    """What stands on the tape for an operation: its name, what the reverse pass does with an entry of it, and the operation.
+
+    Where there is no operation, `again` takes what an entry holds, with operands of any kind, and computes the result anew.
+    """
 
     # One class for all operations: the loop of the reverse pass is specialised for the types it sees.
-    __slots__ = ("chain", "name", "op")
+    __slots__ = ("again", "chain", "name", "op")
 
-    def __init__(self, name: str, chain: Callable[[Any, Any, Any], None], op: Any = None) -> None:
+    def __init__(self, name: str, chain: Callable[[Any, Any, Any], None], op: Any = None, again: Any = None) -> None:
         self.name = name
         self.chain = chain
         self.op = op
+        self.again: Callable[[Any, Any, Any], Any] | None = again
 
 
 _thread = threading.local()

@@ -184,6 +184,13 @@ class Univariate(Density, Operation):
         tape.append((self.rule, result, active, (partials, values, shape, use)))
         return result
 
+    def again(self, active: Any, saved: Any) -> Any:
+        """Call it with what an entry on the tape holds, and other operands in place of its variables."""
+        _, values, _, use = saved
+        following = iter(active)
+        args = [next(following) if kind & IS_VARIABLE else v for v, kind in zip(values, self.kinds_of(use), strict=True)]
+        return self(*args, keep=use[1] if isinstance(use, tuple) else None)
+
     def _broadcast(self, args: Any, keep: Keep) -> Any:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from varmat.core.dual import Dual, paired
+from varmat.core.dual import Dual, Level, paired
 from varmat.core.operation import Operation
 from varmat.core.tape import nested, start_sweep, sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
@@ -35,10 +35,12 @@ def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
 def _operation(op: Any, count: int, places: list[int], variable: list[bool], settings: Any) -> Operation:
     """The tangent of an operation as an operation of the operands and of the tangents of those at some places."""
 
+    level = Level(op.name)
+
     def tangent(*given: Any) -> Any:
         operands = list(given[:count])
         for i, t in zip(places, given[count:], strict=True):
-            operands[i] = paired(operands[i], t, None)
+            operands[i] = paired(operands[i], t, level)
         y = op(*operands, **settings)
         return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.dual import attached
 from varmat.core.tape import Tape
 from varmat.core.variables import VARIABLES, borrow_leaf
-from varmat.functionals.forward import call_with_tangents, dual_parts
+from varmat.functionals.forward import call_with_tangents, scalar_parts
 from varmat.functionals.jacobians import has_no_tangent
 from varmat.functionals.recording import outputs, scalar_result
 from varmat.functionals.recordings import recording_to_write, watched
@@ -42,8 +43,8 @@ def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Pr
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
         with watched(tape):
-            y = call_with_tangents(name, f, (rebuilt(points, variables),), tangents, args, named)
-            value, tangent = dual_parts(name, y)
+            y, parts = call_with_tangents(name, f, (rebuilt(points, variables),), tangents, args, named, attached)
+            value, tangent = scalar_parts(name, y, parts)
             scalar_result(name, value, tape)
             slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
         return optimised(written(tape, [*variables, *tangents], (), (slope,), variables))
@@ -57,8 +58,7 @@ def tangent_program(name: str, f: Any, points: Any, args: Any = (), named: Any =
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
         with watched(tape):
-            y = call_with_tangents(name, f, rebuilt(points, variables), tangents, args, named)
-            parts = [dual_parts(name, item) for item in leaves_of(y)]
+            y, parts = call_with_tangents(name, f, rebuilt(points, variables), tangents, args, named, attached)
             values = outputs(name, [value for value, _ in parts], tape)
             rates = [np.zeros(np.shape(x)) if t is None else t for x, (_, t) in zip(values, parts, strict=True)]
             rates = outputs(name, rates, tape)

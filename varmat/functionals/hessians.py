@@ -8,10 +8,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from varmat.core.dual import Dual
+from varmat.core.dual import Level, attached
 from varmat.core.tape import Tape, sweep
-from varmat.core.variables import borrow_leaf
-from varmat.functionals.forward import call_with_tangents, dual_parts
+from varmat.functionals.forward import call_with_tangents, scalar_parts
+from varmat.functionals.nested import bottom, gradients_of, is_outer_result, stand_in
 from varmat.functionals.recording import adjoint_of, recording, scalar_result
 from varmat.functionals.reverse import ABSENT, Derived, check_alone, named
 from varmat.functionals.structure import derivative_block, leaves_of, matching_leaves, plain_tree, rebuilt, unit_directions
@@ -174,7 +174,7 @@ def hessian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any
 
 
 def _hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
-    points = plain_tree("hessian", "x", x)
+    points = plain_tree("hessian", "x", x, outer_too=True)
     leaves = leaves_of(points)
     rows = [_leaf_products("hessian", f, points, direction, args, kwargs) for direction in unit_directions(leaves)]
     blocks = []
@@ -186,30 +186,40 @@ def _hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _product(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> Any:
-    points = plain_tree(name, "x", x)
-    return rebuilt(points, _leaf_products(name, f, points, matching_leaves(name, "v", v, points), args, kwargs))
+    points = plain_tree(name, "x", x, outer_too=True)
+    return rebuilt(points, _leaf_products(name, f, points, matching_leaves(name, "v", v, points, outer_too=True), args, kwargs))
 
 
 def _leaf_products(name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any) -> list[Any]:
     with recording() as tape:
-        return _record_and_sweep(name, f, points, direction, args, kwargs, tape)
+        found = _record_and_sweep(name, f, points, direction, args, kwargs, tape)
+    return found() if callable(found) else found  # type: ignore[no-any-return]
 
 
-def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any, tape: Tape) -> list[Any]:
+def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any, tape: Tape) -> Any:
+    """The product as a list of leaves, or a function that makes it, after the scope, of what it depends on outside."""
     variables: list[Any] = []
 
-    def make(x: Any, t: Any) -> Dual:
+    def make(x: Any, t: Any, level: Level) -> Any:
         # The tangent is a variable too, so that the function can assign variables into it.
-        variables.append(borrow_leaf(x, tape))
-        return Dual(variables[-1], borrow_leaf(t, tape))
+        x, t = stand_in(x, tape), stand_in(t, tape)
+        variables.append(bottom(x))
+        return attached(x, t, level)
 
-    value, tangent = dual_parts(name, call_with_tangents(name, f, (points,), direction, args, kwargs, make))
+    y, parts = call_with_tangents(name, f, (points,), direction, args, kwargs, make)
+    value, tangent = scalar_parts(name, y, parts)
+    if is_outer_result(value, tape) or is_outer_result(tangent, tape):
+        return partial(_gradients, gradients_of(name, 0.0 if tangent is None else tangent, variables, tape))
     scalar_result(name, value, tape)
     slope: Any = 0.0 if tangent is None else scalar_result(name, tangent, tape)
     if tape.swept:
         tape.drop_adjoints()
     if type(slope) is not float:
         slope._adj = 1.0
-        del value, tangent, slope
+        del y, parts, value, tangent, slope
         sweep(tape)
     return [adjoint_of(x) for x in variables]
+
+
+def _gradients(finish: Any) -> list[Any]:
+    return list(finish()[1:])

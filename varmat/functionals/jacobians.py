@@ -8,10 +8,12 @@ from typing import Any, overload
 import numpy as np
 
 from varmat.core.callbacks import CALLBACKS
+from varmat.core.dual import Dual
 from varmat.core.tape import Tape, start_sweep, sweep
 from varmat.core.variables import VARIABLES
-from varmat.functionals.forward import call_with_tangents, plain_parts
-from varmat.functionals.recording import adjoint_of, leaf_tree, outputs, recording
+from varmat.functionals.forward import call_with_tangents, forward_scope, plain_parts
+from varmat.functionals.nested import bottom, gradients_of, is_outer_result
+from varmat.functionals.recording import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.functionals.reverse import ABSENT, Derived, check_alone, named
 from varmat.functionals.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
 
@@ -72,13 +74,14 @@ def jacobian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: An
 
 
 def _jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
-    points = plain_tree("jacobian", "x", x)
+    points = plain_tree("jacobian", "x", x, outer_too=True)
     with recording() as tape:
         result = _by_sweeps(f, points, args, kwargs, tape)
+    if callable(result):
+        return result()
     if result is not None:
         return result[0]
-    with recording():
-        return _by_directions(f, points, args, kwargs)
+    return _by_directions(f, points, args, kwargs)
 
 
 def _assembled(y: Any, points: Any, blocks: list[list[Any]]) -> Any:
@@ -86,12 +89,22 @@ def _assembled(y: Any, points: Any, blocks: list[list[Any]]) -> Any:
 
 
 def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
-    """A reverse pass per output, in a tuple of one; None if all directions at once will be faster."""
+    """A reverse pass per output, in a tuple of one; None if all directions at once will be faster.
+
+    A function that makes it, after the scope, where it depends on what is outside.
+    """
     given = leaf_tree("jacobian", "x", points, tape)
-    variables = leaves_of(given)
+    variables = list(map(bottom, leaves_of(given)))
     y = f(given, *args, **kwargs)
-    results = outputs("jacobian", leaves_of(y), tape)
     inputs = sum(x.size for x in variables)
+    found = leaves_of(y)
+    if any(is_outer_result(item, tape) for item in found):
+        found = [item if isinstance(item, Dual) else output("jacobian", item) for item in found]
+        by_hand = any(isinstance(item, Dual) and item.level.function is None for item in found)
+        if 0 < inputs <= sum(map(np.size, found)) and not by_hand and not any(map(has_no_tangent, tape)):
+            return None
+        return _each_of_outer(found, y, points, variables, tape)
+    results = outputs("jacobian", found, tape)
     if inputs and _forward_is_faster(tape, inputs, sum(map(size_of, results))) and not any(map(has_no_tangent, tape)):
         return None
     blocks = []
@@ -101,6 +114,27 @@ def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
             derivative_block([row[i] for row in rows], np.shape(result), x) for i, x in enumerate(leaves_of(points))
         ])
     return (_assembled(y, points, blocks),)
+
+
+def _each_of_outer(found: list[Any], y: Any, points: Any, variables: list[Any], tape: Tape) -> Any:
+    """Makes the blocks, after the scope, of results that depend on what is outside."""
+    leaves = leaves_of(points)
+    finishes = [
+        [gradients_of("jacobian", item, variables, tape) for item in (np.ravel(result) if np.shape(result) else [result])]
+        for result in found
+    ]
+
+    def finish() -> Any:
+        blocks = []
+        for result, each in zip(found, finishes, strict=True):
+            rows = [one()[1:] for one in each]
+            blocks.append([
+                np.reshape(np.stack([row[i] for row in rows]), np.shape(result) + np.shape(x)) if np.shape(result) else rows[0][i]
+                for i, x in enumerate(leaves)
+            ])
+        return _assembled(y, points, blocks)
+
+    return finish
 
 
 def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
@@ -157,10 +191,11 @@ def _by_directions(f: Any, points: Any, args: Any, kwargs: Any) -> Any:
     unit = np.eye(k)
     columns = [slice(*pair) for pair in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
     tangents = [unit[:, column].reshape(k, *np.shape(x)) for column, x in zip(columns, leaves, strict=True)]
-    y = call_with_tangents("jacobian", f, (points,), tangents, args, kwargs)
+    with forward_scope() as tape:
+        y, found = call_with_tangents("jacobian", f, (points,), tangents, args, kwargs)
+        parts = plain_parts("jacobian", found, tape, k)
     blocks = []
-    for result in leaves_of(y):
-        value, tangent = plain_parts("jacobian", result, k)
+    for value, tangent in parts:
         rows = np.moveaxis(tangent, 0, -1)
         blocks.append([
             derivative_block(rows[..., column], np.shape(value), x) for column, x in zip(columns, leaves, strict=True)

@@ -12,6 +12,7 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import VARIABLES, borrow_leaf, data
+from varmat.functionals.nested import holds_outer
 from varmat.functionals.recorded_derivatives import DERIVATIVES, RecordedFunctional
 from varmat.functionals.recording import leaf_tree, outputs, scalar_result
 from varmat.functionals.recordings import Recording, Recordings, recording_to_write, watched
@@ -59,6 +60,8 @@ class Recorded(Recordings):
             structures = tuple([() if type(x) is float else x.shape for x in leaves])
         else:
             positions = positions_of("recorded", self.argnums, len(args))
+            if holds_outer(args):  # inside another functional
+                return self._eager(*args, **named)
             trees = [plain_tree("recorded", f"argument {i + 1}", args[i]) for i in positions]
             leaves = leaves_of(trees)
             structures = tuple(map(structure_of, trees))

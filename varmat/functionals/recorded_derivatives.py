@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from varmat.functionals.derivative_programs import part_of, product_program, tangent_program, weighted_program
+from varmat.functionals.nested import holds_outer
 from varmat.functionals.recording import plain_copy
 from varmat.functionals.recordings import Recording, Recordings
 from varmat.functionals.reverse import Derived, is_plain
@@ -53,6 +54,11 @@ class RecordedFunctional(Recordings, Generic[T]):
 
     def _points(self, x: Any) -> Any:
         return x if is_plain(x) else plain_tree(self._name, self.title, x)
+
+
+def _is_inside(args: Any) -> bool:
+    """Whether arguments have derivatives of their own, inside another functional: there nothing is recorded."""
+    return not all(map(is_plain, args)) and holds_outer(args)
 
 
 @contextmanager
@@ -110,7 +116,7 @@ class RecordedProduct(RecordedFunctional[T]):
     """`varmat.hessian_times_vector` and `varmat.hessp`, recorded once."""
 
     def __call__(self, *args: Any, **named: Any) -> T:
-        if len(args) < 2:
+        if len(args) < 2 or _is_inside(args):
             return self._eager(*args, **named)  # which says what is missing
         x, v, *others = args
         points = self._points(x)
@@ -130,8 +136,8 @@ class RecordedHessian(RecordedFunctional[T]):
     """`varmat.hessian`, recorded once: the product with each unit vector."""
 
     def __call__(self, *args: Any, **named: Any) -> T:
-        if not args:
-            return self._eager(**named)
+        if not args or _is_inside(args):
+            return self._eager(*args, **named)
         points = self._points(args[0])
         leaves = leaves_of(points)
         try:
@@ -147,8 +153,8 @@ class RecordedJacobian(RecordedFunctional[T]):
     """`varmat.jacobian`, recorded once: a product for each input or for each output."""
 
     def __call__(self, *args: Any, **named: Any) -> T:
-        if not args:
-            return self._eager(**named)
+        if not args or _is_inside(args):
+            return self._eager(*args, **named)
         points = self._points(args[0])
         leaves = leaves_of(points)
         try:
@@ -183,7 +189,7 @@ class RecordedTangent(RecordedFunctional[T]):
         return self._at(*args, **named)  # type: ignore[no-any-return]
 
     def _at(self, primals: Any, tangents: Any) -> Any:
-        if not isinstance(primals, (tuple, list)):
+        if not isinstance(primals, (tuple, list)) or _is_inside((*primals, tangents)):
             return self._eager(primals, tangents)
         points = plain_tree(self._name, self.title, primals)
         directions = matching_leaves(self._name, "tangents", tangents, points)
@@ -207,7 +213,7 @@ class RecordedPullback(RecordedFunctional[T]):
     title = "primals"
 
     def __call__(self, *primals: Any, **named: Any) -> T:
-        if named:
+        if named or _is_inside(primals):
             return self._eager(*primals, **named)
         points = rebuilt(primals, map(plain_copy, leaves_of(plain_tree(self._name, self.title, primals))))
         leaves = leaves_of(points)

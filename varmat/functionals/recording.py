@@ -15,7 +15,8 @@ from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable
 from varmat.core.tape import Tape, nested
-from varmat.core.variables import VARIABLES, borrow_leaf, data, outsiders, var
+from varmat.core.variables import VARIABLES, data, outsiders, var
+from varmat.functionals.nested import stand_in
 from varmat.functionals.structure import map_leaves, plain_tree
 
 
@@ -30,6 +31,7 @@ def recording() -> Iterator[Tape]:
     try:
         gc.disable()
         with nested() as tape:
+            tape.by_hand = []
             yield tape
     finally:
         if collecting:
@@ -49,8 +51,8 @@ def held(lock: Any) -> Iterator[None]:
 
 def leaf_tree(function: str, title: str, tree: Any, tape: Tape, complex_too: bool = False) -> Any:
     """The structure with variables on `tape`, which is the current one, in place of its numbers."""
-    plain = plain_tree(function, title, tree, complex_too)
-    return map_leaves(lambda x, _: var(x) if is_complex(x) else borrow_leaf(x, tape), plain)
+    plain = plain_tree(function, title, tree, complex_too, outer_too=True)
+    return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)
 
 
 def scalar_result(function: str, y: Any, tape: Tape) -> Any:

@@ -15,9 +15,12 @@ import numpy as np
 
 from varmat.core.arena import Arena
 from varmat.core.array_methods import FLOAT64
+from varmat.core.dual import Dual
 from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, make_leaf
-from varmat.functionals.recording import adjoint_of, check_closed, held, leaf_tree, outputs, plain_copy, recording, scalar_result
+from varmat.functionals.nested import bottom, check_scalar, gradients_of, holds_outer, is_outer_result, refuse_complex
+from varmat.functionals.nested import own as own_copy
+from varmat.functionals.recording import adjoint_of, held, leaf_tree, output, outputs, plain_copy, recording, scalar_result
 from varmat.functionals.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
@@ -55,11 +58,16 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
         If `f` returns an array. Sum it, or use `jacobian` or `vjp`.
     TypeError
         If the result is complex, or an argument or the result is not a number.
+        Also if `f` uses variables from outside and an operation that cannot be differentiated twice.
     TapeError
-        If `f` uses a variable from outside: its derivative would be lost.
+        If the result is a dual made by hand, or has a derivative of a functional that has returned; if `f` uses variables from
+        outside in a callback of a reverse pass.
 
     Notes
     -----
+    Inside a function that is differentiated itself arguments may be variables, and `f` may use variables from outside: value and
+    gradient are variables then, or duals in forward mode, so that derivatives of derivatives are right to any depth.
+
     Where `f` returns a plain number, which does not depend on the arguments, the gradient is zero. What `f` assigns into its
     argument does not change the caller's array. Nothing remains on the tape, also when `f` raises.
 
@@ -143,10 +151,12 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
     for i in positions:
         if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len({*positions}) < len(positions):
             return _of_structures(name, f, argnums, args, kwargs)
+    finish: Any = None
     collecting = gc.isenabled()
     try:
         gc.disable()  # as in `recording`
         tape = open_scope()
+        tape.by_hand = []
         try:
             given = list(args)
             for i in positions:
@@ -155,25 +165,38 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
             outer: Any = tape.parent
             if type(y) is Terms:
                 y = Terms(outputs(name, y, tape))
-            elif type(y) is not Var or y._tape is not tape:
-                y = scalar_result(name, y, tape)
-            elif outer or outer.leaves or outer.parent is not None:
-                check_closed(name, tape)
+            elif type(y) is not Var or y._tape is not tape or outer or outer.leaves or outer.parent is not None:
+                finish = _outer_gradients(name, y, [given[i] for i in positions], tape)
+                y = scalar_result(name, y, tape) if finish is None else 0.0
             value = _swept(y, tape)
             # References to variables would keep their memory from being used again.
             del y
             gradients = tuple([adjoint_of(given[i]) for i in positions])
             del given
-            return value, gradients if type(argnums) is tuple else gradients[0]
         finally:
             try:
                 close_scope(tape)
             except BaseException:
                 close_scope(tape)
                 raise
+        if finish is not None:
+            value, *gradients = finish()
+        return value, tuple(gradients) if type(argnums) is tuple else gradients[0]
     finally:
         if collecting:
             gc.enable()
+
+
+def _outer_gradients(name: str, y: Any, leaves: list[Any], tape: Tape) -> Any:
+    """Makes value and gradients, after the scope, of a result that has derivatives outside of it; None if it has none."""
+    if not isinstance(y, Dual):
+        y = output(name, y)
+    if not is_outer_result(y, tape):
+        return None
+    check_scalar(name, y)
+    for x in leaves:
+        refuse_complex(name, x)
+    return gradients_of(name, y, [bottom(x) for x in leaves], tape)
 
 
 def is_plain(x: Any) -> bool:
@@ -218,20 +241,35 @@ def _seeded(terms: Terms) -> float:
 def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> tuple[float, Any]:
     """Value and gradients with respect to any arguments of any structure."""
     with recording() as tape:
-        return _record_and_sweep(name, f, argnums, args, kwargs, tape)
+        found = _record_and_sweep(name, f, argnums, args, kwargs, tape)
+    return found() if callable(found) else found  # type: ignore[no-any-return]
 
 
-def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> tuple[float, Any]:
+def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
+    """Value and gradients, or a function that makes them, after the scope, of what they depend on outside."""
     chosen = positions_of(name, argnums, len(args))
     given, variables = list(args), {}
     for i in chosen:
         given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
         # The function may take its argument apart, so the leaves are remembered here.
         variables[i] = leaves_of(given[i])
-    value = _swept(scalar_result(name, f(*given, **kwargs), tape), tape)
+    y = f(*given, **kwargs)
+    finish = _outer_gradients(name, y, [x for i in variables for x in variables[i]], tape)
+    if finish is not None:
+        return partial(_of_outer, finish, args, argnums, chosen, {i: len(leaves) for i, leaves in variables.items()})
+    value = _swept(scalar_result(name, y, tape), tape)
+    del y
     # Of an argument named twice each gradient is an array of its own.
     adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: copy(adjoint_of(x))
-    gradients = tuple(rebuilt(args[i], map(adjoint, variables[i])) for i in chosen)
+    gradients = tuple(rebuilt(args[i], map(adjoint, map(bottom, variables[i]))) for i in chosen)
+    return value, gradients if isinstance(argnums, tuple) else gradients[0]
+
+
+def _of_outer(finish: Any, args: Any, argnums: Any, chosen: list[int], counts: dict[int, int]) -> tuple[Any, Any]:
+    value, *leaves = finish()
+    following = iter(leaves)
+    found = {i: [next(following) for _ in range(count)] for i, count in counts.items()}
+    gradients = tuple(rebuilt(args[i], found[i]) for i in chosen)
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
@@ -363,7 +401,8 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
     Notes
     -----
     The pull-back owns the recording of `f`, apart from the tape of the thread, until it is collected. The primals are
-    copied; other arrays that `f` reads must not be changed before the last call.
+    copied; other arrays that `f` reads must not be changed before the last call. Inside a function that is differentiated itself
+    the pull-back calls `f` again.
 
     Examples
     --------
@@ -381,16 +420,38 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
 
 
 def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
-    points = plain_tree("vjp", "primals", primals)
-    own = Tape(Arena())
-    with recording() as tape:
-        return _recorded_pullback(f, points, tape, own)
+    points = plain_tree("vjp", "primals", primals, outer_too=True)
+    made = None
+    if not holds_outer(points):
+        own = Tape(Arena())
+        with recording() as tape:
+            made = _recorded_pullback(f, points, tape, own)
+    return _outer_pullback(f, points) if made is None else made
 
 
-def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any, Any]:
+def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
+    """Value and pull-back where there are derivatives in what is outside: the function is called again by the pull-back."""
+    y = f(*map_leaves(lambda x, _: own_copy(x), points))
+    results = [x if isinstance(x, Dual) else output("vjp", x) for x in leaves_of(y)]
+    template = rebuilt(y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results])
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
+
+        def product(*given: Any) -> Any:
+            return sum(np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True))
+
+        return _of_structures("vjp", product, tuple(range(len(points))), points, {})[1]  # type: ignore[no-any-return]
+
+    return rebuilt(y, results), pullback
+
+
+def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any, Any] | None:
     given = map_leaves(lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points)
     variables = leaves_of(given)
     y = f(*given)
+    if any(is_outer_result(x if isinstance(x, Dual) else output("vjp", x), tape) for x in leaves_of(y)):
+        return None
     results = outputs("vjp", leaves_of(y), tape)
     value = rebuilt(y, map(plain_copy, results))
     # The scope ends here, the recording does not: what stands on its tape moves to the tape of the pull-back. The arena

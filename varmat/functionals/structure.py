@@ -50,11 +50,16 @@ def rebuilt(tree: Any, leaves: Any) -> Any:
     return map_leaves(lambda *_: next(following), tree)
 
 
-def plain_tree(function: str, title: str, tree: Any, complex_too: bool = False) -> Any:
-    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain real value, or complex one."""
+def plain_tree(function: str, title: str, tree: Any, complex_too: bool = False, outer_too: bool = False) -> Any:
+    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain real value, or complex one.
+
+    With `outer_too` what has derivatives of its own stays as it is.
+    """
 
     def plain(leaf: Any, path: str) -> Any:
         if isinstance(leaf, (ArrayMethods, MatVar)):
+            if outer_too:
+                return leaf
             raise TypeError(
                 f"{function}: {title}{path} is a {type(leaf).__name__}, but must be plain numbers, for the result is plain "
                 "numbers and a derivative through it would be lost. varmat.value(x) gives plain numbers; for second derivatives "
@@ -69,19 +74,19 @@ def plain_tree(function: str, title: str, tree: Any, complex_too: bool = False) 
     return map_leaves(plain, tree)
 
 
-def matching_leaves(function: str, title: str, other: Any, tree: Any) -> list[Any]:
+def matching_leaves(function: str, title: str, other: Any, tree: Any, outer_too: bool = False) -> list[Any]:
     """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the plain structure `tree`."""
-    return list(_matching(function, title, other, tree))
+    return list(_matching(function, title, other, tree, outer_too))
 
 
-def _matching(function: str, title: str, other: Any, tree: Any) -> Iterator[Any]:
+def _matching(function: str, title: str, other: Any, tree: Any, outer_too: bool) -> Iterator[Any]:
     if isinstance(tree, (dict, list, tuple)):
         if _described(other) != _described(tree):
             raise ShapeError(f"{function}: {title} is {_described(other)}, but must be {_described(tree)}!")
         for key in tree if isinstance(tree, dict) else range(len(tree)):
-            yield from _matching(function, f"{title}[{key!r}]", other[key], tree[key])
+            yield from _matching(function, f"{title}[{key!r}]", other[key], tree[key], outer_too)
         return
-    leaf = plain_tree(function, title, other)
+    leaf = plain_tree(function, title, other, outer_too=outer_too)
     if np.shape(leaf) != np.shape(tree):
         raise ShapeError(f"{function}: {title} has shape {np.shape(leaf)}, but must have shape {np.shape(tree)}!")
     yield leaf
@@ -97,15 +102,15 @@ def _described(tree: Any) -> str:
 
 def size_of(leaf: Any) -> int:
     """The number of elements of a float or an array."""
-    return 1 if type(leaf) is float else int(leaf.size)
+    return int(np.size(leaf))
 
 
 def unit_directions(leaves: list[Any]) -> Iterator[list[Any]]:
     """For every element of the leaves in turn: one there and zero everywhere else."""
     for i, leaf in enumerate(leaves):
         for k in range(size_of(leaf)):
-            direction: list[Any] = [0.0 if type(x) is float else np.zeros(x.shape) for x in leaves]
-            if type(leaf) is float:
+            direction: list[Any] = [np.zeros(np.shape(x)) if np.shape(x) else 0.0 for x in leaves]
+            if not np.shape(leaf):
                 direction[i] = 1.0
             else:
                 direction[i].flat[k] = 1.0
@@ -114,6 +119,9 @@ def unit_directions(leaves: list[Any]) -> Iterator[list[Any]]:
 
 def derivative_block(rows: Any, shape: tuple[int, ...], leaf: Any) -> Any:
     """The derivative of an output with given shape with respect to `leaf`, of numbers in that order."""
+    if isinstance(rows, ArrayMethods) or (isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)):
+        whole = rows if isinstance(rows, ArrayMethods) else np.stack(rows)
+        return np.reshape(whole, shape + np.shape(leaf))
     block = np.empty(shape + np.shape(leaf))
     block.reshape(-1)[...] = np.ravel(rows)
     return block if block.ndim else float(block)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dual import Dual, Level
+from varmat.core.dual import Level, paired, taken_apart
 from varmat.core.errors import ShapeError
 from varmat.core.tape import sweep
 from varmat.core.variables import borrow_leaf
-from varmat.functionals.forward import call_with_tangents, dual_parts
+from varmat.functionals.forward import call_with_tangents, scalar_parts
 from varmat.functionals.recording import adjoint_of, recording, scalar_result
 from varmat.functionals.structure import plain_tree
 
@@ -31,24 +31,25 @@ def _gradient_of_second(function: str, f: Any, x: np.ndarray, u: np.ndarray, v: 
     with recording() as tape:
         variables: list[Any] = []
 
-        def make(point: Any, direction: Any) -> Dual:
-            # All four parts are variables, so that the function can assign variables into them.
-            inner = Level(function)
-            parts = [Dual(borrow_leaf(a, tape), borrow_leaf(b, tape)) for a, b in ((point, v), (direction, np.zeros_like(v)))]
-            for part in parts:
-                part.level = inner
-            variables.append(parts[0].val)
-            return Dual(*parts)
+        inner = Level(function)
 
-        y = call_with_tangents(function, f, (x,), [u], args, kwargs, make)
-        value, slope = dual_parts(function, y)
-        scalar_result(function, value.val if isinstance(value, Dual) else value, tape)
-        second: Any = scalar_result(function, slope.tan, tape) if isinstance(slope, Dual) else 0.0
+        def make(point: Any, direction: Any, level: Level) -> Any:
+            # All four parts are variables, so that the function can assign variables into them.
+            pairs = ((point, v), (direction, np.zeros_like(v)))
+            parts = [paired(borrow_leaf(a, tape), borrow_leaf(b, tape), inner) for a, b in pairs]
+            variables.append(parts[0].val)
+            return paired(parts[0], parts[1], level)
+
+        y, found = call_with_tangents(function, f, (x,), [u], args, kwargs, make)
+        value, slope = scalar_parts(function, y, found)
+        scalar_result(function, taken_apart(value, inner)[0], tape)
+        slope = taken_apart(slope, inner)[1]
+        second: Any = 0.0 if slope is None else scalar_result(function, slope, tape)
         if tape.swept:
             tape.drop_adjoints()
         if type(second) is not float:
             second._adj = 1.0
-            del y, value, slope, second
+            del y, found, value, slope, second
             sweep(tape)
         gradient: np.ndarray = adjoint_of(variables[0])
         return gradient

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.dual import Dual, check_level, result_dual
+from varmat.core.dual import Dual, newest, result_dual
 from varmat.core.elementwise import mismatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable, operation
@@ -105,6 +105,11 @@ def stack_reverse(g: Any, r: Any, *arrays: Any, axis: int) -> Any:
     return tuple(g.tolist()) if isinstance(g, np.ndarray) and g.ndim == 1 else tuple(np.moveaxis(g, axis, 0))
 
 
+# Duals are joined by the functions of NumPy, not by a tangent rule.
+concatenate.rule.again = lambda _, arrays, settings: np.concatenate(arrays, **settings)
+stack.rule.again = lambda _, arrays, settings: np.stack(arrays, **settings)
+
+
 def operands(function: str, arrays: Any) -> list[Any]:
     """Variables, duals, matvars or float64 arrays for what may hold anything array-like, of kinds that go together."""
     return alike(as_operand(x, f"{function}: arrays[{i}]") for i, x in enumerate(arrays))
@@ -124,15 +129,15 @@ def _join(op: Any, arrays: Any, axis: int, new: int = 0) -> Any:
 
 
 def _join_duals(op: Any, arrays: Any, axis: int, new: int) -> Dual:
-    duals = [x for x in arrays if type(x) is Dual]
-    level = check_level(op.name, duals)
-    found = {x.directions for x in duals}
+    level = newest([x for x in arrays if type(x) is Dual])
+    mine = [type(x) is Dual and x.level is level for x in arrays]
+    found = {x.directions for x, is_mine in zip(arrays, mine, strict=True) if is_mine}
     if len(found) > 1:
         raise ShapeError(f"{op.name}: duals with {' and '.join(map(str, found))} directions meet")
     k = found.pop()
     front = () if k is None else (k,)
-    values = [x.val if type(x) is Dual else x for x in arrays]
-    tangents = [x.tan if type(x) is Dual else np.zeros((*front, *np.shape(x))) for x in arrays]
+    values = [x.val if is_mine else x for x, is_mine in zip(arrays, mine, strict=True)]
+    tangents = [x.tan if is_mine else np.zeros((*front, *np.shape(x))) for x, is_mine in zip(arrays, mine, strict=True)]
     return result_dual(_join(op, values, axis, new), _join(op, tangents, axis + len(front), new), level)
 
 

@@ -213,7 +213,7 @@ def _scaled(a: Any, g: float, other: Any) -> None:
         a._take(g * other)
 
 
-MATMUL = Rule("matmul", _matmul_chain)
+MATMUL = Rule("matmul", _matmul_chain, None, lambda _, a, b: np.matmul(a, b))
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -177,8 +177,8 @@ def _total_chain(result: Any, x: Any, count: Any) -> None:
     x._take(c)
 
 
-TOTAL = Rule("sum", _total_chain)
-AVERAGE = Rule("mean", _total_chain)
+TOTAL = Rule("sum", _total_chain, None, lambda _, x, count: np.sum(x))
+AVERAGE = Rule("mean", _total_chain, None, lambda _, x, count: np.mean(x))
 
 
 def reduced_to_scalar(callback: Rule, a: Any, val: float, count: Any) -> Any:

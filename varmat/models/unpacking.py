@@ -99,7 +99,21 @@ def _chain(results: Any, q: Any, saved: Any) -> None:
         adjoint[where] += np.reshape(c, -1) if shape else c
 
 
-_RULE = Rule("parameters", _chain)
+def _read_again(results: Any, q: Any, saved: Any) -> tuple[Any, ...]:
+    values, total = [], 0.0
+    for where, shape, sign, bounds, op in saved[0]:
+        x = np.reshape(q[where], shape) if shape else q[where]
+        if op is not None:
+            x, term = op(x, *bounds, **WITH_JACOBIAN)
+            total = total + term
+        elif sign:
+            total = total + np.sum(x)
+            x = bounds[0] + sign * np.exp(x)
+        values.append(x)
+    return (*values, total)
+
+
+_RULE = Rule("parameters", _chain, None, _read_again)
 
 
 @writes(_RULE)
