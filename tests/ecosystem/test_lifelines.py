@@ -89,7 +89,6 @@ def test_fit(name):
 
 
 @pytest.mark.parametrize("name", BY_HAZARD)
-@pytest.mark.xfail(raises=vm.TapeError, strict=False, reason="a dual made by hand is refused inside a Hessian")
 def test_fit_by_the_hazard(name):
     expect_the_same_fit(BY_HAZARD[name])
 

@@ -197,8 +197,10 @@ def joined(z, x):
     return np.sum(y * y * z)
 
 
-@pytest.mark.parametrize("outer", [vm.grad, vm.hessian, lambda f: vm.recorded(vm.hessian(f)), vm.grad_hessian], ids=str)
-@pytest.mark.parametrize("inner", [vm.grad, vm.jacobian, lambda f: lambda x: vm.vjp(f, x)[1](1.0)[0]], ids=str)
+@pytest.mark.parametrize("outer", [vm.grad, vm.hessian, lambda f: vm.recorded(vm.hessian(f)), vm.grad_hessian],
+                         ids=["grad", "hessian", "recorded", "grad_hessian"])
+@pytest.mark.parametrize("inner", [vm.grad, vm.jacobian, lambda f: lambda x: vm.vjp(f, x)[1](1.0)[0]],
+                         ids=["grad", "jacobian", "vjp"])
 def test_assignments_and_views(outer, inner):
     def function(f):
         return lambda x: np.sum(inner(lambda z: f(z, x))(x * x) * x)
