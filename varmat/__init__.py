@@ -3,7 +3,7 @@
 import typing as _typing
 from importlib import import_module as _import_module
 
-from varmat import functionals, functions, models, transforms
+from varmat import functionals, functions, transforms
 from varmat import typing as typing
 from varmat.core import dispatch as _dispatch
 from varmat.core.callbacks import make_callback_var as make_callback_var
@@ -60,8 +60,6 @@ from varmat.functions.special import *  # noqa: F403 - the names are listed ther
 from varmat.functions.stirling import *  # noqa: F403 - the names are listed there
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
-from varmat.models.model import *  # noqa: F403 - the names are listed there
-from varmat.models.parameters import *  # noqa: F403 - the names are listed there
 from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
 from varmat.transforms.matrices import *  # noqa: F403 - the names are listed there
 from varmat.transforms.readers import *  # noqa: F403 - the names are listed there
@@ -134,6 +132,8 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.splines import *  # noqa: F403 - the names are listed there
     from varmat.functions.structured_matrices import *  # noqa: F403 - the names are listed there
     from varmat.functions.toeplitz_systems import *  # noqa: F403 - the names are listed there
+    from varmat.models.model import *  # noqa: F403 - the names are listed there
+    from varmat.models.parameters import *  # noqa: F403 - the names are listed there
     from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
     from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
     from varmat.solvers.quadrature import *  # noqa: F403 - the names are listed there
@@ -143,6 +143,7 @@ __version__ = "0.1.0"
 # What is imported when it is first needed: how names of it end, the package, and its modules. Together they take nearly half of the
 # time of importing everything, and a program needs few of them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
+    "varmat.models": ((), "model parameters"),
     "varmat.densities.random_numbers": (("_rng",), "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """
         bounded circular counts extreme_value heavy_tails incomplete_beta incomplete_gamma location_scale positive skewed sums
@@ -220,8 +221,6 @@ _NAMES += functions.sparse.__all__
 _NAMES += functions.sparse_solves.__all__
 _NAMES += functions.special.__all__
 _NAMES += functions.stirling.__all__
-_NAMES += models.model.__all__
-_NAMES += models.parameters.__all__
 _NAMES += transforms.bounded.__all__
 _NAMES += transforms.matrices.__all__
 _NAMES += transforms.readers.__all__
