@@ -44,7 +44,7 @@ BELOW = {
     "models": {"core", "html", "programs", "functions", "functionals", "densities", "transforms"},
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 1968
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 2007
 
 
 def name_of(path: Path) -> str:
