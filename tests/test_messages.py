@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 from kinds import KINDS, PLAIN
 
 import varmat as vm
@@ -168,7 +169,8 @@ def _store_number(x):
     (np.asarray, "varmat.numpy as np"),
     (lambda x: np.array([x, x]), "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take"),
     (lambda x: np.full((2, 3), x), "write np.broadcast_to(x, shape)"),
-    (lambda x: scipy.linalg.norm(x), "for functions outside NumPy the varmat function of the same name"),
+    (lambda x: scipy.linalg.norm(x), "scipy.linalg.norm cannot be called on variables: use np.linalg.norm"),
+    (lambda x: scipy.stats.norm.logpdf(x), "for functions outside NumPy the varmat function of the same name"),
     (lambda x: float(x[0]), "varmat.value(x) for the plain numbers"),
     (lambda x: math.exp(x[0]), "use NumPy's function instead of math's (np.exp, not math.exp)"),
 ])  # fmt: skip

@@ -77,7 +77,8 @@ def test_import_is_light():
 ])  # fmt: skip
 def test_what_is_imported_later_is_found(code):
     """Each in a process of its own, for after the first the modules are there."""
-    start = "import sys; import numpy as np, varmat as vm; assert not {'varmat.densities', 'varmat.complexes', 'varmat.models'} & {*sys.modules}; "
+    later = "{'varmat.densities', 'varmat.complexes', 'varmat.models'}"
+    start = f"import sys; import numpy as np, varmat as vm; assert not {later} & {{*sys.modules}}; "
     subprocess.run([sys.executable, "-W", "error", "-c", start + code], check=True)
 
 

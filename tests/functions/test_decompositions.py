@@ -154,7 +154,7 @@ def test_symmetric_eigenvectors():
      "schur: a has complex eigenvalues, but must have real ones!"),
     (lambda a: vm.eigh(a, a[0]), "eigh: b has shape (3,), but must be a matrix!"),
     (lambda a: vm.eigh(a, SPD, type=4), "eigh: type is 4, but must be 1, 2 or 3!"),
-    (lambda a: vm.eigvalsh(a, -SPD), "cholesky: a has the eigenvalue -"),
+    (lambda a: vm.eigvalsh(a, -SPD), "eigvalsh: a has the eigenvalue -"),
 ])  # fmt: skip
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):

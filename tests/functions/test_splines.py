@@ -112,12 +112,12 @@ def test_grids_by_all_routes():
     (lambda c: vm.make_lsq_spline(X[:5], c, CLAMPED, w=X), vm.ShapeError,
      "make_lsq_spline: w has shape (7,), but must have shape (5,), as x!"),
     (lambda c: vm.interpn(GRID, c, PLACES), vm.ShapeError,
-     "RegularGridInterpolator: values has shape (5, 2), but must begin with (3, 4)!"),
-    (lambda c: vm.interpn(GRID, VALUES, c), vm.DomainError, "RegularGridInterpolator: xi[0, 0] is "),
+     "interpn: values has shape (5, 2), but must begin with (3, 4)!"),
+    (lambda c: vm.interpn(GRID, VALUES, c), vm.DomainError, "interpn: xi[0, 0] is "),
     (lambda c: vm.interpn(GRID, VALUES, c[0, 0]), vm.ShapeError,
-     "RegularGridInterpolator: xi has shape (), but its last axis must have length 2!"),
+     "interpn: xi has shape (), but its last axis must have length 2!"),
     (lambda c: vm.interpn(GRID, VALUES, c, "cubic"), vm.DomainError,
-     "RegularGridInterpolator: method is 'cubic', but must be 'linear' or 'nearest'!"),
+     "interpn: method is 'cubic', but must be 'linear' or 'nearest'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}"):

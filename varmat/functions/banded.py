@@ -13,6 +13,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import in_the_name_of, integer, pair
 from varmat.functions.lapack import MatrixError, cholesky_adjoint, triangular_solve
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
@@ -96,8 +97,9 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
     >>> vm.gradient(lambda b: np.sum(vm.solve_banded((0, 1), ab, b)), np.ones(3))
     array([0.25    , 0.1875  , 0.203125])
     """
-    lower, upper = l_and_u
-    return banded_solution(ab, b, lower=int(lower), upper=int(upper))
+    lower, upper = (integer("solve_banded", "l_and_u", x) for x in pair("solve_banded", "l_and_u", l_and_u))
+    with in_the_name_of("solve_banded"):
+        return banded_solution(ab, b, lower=lower, upper=upper)
 
 
 @operation()
@@ -429,7 +431,7 @@ def cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
     >>> vm.gradient(lambda b: np.sum(vm.cho_solve_banded((factor, False), b)), np.ones(2)).round(12)
     array([0.2, 0.2])
     """
-    cb, lower = cb_and_lower
+    cb, lower = pair("cho_solve_banded", "cb_and_lower", cb_and_lower)
     cb, b = as_operand(cb, "cho_solve_banded: cb"), as_operand(b, "cho_solve_banded: b")
     _check_bands("cho_solve_banded", cb, None, b, "cb")
     low = cb if lower else _flipped(cb, False)

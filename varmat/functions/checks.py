@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial, wraps
 from operator import index
@@ -172,6 +173,26 @@ def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]
         return answer(x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()})
 
     return called
+
+
+@contextmanager
+def in_the_name_of(function: str) -> Iterator[None]:
+    """What is refused within begins with the name of `function`, which the user called, not of what it is written with."""
+    try:
+        yield
+    except (DomainError, ShapeError, TypeError) as error:
+        name, _, rest = str(error).partition(": ")
+        error.args = (f"{function}: {rest if name.isidentifier() else error}", *error.args[1:])
+        raise
+
+
+def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
+    """Two things that are given as one argument."""
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise TypeError(called(f"{function}: {name} is a {type(value).__name__}, but must be a pair!")) from None
+    return first, second
 
 
 def integer(function: str, name: str, value: Any) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, in_the_name_of
 from varmat.functions.factorisations import cholesky
 from varmat.functions.factorisations import eigh as symmetric_eigh
 from varmat.functions.lapack import MatrixError
@@ -505,4 +505,5 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
     array([[ 0.,  0.],
            [ 0., -1.]])
     """
-    return eigh(a, b, lower, type)[0]
+    with in_the_name_of("eigvalsh"):
+        return eigh(a, b, lower, type)[0]

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values, integer
+from varmat.functions.checks import check_values, in_the_name_of, integer
 from varmat.functions.nd_convolutions import nd_convolution
 from varmat.functions.recurrences import lfilter
 
@@ -241,7 +241,8 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padle
     """
     b, a = (np.reshape(c, (1,)) if np.ndim(c) == 0 else as_operand(c, "filtfilt: the coefficients") for c in (b, a))
     x, axis = _series("filtfilt", x, axis)
-    state = lfilter_zi(b, a)
+    with in_the_name_of("filtfilt"):
+        state = lfilter_zi(b, a)
     if padtype is None:
         padlen = 0
     padlen = 3 * max(np.size(a), np.size(b)) if padlen is None else integer("filtfilt", "padlen", padlen)
@@ -352,6 +353,10 @@ def savgol_filter(
     """
     from scipy import signal
 
+    window_length, polyorder, deriv = (
+        integer("savgol_filter", name, value)
+        for name, value in (("window_length", window_length), ("polyorder", polyorder), ("deriv", deriv))
+    )
     x, axis = _series("savgol_filter", x, axis)
     if mode != "interp" and mode not in _EXTENSIONS:
         raise DomainError(f"savgol_filter: mode is {mode!r}, but must be 'interp', 'mirror', 'constant', 'nearest' or 'wrap'!")

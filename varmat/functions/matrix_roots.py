@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import fixed
+from varmat.functions.checks import fixed, in_the_name_of
 from varmat.functions.lapack import MatrixError
 from varmat.functions.matrix_equations import check_one_square, solve_sylvester
 from varmat.functions.matrix_functions import expm
@@ -280,7 +281,11 @@ def fractional_matrix_power(a: Any, t: Any) -> Any:
     array([[3., 0.],
            [0., 0.]])
     """
-    return expm(t * logm(as_operand(a, "fractional_matrix_power: a")))
+    a, t = as_operand(a, "fractional_matrix_power: a"), as_operand(t, "fractional_matrix_power: t")
+    if np.ndim(t):
+        raise ShapeError(f"fractional_matrix_power: t has shape {np.shape(t)}, but must be a scalar!")
+    with in_the_name_of("fractional_matrix_power"):
+        return expm(t * logm(a))
 
 
 # --- functions of the eigenvalues ---

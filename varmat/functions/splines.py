@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.banded import solve_banded, solveh_banded
-from varmat.functions.checks import check_values, integer
+from varmat.functions.checks import check_values, in_the_name_of, integer
 from varmat.functions.interpolation import check_increasing, placed, series_of
 
 __all__ = ["BSpline", "RegularGridInterpolator", "interpn", "make_interp_spline", "make_lsq_spline"]
@@ -455,4 +455,7 @@ def interpn(points: Any, values: Any, xi: Any, method: str = "linear", bounds_er
     array([[0.375, 0.125],
            [0.375, 0.125]])
     """
-    return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
+    if not isinstance(points, (list, tuple)):
+        raise TypeError(f"interpn: points is a {type(points).__name__}, but must be a list or tuple of vectors!")
+    with in_the_name_of("interpn"):
+        return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
