@@ -574,6 +574,45 @@ class Model:
             self._likelihood.shapes(self)  # an error in it would cost the draws
         return completed(self, run_nutpie(model, start, seed, settings))
 
+    def to_jax(self, propto: bool = True, jacobian: bool = True) -> Any:
+        """The log density as a function of JAX of the unconstrained vector, for samplers and devices of JAX.
+
+        Parameters
+        ----------
+        propto, jacobian : bool
+            See `log_density`.
+
+        Returns
+        -------
+        callable
+            May be compiled (`jax.jit`), mapped over points (`jax.vmap`), and differentiated once: its gradient is that of the
+            program, not JAX's own. It has JAX's precision, which is single unless ``jax_enable_x64`` is set. Where the log density
+            would be refused, or a choice that was recorded goes the other way, it is nan.
+
+        Raises
+        ------
+        ImportError
+            If JAX is not installed.
+        TapeError
+            If the log density cannot be recorded.
+        TypeError
+            If it has steps that JAX cannot run; the message names them.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> model = vm.Model(lambda mu: vm.normal_lpdf(mu, 0.0, 1.0), mu=vm.real())
+        >>> import jax  # doctest: +SKIP
+        >>> jax.grad(model.to_jax())(np.array([2.0]))  # doctest: +SKIP
+        Array([-2.], dtype=float32)
+        """
+        from varmat.programs.jax import scalar_to_jax
+
+        recorded = Recorded(self._target, 0)
+        recorded(self.initial_point(seed=0, jacobian=jacobian), propto, jacobian)
+        assert recorded.program is not None  # for it was just called
+        return scalar_to_jax(recorded.program)
+
     def to_arviz(self, draws: Any, *predictive: Predictive, seed: Any = None) -> Any:
         """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and predictive draws.
 

@@ -35,7 +35,7 @@ __all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
 
 # "tails" are 50-digit comparisons that are not held to the bar of the bulk.
 COLUMNS = ("varmat", "matvar", "forward", "hessian", "recorded", "reference", "mpmath", "tails", "errors")
-# What is defined there is no differentiable function: the engine, functionals, solvers, tools, and what is evaluated on plain values.
+# What is defined there is no differentiable function: the engine, functionals, solvers, tools, and what takes plain values.
 EXEMPT = (
     *("core", "densities.random_numbers", "functionals", "inspection", "models", "parallel", "solvers", "testing"),
     "functions.constant",
