@@ -34,7 +34,7 @@ REFUSED = {
     "empty": (
         lambda: vm.lbeta(vm.var(np.ones(0)), np.ones(2)),
         vm.ShapeError,
-        "betaln: operands have shapes (0,) and (2,), but must broadcast!",
+        "lbeta: operands have shapes (0,) and (2,), but must broadcast!",
     ),
     "stack": (
         lambda: np.stack([vm.var(np.ones(2)), np.ones(1)]),

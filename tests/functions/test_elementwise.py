@@ -23,8 +23,11 @@ from varmat.functions import special_rows
 from varmat.functions.elementwise import CONSTANT_OPERANDS
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
-# The helper of power is tested with it, and the others are no functions for users, or of tables that have their own tests.
-NAMES = sorted(ROWS.keys() - {"power_below", "log_first_passage", "first_passage_ratio"} - special_rows.NAMES)
+# The helper of power is tested with it, those of distribution functions with these; others are of tables that have their own tests.
+HELPERS = {"power_below", "log_first_passage", "first_passage_ratio"} | {
+    f"{kind}_{side}" for kind in ("log_passage", "mean_passage") for side in ("before", "after")
+} | {f"{kind}_{side}" for kind in ("negative_binomial", "proportion") for side in ("below", "above")}  # fmt: skip
+NAMES = sorted(ROWS.keys() - HELPERS - special_rows.NAMES)
 # These are held to 50 digits as the distribution functions that are made of them.
 ELSEWHERE = {"log_skew_normal", "log_exp_mod_normal"}
 FREE = {name: [i for i in range(ROWS[name].arity) if i not in CONSTANT_OPERANDS.get(name, {})] for name in NAMES}

@@ -72,12 +72,12 @@ def of_logarithm(order: Order, moment: Callable[[Order], Any]) -> Any:
     return moment(order) - _parts(order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0)
 
 
-def _log(tail: Any, small: Any, other: Any, inside: Any, *values: Any) -> Any:
+def _log(tail: Any, small: Any, other: Any, inside: Any, *values: Any, near_one: Any = _NEAR_ONE) -> Any:
     """The logarithm of the probability `small`, or of one minus the `other` one, or by `tail` where it is tiny: three functions."""
     value = np.asarray(small(*values))
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(value))
-    large = value > _NEAR_ONE
+    large = value > near_one
     if large.any():
         result[large] = np.log1p(-other(*_parts_of(large, values)))
     if not value.min(initial=1.0) >= _TINY:
@@ -255,12 +255,17 @@ def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
     small, other = (partial(_upper_beta, special), special.betainc)[:: 1 if upper else -1]
     return _log(
         lambda *v: _log_beta_tail(special, _towards(upper, *v)), small, other, lambda: _inside(a, b, x) & (x < 1), a, b, x,
+        # Of large shapes SciPy has the smaller one of the two probabilities to three digits more.
+        near_one=np.where(np.maximum(a, b) > LARGE_SHAPE, 0.5, _NEAR_ONE),
     )  # fmt: skip
 
 
 def _is_constant(upper: bool, a: Any, b: Any, x: Any) -> bool:
     """Whether the argument is the number at which the function is one."""
     return np.ndim(x) == 0 and bool(x == (0.0 if upper else 1.0)) and _all_inside(a, b)
+
+
+LARGE_SHAPE = 1e4
 
 
 def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
@@ -272,10 +277,13 @@ def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
     value = np.asarray(special.betainc(b, a, y))
     # What the complement has lost, times the density, which must not change over that.
     lost = np.asarray((1.0 - y) - x)
-    if lost.any():
-        wanted = (lost != 0.0) & (x > 0.0) & (value < 0.9)
+    # Of a large and a small shape SciPy has five digits more by the complement itself.
+    large = np.maximum(a, b) > LARGE_SHAPE
+    if lost.any() or large.any():
+        inside = (x > 0.0) & (value < 0.9)
         value = np.array(value)
-        near, far = wanted & (x >= 1e-6), wanted & (x < 1e-6)
+        far = inside & (large | ((lost != 0.0) & (x < 1e-6)))
+        near = inside & (lost != 0.0) & ~far
         if far.any():
             value[far] = special.betaincc(*_parts_of(far, (a, b, x)))
         if near.any():
