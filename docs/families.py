@@ -82,6 +82,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Sparse matrices": ("functions.sparse*",),
         "Differential equations": ("solvers.differential",),
         "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
+        "Jobs of several workers": ("parallel.mapped",),
         "Complex numbers": ("complexes.names", "complexes.linear_algebra"),
         "Fourier, cosine and sine transforms": ("complexes.fourier", "functions.cosine_transforms"),
     },

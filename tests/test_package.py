@@ -40,6 +40,7 @@ BELOW = {
     "densities": {"kernels", "core", "programs", "functions"},
     "transforms": {"core", "programs", "functions"},
     "solvers": {"core", "programs", "functions", "functionals"},
+    "parallel": {"core", "functionals", "solvers"},
     "numpy": {"kernels", "core", "functionals"},
     "models": {"core", "html", "programs", "functions", "functionals", "densities", "transforms"},
 }

@@ -134,6 +134,7 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.toeplitz_systems import *  # noqa: F403 - the names are listed there
     from varmat.models.model import *  # noqa: F403 - the names are listed there
     from varmat.models.parameters import *  # noqa: F403 - the names are listed there
+    from varmat.parallel.mapped import *  # noqa: F403 - the names are listed there
     from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
     from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
     from varmat.solvers.quadrature import *  # noqa: F403 - the names are listed there
@@ -160,6 +161,7 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         banded cosine_transforms decompositions distances filters integrals interpolation matrix_equations matrix_roots
         matrix_trigonometry nd_convolutions riccati splines structured_matrices toeplitz_systems
     """),
+    "varmat.parallel": ((), "mapped"),
 }  # fmt: skip
 
 _dispatch.LATER.append("varmat.complexes")

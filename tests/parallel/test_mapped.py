@@ -1,0 +1,339 @@
+"""Sums and vectors of many jobs: Stan's values, derivatives by all routes, what is sent and kept, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from stan import check, entries, number
+
+import varmat as vm
+from varmat.parallel import executors, mapped, shares
+from varmat.testing import expect_ad, expect_ad_matvar
+
+PHI, THETA = np.array([1.2, -0.4]), np.array([[0.5, 0.1], [-0.3, 0.2], [0.7, -0.6]])
+REALS, INTEGERS = np.array([[0.1], [0.2], [0.3]]), np.array([[1], [2], [3]])
+Y = np.array([0.1, -0.4, 1.2, 2.2, 0.7])
+
+
+def job(phi, theta, x_r, x_i):
+    return np.stack([phi[0] * theta[0] + x_r[0], phi[1] * np.exp(theta[1]) * x_i[0]])
+
+
+def part(y, start, end, mu, sigma):
+    return vm.normal_lpdf(y, mu, sigma)
+
+
+FUNCTIONS = {"map_rect": job, "reduce_sum": part, "reduce_sum_static": part}
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+@pytest.mark.parametrize("entry", entries("parallel"))
+def test_agrees_with_stan(entry, executor):
+    function = getattr(vm, entry["function"])
+    check(partial(function, FUNCTIONS[entry["function"]], executor=executor), entry, rtol=1e-14)
+
+
+@pytest.mark.parametrize("entry", entries("parallel", throws=True))
+def test_what_stan_refuses(entry):
+    arguments = [number(x) for x, _ in entry["args"]]
+    with pytest.raises((vm.DomainError, vm.ShapeError), match=f"^{entry['function']}: "):
+        getattr(vm, entry["function"])(FUNCTIONS[entry["function"]], *arguments)
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_all_routes_agree(executor):
+    expect_ad(lambda phi, theta: vm.map_rect(job, phi, theta, REALS, INTEGERS, executor=executor), PHI, THETA)
+    expect_ad(lambda y, mu, sigma: vm.reduce_sum_static(part, y, 2, mu, sigma, executor=executor), Y, 0.3, 1.2)
+    expect_ad(lambda mu, sigma: vm.reduce_sum(part, Y, 2, mu, sigma, executor=executor), 0.3, 1.2)
+
+
+def test_matvars():
+    expect_ad_matvar(lambda phi, theta: vm.map_rect(job, phi, theta, REALS, INTEGERS), PHI, THETA)
+    expect_ad_matvar(lambda y: vm.reduce_sum(part, y, 2, 0.3, 1.2), Y)
+
+
+def test_structures():
+    def of_dict(p, theta, k):
+        return p["scale"] * np.sum(theta[0]) * theta[1] + p["shift"][0] * k
+
+    def together(scale, shift, a, b):
+        return vm.map_rect(of_dict, {"scale": scale, "shift": [shift]}, [(a, 2.0), (np.ones(2), b)], [1, 2])
+
+    np.testing.assert_allclose(together(2.0, 3.0, np.array([1.0, 2.0]), 5.0), [15.0, 26.0])
+    expect_ad(together, 2.0, 3.0, np.array([1.0, 2.0]), 5.0)
+    # A list is sliced as a list, and its items may be variables or not.
+    expect_ad(lambda a, b: vm.reduce_sum_static(lambda x, i, j: x[0] * (i + 1) + np.sum(x[-1]) ** 2, [a, 2.0, b], 2), 1.5, -0.5)
+
+
+def test_the_slices_are_those_of_python():
+    seen = []
+
+    def look(x, start, end):
+        seen.append((start, end, x.tolist()))
+        return float(np.sum(x))
+
+    x = np.arange(7.0)
+    assert vm.reduce_sum_static(look, x, 3, executor="serial") == 21.0
+    assert seen == [(0, 3, [0.0, 1.0, 2.0]), (3, 6, [3.0, 4.0, 5.0]), (6, 7, [6.0])]
+    seen.clear()
+    with ThreadPoolExecutor(1) as pool:
+        assert vm.reduce_sum(look, x, 3, executor=pool) == 21.0
+        assert [each[:2] for each in seen] == [(0, 3), (3, 7)]  # at least as many as grainsize
+        seen.clear()
+        assert vm.reduce_sum(look, x, 1, executor=pool) == 21.0
+        assert len(seen) == mapped.CHUNKS
+
+
+def test_a_regression_is_that_without_slices():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+
+    def whole(q):
+        return vm.bernoulli_logit_glm_lpmf(y, x, q[0], q[1:])
+
+    def sliced(q, executor):
+        def of_rows(rows, start, end, alpha, beta):
+            return vm.bernoulli_logit_glm_lpmf(rows, x[start:end], alpha, beta)
+
+        return vm.reduce_sum_static(of_rows, y, 17, q[0], q[1:], executor=executor)
+
+    q, v = np.array([0.2, -0.4, 0.7, 0.1]), np.array([1.0, 0.5, -0.25, 2.0])
+    value, gradient = vm.value_and_grad(whole)(q)
+    with ThreadPoolExecutor(2) as two, ThreadPoolExecutor(1) as one:
+        for _ in range(4):  # evaluated, then recorded
+            found = vm.value_and_grad(partial(sliced, executor=two))(q)
+            np.testing.assert_allclose(found[0], value, rtol=1e-13)
+            np.testing.assert_allclose(found[1], gradient, rtol=1e-12)
+        product = vm.hessian_times_vector(partial(sliced, executor=two), q, v)
+        np.testing.assert_allclose(product, vm.hessian_times_vector(whole, q, v), rtol=1e-12)
+        alone = vm.value_and_grad(partial(sliced, executor=one))(q)
+    assert alone[0] == found[0]
+    np.testing.assert_array_equal(alone[1], found[1])
+
+
+def test_within_a_recording_the_jobs_are_shared_out_at_every_run():
+    f = vm.recorded(lambda mu: vm.reduce_sum_static(part, Y, 2, mu, 1.2))
+    for mu in (0.3, 0.3, -1.0):
+        value, gradient = f(mu)
+        expected = vm.value_and_grad(lambda mu: vm.normal_lpdf(Y, mu, 1.2))(mu)
+        np.testing.assert_allclose([value, gradient], expected, rtol=1e-14)
+
+
+def test_other_combinations_of_the_results():
+    """The gradient of the sum comes with the values; any other is asked for."""
+
+    def one_by_one(theta):
+        return np.concatenate([job(PHI, *each) for each in zip(theta, REALS, INTEGERS, strict=True)])
+
+    weights = np.arange(6.0)
+    for w in (np.full(6, 2.0), weights):
+        found = vm.gradient(lambda theta, w=w: w @ vm.map_rect(job, PHI, theta, REALS, INTEGERS), THETA)
+        expected = vm.gradient(lambda t, w=w: w @ one_by_one(t), THETA)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    # Results of different sizes.
+    sizes = [3, 1, 2]
+    expect_ad(lambda a: vm.map_rect(lambda _, a, n: a * np.arange(1.0, n + 1), 0.0, a, sizes), np.array([1.0, 2.0, 3.0]))
+
+
+def test_results_of_one_element_are_recorded_as_numbers():
+    x = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
+
+    def f(phi, theta, x, shape):
+        return np.reshape(np.sum(np.exp(phi * theta * x)), shape)
+
+    def total(q, weights, shapes):
+        return weights @ vm.map_rect(f, q[0], q[1:], x, shapes)
+
+    def directly(q, weights):
+        return np.sum(weights * np.sum(np.exp(q[0] * q[1:][:, None] * x), axis=1))
+
+    q = np.array([0.5, 1.0, -2.0, 0.3, 0.7])
+    for weights in (np.full(4, 3.0), np.arange(4.0)):
+        expected = vm.value_and_grad(directly)(q, weights)
+        for _ in range(4):
+            found = vm.value_and_grad(total)(q, weights, [(), (1,), (1, 1), ()])
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-14)
+            np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
+
+
+def test_sizes_must_not_depend_on_parameters():
+    def f(phi, theta):
+        return theta * np.ones(1 if vm.value(phi) < 1.0 else 2)
+
+    gradient = vm.grad(lambda phi: np.sum(vm.map_rect(f, phi, [1.0])))
+    gradient(0.5)
+    with pytest.raises(
+        vm.ShapeError, match=r"^map_rect: f returns an array of shape \(2,\) where it returned one element before; "
+    ):
+        gradient(2.0)
+
+
+def test_several_threads_may_call_at_once():
+    gradient = vm.value_and_grad(lambda mu: vm.reduce_sum_static(part, Y, 2, mu, 1.2))
+    points = np.linspace(-1.0, 1.0, 24).tolist()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(gradient, points))
+    np.testing.assert_allclose(found, [vm.value_and_grad(lambda mu: vm.normal_lpdf(Y, mu, 1.2))(x) for x in points], rtol=1e-13)
+
+
+def test_in_a_model():
+    model = vm.Model(lambda mu: vm.std_normal_lpdf(mu) + vm.reduce_sum(part, Y, 2, mu, 1.2), {"mu": vm.real()}, recorded=True)
+    expected = vm.value_and_grad(lambda mu: vm.std_normal_lpdf(mu) + vm.normal_lpdf(Y, mu, 1.2))(0.3)
+    for _ in range(4):
+        value, gradient = model.log_density_gradient(np.array([0.3]))
+        np.testing.assert_allclose([value, *gradient], expected, rtol=1e-13)
+
+
+def test_no_jobs():
+    assert vm.map_rect(job, PHI, [], [], []).shape == (0,)
+    assert vm.gradient(lambda mu: vm.reduce_sum(part, [], 1, mu, 1.0) + mu, 0.5) == 1.0
+
+
+def test_calls_within_jobs_are_not_shared_out_again():
+    def outer(x, start, end, mu):
+        return vm.reduce_sum_static(part, x, 1, mu, 1.2)
+
+    assert executors.processors() >= 1
+    with ThreadPoolExecutor(1) as pool:  # which would wait for itself
+        f = lambda mu: vm.reduce_sum_static(outer, Y, 2, mu, executor=pool)  # noqa: E731
+        assert vm.gradient(f, 0.3) == pytest.approx(1.5972222222222223, rel=1e-14)
+
+
+# --- what is known again ---
+
+
+class Other(Executor):
+    """Runs what it gets at once, as another process with a memory of its own would; counts what is sent."""
+
+    def __init__(self):
+        self.known, self.works, self.jobs = {}, 0, 0
+
+    def submit(self, function, process, request, parcel=None):
+        future = Future()
+        if parcel is not None:
+            self.works += parcel[0] is not None
+            self.jobs += 1
+        mine, shares._KNOWN = shares._KNOWN, self.known
+        try:
+            future.set_result(function(("elsewhere", 0), request, parcel))
+        except Exception as error:
+            future.set_exception(error)
+        finally:
+            self.known, shares._KNOWN = shares._KNOWN, mine
+        return future
+
+
+@pytest.fixture
+def other():
+    executor = Other()
+    executor.known, executor._max_workers = OrderedDict(), 1
+    return executor
+
+
+def test_what_a_worker_has_is_not_sent_again(other):
+    data = np.arange(2000.0)
+
+    def f(x, start, end, mu, k):
+        return np.sum((x - mu) ** 2) * k
+
+    def total(mu, k=1, x=data):
+        return vm.reduce_sum_static(f, x, 500, mu, k, executor=other)
+
+    expected = vm.value_and_grad(lambda mu: np.sum((data - mu) ** 2))(1.5)
+    np.testing.assert_allclose(vm.value_and_grad(total)(1.5), expected, rtol=1e-13)
+    assert (other.works, other.jobs) == (1, 4)
+    for mu in (1.0, 2.0, 3.0):
+        vm.gradient(total, mu)
+    vm.hessian(total, 1.0)
+    assert (other.works, other.jobs) == (1, 4)
+    vm.gradient(total, 1.0, 2)  # other data
+    assert (other.works, other.jobs) == (2, 8)
+    vm.gradient(total, 1.0, 2, data.copy())
+    assert (other.works, other.jobs) == (3, 12)
+    other.known.clear()  # another worker in its place
+    np.testing.assert_allclose(vm.value_and_grad(total)(1.5), expected, rtol=1e-13)
+    assert (other.works, other.jobs) == (4, 16)
+
+
+def test_functions_that_are_made_anew_are_known_again(other):
+    def total(mu, factor):
+        def f(x, start, end, mu):
+            return factor[0] * np.sum(x - mu)
+
+        return vm.reduce_sum_static(f, Y, 5, mu, executor=other)
+
+    for _ in range(3):
+        assert vm.gradient(total, 1.0, np.array([2.0])) == -10.0
+    assert other.works == 1
+    assert vm.gradient(total, 1.0, np.array([3.0])) == -15.0
+    assert other.works == 2
+    changing = np.array([2.0])
+    assert vm.gradient(total, 1.0, changing) == -10.0
+    changing[0] = 4.0  # small arrays are compared by what they hold
+    assert vm.gradient(total, 1.0, changing) == -20.0
+
+
+def test_works_are_forgotten_in_time(other):
+    for k in range(shares.MOST_WORKS + 3):
+        assert vm.reduce_sum_static(lambda x, i, j, k: float(k), Y, 5, k, executor=other) == k
+    assert len(shares._KNOWN) <= shares.MOST_WORKS
+    assert len(mapped._CALLS) <= shares.MOST_WORKS
+
+
+# --- errors ---
+
+
+def test_errors_say_which_job():
+    def f(x, start, end, sigma):
+        return vm.normal_lpdf(x, 0.0, sigma - start)
+
+    for executor in ("serial", "threads"):
+
+        def total(sigma, executor=executor):
+            return vm.reduce_sum_static(f, Y, 2, sigma, executor=executor)
+
+        for call in (total, vm.grad(total)):
+            with pytest.raises(vm.DomainError, match=r"^normal_lpdf: Scale parameter is -1.0, but must be positive!") as caught:
+                call(1.0)
+            assert "in job 1 of reduce_sum_static" in caught.value.__notes__
+            assert any(entry.name == "f" for entry in caught.traceback)
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: vm.map_rect(job, PHI, THETA, REALS[:2], INTEGERS), vm.ShapeError,
+     "map_rect: data argument 1 has 2 items, but must have one for each of the 3 jobs!"),
+    (lambda: vm.map_rect(job, PHI, 3.0), vm.ShapeError, "map_rect: jobs is a scalar, but must be an array or a list!"),
+    (lambda: vm.map_rect(3.0, PHI, THETA), TypeError, "map_rect: the function is a float, but must be a function!"),
+    (lambda: vm.map_rect(job, PHI, THETA, executor=2), TypeError,
+     'map_rect: executor is 2, but must be an executor of concurrent.futures, "threads", "processes" or "serial"!'),
+    (lambda: vm.reduce_sum(part, Y, 0, 0.0, 1.0), vm.DomainError, "reduce_sum: grainsize is 0, but must be positive!"),
+    (lambda: vm.reduce_sum_static(part, Y, 1.5, 0.0, 1.0), TypeError,
+     "reduce_sum_static: grainsize is 1.5, but must be an integer!"),
+    (lambda: vm.reduce_sum(part, 3.0, 1, 0.0, 1.0), vm.ShapeError,
+     "reduce_sum: x is a scalar, but must be an array or a list!"),
+    (lambda: vm.reduce_sum(lambda x, i, j: x, Y, 5), vm.ShapeError,
+     "reduce_sum: f returns an array of shape (5,), but must return a number!"),
+    (lambda: vm.gradient(lambda y: vm.reduce_sum(lambda x, i, j: x, y, 5), Y), vm.ShapeError,
+     "reduce_sum: f returns an array of shape (5,), but must return a number!"),
+])  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        call()
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_variables_from_outside_are_refused(executor):
+    def f(mu):
+        return vm.reduce_sum_static(lambda x, i, j: np.sum(x) * mu, Y, 2, executor=executor)
+
+    with pytest.raises(vm.TapeError):
+        vm.gradient(f, 1.0)
+    with pytest.raises(vm.TapeError):
+        vm.gradient(lambda mu: vm.reduce_sum_static(lambda x, i, j, nu: np.sum(x) * mu * nu, Y, 2, mu, executor=executor), 1.0)
+    with pytest.raises(vm.TapeError):
+        vm.gradient(lambda mu: np.sum(vm.map_rect(lambda nu, x: x * mu * nu, mu, Y, executor=executor)), 1.0)

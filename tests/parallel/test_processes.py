@@ -1,0 +1,134 @@
+"""Jobs in other processes: values and derivatives, errors with the traceback there, and workers that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.parallel import executors
+
+loky = pytest.importorskip("loky", reason="loky is not installed")
+
+Y = np.array([0.1, -0.4, 1.2, 2.2, 0.7, -2.0])
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with loky.ProcessPoolExecutor(2) as executor:
+        yield executor
+
+
+def test_the_results_are_those_of_this_process(pool):
+    def part(y, start, end, mu, sigma):
+        return vm.normal_lpdf(y, mu, sigma)
+
+    def total(q, executor):
+        return vm.reduce_sum_static(part, Y, 2, q[0], q[1], executor=executor)
+
+    q = np.array([0.3, 1.2])
+    here, there = vm.value_and_grad(total)(q, "serial"), vm.value_and_grad(total)(q, pool)
+    assert here[0] == there[0]
+    np.testing.assert_array_equal(here[1], there[1])
+    np.testing.assert_array_equal(vm.hessian(total, q, "serial"), vm.hessian(total, q, pool))
+
+    def rows(phi, theta, x):
+        return phi * theta * x
+
+    mapped = vm.gradient(lambda a: np.arange(3.0) @ vm.map_rect(rows, a[0], a[1:], Y[:3], executor=pool), np.ones(4))
+    np.testing.assert_allclose(mapped, [Y[1] + 2 * Y[2], 0.0, Y[1], 2 * Y[2]], rtol=1e-15)
+
+
+def test_errors_come_with_their_job_and_their_line(pool):
+    class OfTwoError(Exception):
+        def __init__(self, a, b):
+            super().__init__(f"{a} and {b}")
+
+    def f(x, start, end, kind):
+        if start < 2:
+            return float(np.sum(x))
+        if kind:
+            raise OfTwoError("this", "that")
+        return vm.normal_lpdf(x, 0.0, -1.0)
+
+    with pytest.raises(vm.DomainError, match=r"^normal_lpdf: Scale parameter is -1\.0") as caught:
+        vm.reduce_sum_static(f, Y, 2, 0, executor=pool)
+    assert caught.value.__notes__ == ["in job 1 of reduce_sum_static, in another process"]
+    assert "in f\n    return vm.normal_lpdf(x, 0.0, -1.0)" in "".join(traceback.format_exception(caught.value))
+    # An error that cannot be pickled.
+    with pytest.raises(RuntimeError, match=r"^OfTwoError: this and that"):
+        vm.reduce_sum_static(f, Y, 2, 1, executor=pool)
+
+
+def test_what_cannot_be_sent_is_refused(pool):
+    import threading
+
+    lock = threading.Lock()
+    with pytest.raises(
+        TypeError, match=r"^reduce_sum: the function, or its data, cannot be sent to another process: cannot pickle"
+    ):
+        vm.reduce_sum(lambda x, i, j: 0.0 if lock else 1.0, Y, 1, executor=pool)
+
+
+def killing(path, home):
+    """A function that kills the process that has its second slice, if it is another one, when it is there for the first time."""
+
+    def part(y, start, end, mu):
+        if start == 2 and os.getpid() != home and not os.path.exists(path):
+            with open(path, "w"):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.sum((y - mu) ** 2)
+
+    return part
+
+
+EXPECTED = (np.sum((Y - 0.5) ** 2), -2.0 * np.sum(Y - 0.5))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_jobs_of_a_killed_worker_go_to_a_fresh_pool(tmp_path):
+    part = killing(str(tmp_path / "was here"), os.getpid())
+    found = vm.value_and_grad(lambda mu: vm.reduce_sum_static(part, Y, 2, mu, executor="processes"))(0.5)
+    np.testing.assert_allclose(found, EXPECTED, rtol=1e-14)
+    assert (tmp_path / "was here").exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_jobs_of_a_killed_worker_of_another_pool_are_computed_here(tmp_path):
+    part = killing(str(tmp_path / "was here"), os.getpid())
+    with loky.ProcessPoolExecutor(2) as own:
+
+        def f(mu):
+            return vm.reduce_sum_static(part, Y, 2, mu, executor=own)
+
+        with pytest.warns(RuntimeWarning, match=r"^reduce_sum_static: the executor has lost a worker and is broken; the jobs "):
+            found = vm.value_and_grad(f)(0.5)
+    np.testing.assert_allclose(found, EXPECTED, rtol=1e-14)
+    assert (tmp_path / "was here").exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_a_job_that_kills_its_worker_every_time_is_named(monkeypatch):
+    monkeypatch.setattr(executors, "ATTEMPTS", 0)
+    home = os.getpid()
+
+    def part(y, start, end):
+        if os.getpid() != home:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0.0
+
+    with pytest.raises(RuntimeError, match=r"^reduce_sum: a worker that had the jobs 0 was killed or crashed 1 times"):
+        vm.reduce_sum(part, Y, 6, executor="processes")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_processes_remain():
+    yield
+    left = executors.pools._pools.pop("processes", None)
+    if left is not None:
+        left.shutdown(wait=True, kill_workers=True)

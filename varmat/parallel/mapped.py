@@ -1,0 +1,462 @@
+"""Sums and vectors of many jobs as functions of what they depend on: each worker computes values and gradients of its share."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from itertools import pairwise
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.dispatch import plain
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.matvar import MatVar
+from varmat.core.operation import Saved, is_differentiable, operation
+from varmat.core.variables import like
+from varmat.parallel.executors import answers, check, workers_of
+from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, places_of
+from varmat.solvers.inner import value_now
+
+__all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
+
+# Arrays of so many bytes are compared by their contents, larger ones by identity.
+SMALL = 4096
+# How many chunks of jobs there are for each worker, so that one that is slow, or comes late, does not keep the others waiting.
+CHUNKS = 4
+
+
+class Call(NamedTuple):
+    """A work and how it is asked: what the operation has besides its operands.
+
+    Attributes
+    ----------
+    key : str
+    work : Work
+        With all its jobs.
+    common : frozenset of int
+        The operands that all jobs take whole.
+    directions : tuple of int
+        Operands along which it is differentiated.
+    executor : Executor, str or None
+    has_chunks : bool
+        Whether one request may be for several jobs, whose gradients the worker adds.
+    """
+
+    key: str
+    work: Work
+    common: frozenset[int]
+    directions: tuple[int, ...]
+    executor: Any
+    has_chunks: bool
+
+    def along(self, leaf: int) -> Call:
+        """The derivative along an operand, which has one operand more: the direction."""
+        direction = self.work.leaves + len(self.directions)
+        common = self.common | {direction} if leaf in self.common else self.common
+        return self._replace(common=common, directions=(*self.directions, leaf))
+
+    def requests(self, leaves: Sequence[Any], has_gradient: bool, cotangents: list[Any] | None = None) -> list[Request]:
+        """What the workers are asked for: one request for each chunk of neighbouring jobs."""
+        count = len(self.work.jobs)
+        most = CHUNKS * workers_of(self.executor) if self.has_chunks else count
+        chunks = np.array_split(np.arange(count), min(count, most)) if count else []
+        common = {leaf: leaves[leaf] for leaf in self.common}
+        found = []
+        for chunk in chunks:
+            jobs = tuple(chunk.tolist())
+            own = [
+                [_number(place.of(leaves[place.leaf])) for place in self.places(job) if place.leaf not in common] for job in jobs
+            ]
+            chosen = None if cotangents is None else [cotangents[job] for job in jobs]
+            found.append(Request(self.key, jobs, self.directions, has_gradient, common, own, chosen))
+        return found
+
+    def places(self, job: int) -> list[Place]:
+        """The places of a job, in the order of its numbers."""
+        found: list[Place] = self.work.share(job, self.directions).places
+        return found
+
+    def answers(self, requests: list[Request]) -> list[Any]:
+        keep(self.key, self.work)
+        return answers(self.work.name, requests, self.executor, self._parcel)
+
+    def _parcel(self, request: Request, has_work: bool) -> tuple[bytes | None, bytes]:
+        """The jobs of a request, and the work if it is wanted, for a worker of another process."""
+        try:
+            dumps: Any = import_module("cloudpickle").dumps
+        except ImportError:
+            dumps = pickle.dumps
+        try:
+            return dumps(self.work) if has_work else None, dumps({job: self.work.jobs[job] for job in request.jobs})
+        except Exception as error:
+            raise TypeError(f"{self.work.name}: the function, or its data, cannot be sent to another process: {error}") from error
+
+
+def _number(x: Any) -> Any:
+    return np.ascontiguousarray(x) if np.ndim(x) else float(x)
+
+
+def _values(call: Call, found: list[Any]) -> Any:
+    """What the user gets: the sum, or the vector."""
+    values = [value for answer in found for value in answer.values]
+    if call.work.is_sum:
+        return float(sum(float(value[0]) for value in values))
+    return np.concatenate(values) if values else np.zeros(0)
+
+
+def _gradients(call: Call, leaves: Sequence[Any], requests: list[Request], found: list[Any]) -> list[Any]:
+    """The gradients that the workers found, put together: added in the order of the jobs."""
+    total: list[Any] = [np.zeros(np.shape(x)) for x in leaves]
+    for request, answer in zip(requests, found, strict=True):
+        for leaf, c in answer.common.items():
+            total[leaf] += c
+        for job, own in zip(request.jobs, answer.own, strict=True):
+            places = [place for place in call.places(job) if place.leaf not in call.common]
+            for place, c in zip(places, own, strict=True):
+                total[place.leaf][... if place.index is None else place.index] += c
+    return [x if x.shape else float(x) for x in total]
+
+
+def called(call: Call, leaves: Sequence[Any]) -> Any:
+    """The result for operands of any kind."""
+    if any(map(is_differentiable, leaves)):
+        return shared_out(*leaves, call=call)
+    return _values(call, call.answers(call.requests(leaves, False)))
+
+
+@operation(variadic=True)
+def shared_out(*leaves: Any, call: Call, workspace: Any = None) -> Any:
+    if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
+        raise TypeError("a function of the user is not run on symbols")
+    requests = call.requests(leaves, workspace is not None)
+    found = call.answers(requests)
+    # The gradient of the sum of the results, which is what is wanted most often.
+    gradients = None if workspace is None else _gradients(call, leaves, requests, found)
+    return Saved(_values(call, found), gradients=gradients, sizes=[value.size for answer in found for value in answer.values])
+
+
+@shared_out.reverse
+def _(g: Any, r: Any, *leaves: Any, call: Call, gradients: Any, sizes: list[int]) -> tuple[Any, ...]:
+    weights = np.ravel(g)
+    if call.work.is_sum or not weights.size or (weights == weights[0]).all():
+        weight = float(weights[0]) if weights.size else 0.0
+        if gradients is None:
+            requests = call.requests(leaves, True)
+            gradients = _gradients(call, leaves, requests, call.answers(requests))
+        return tuple(weight * x for x in gradients)
+    requests = call.requests(leaves, True, np.split(weights, np.cumsum(sizes)[:-1]))
+    return tuple(_gradients(call, leaves, requests, call.answers(requests)))
+
+
+@shared_out.tangent
+def _(r: Any, *leaves: Any, call: Call) -> tuple[Any, ...]:
+    return tuple([lambda t, i=i: called(call.along(i), [*leaves, t]) for i in range(len(leaves))])
+
+
+# --- from the arguments of the user to a call ---
+
+
+class Walk:
+    """Arguments taken apart: variables are operands, and what is left is known again.
+
+    Attributes
+    ----------
+    leaves : list
+        The variables, in order.
+    held : list
+        What is known again by its identity, and so must not be collected.
+    """
+
+    def __init__(self) -> None:
+        self.leaves: list[Any] = []
+        self.held: list[Any] = []
+        self._seen: set[int] = set()
+
+    def __call__(self, tree: Any) -> tuple[Any, Any]:
+        """A template of an argument, and what is equal for arguments that are the same but for the values of variables."""
+        if isinstance(tree, (ArrayMethods, MatVar)) or (not isinstance(tree, (list, tuple)) and is_differentiable(tree)):
+            self.leaves.append(tree)
+            return Place(len(self.leaves) - 1), Place
+        if isinstance(tree, dict):
+            parts = {key: self(item) for key, item in tree.items()}
+            copy = tree.copy()
+            copy.update((key, part[0]) for key, part in parts.items())
+            return copy, (type(tree), *((key, part[1]) for key, part in parts.items()))
+        if isinstance(tree, (list, tuple)):
+            pairs = [self(item) for item in tree]
+            items = [item for item, _ in pairs]
+            return items if isinstance(tree, list) else like(tree, items), (type(tree), *(mark for _, mark in pairs))
+        return self._data(tree)
+
+    def _data(self, x: Any) -> tuple[Any, Any]:
+        if isinstance(x, np.ndarray) and x.nbytes <= SMALL and not x.dtype.hasobject:
+            return x.copy(), (type(x), x.dtype.str, x.shape, x.tobytes())
+        if isinstance(x, (int, float, complex, str, bytes, bool, type(None), np.generic)):
+            return x, (type(x), repr(x))
+        return x, (type(x), self._identity(x))
+
+    def _identity(self, x: Any) -> int:
+        self.held.append(x)
+        return id(x)
+
+    def function(self, f: Any) -> Any:
+        """What is equal for functions that are the same: also if they are defined anew in a function that is called again."""
+        code = getattr(f, "__code__", None)
+        if code is None or id(f) in self._seen:
+            return self._identity(f)
+        self._seen.add(id(f))
+        cells = f.__closure__ or ()
+        try:
+            read = [cell.cell_contents for cell in cells]
+        except ValueError:  # not assigned yet
+            return self._identity(f)
+        values = [*read, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
+        marks = [self.function(x) if hasattr(x, "__code__") else self(x)[1] for x in values]
+        return (self._identity(code), self._identity(f.__globals__), *marks)
+
+
+# The works that were last asked for, by what is equal for the same ones.
+_CALLS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
+_LOCK = Lock()
+
+
+def _call(
+    name: str, f: Any, is_sum: bool, shared: tuple[Any, ...], own: tuple[Any, ...], split: Callable[[Any], list[Any]],
+    executor: Any, sizes: Any,
+) -> tuple[Call, list[Any]]:  # fmt: skip
+    """The call for these arguments, and its operands.
+
+    `split` makes, of the template of the arguments that jobs do not have in common, the arguments of each job. `sizes` is what it
+    depends on besides.
+    """
+    of_function, walk = Walk(), Walk()
+    mark_of_f = of_function.function(f)
+    template_of_shared, mark_of_shared = walk(shared)
+    template_of_own, mark_of_own = walk(own)
+    shapes = tuple(np.shape(value_now(x)) for x in walk.leaves)
+    mark = (name, mark_of_f, mark_of_shared, mark_of_own, shapes, sizes, os.getpid())
+    with _LOCK:
+        entry = _CALLS.get(mark)
+        if entry is not None:
+            _CALLS.move_to_end(mark)
+    if entry is None:
+        work = Work(name, f, template_of_shared, is_sum, len(walk.leaves))
+        work.jobs = dict(enumerate(split(template_of_own)))
+        common = frozenset(place.leaf for place in places_of(template_of_shared))
+        entry = Call(uuid.uuid4().hex, work, common, (), None, name != "reduce_sum_static"), (of_function.held, walk.held)
+        with _LOCK:
+            if not of_function.leaves:
+                _CALLS[mark] = entry
+            while len(_CALLS) > MOST_WORKS:
+                _CALLS.popitem(last=False)
+    return entry[0]._replace(executor=executor), walk.leaves
+
+
+def _items(name: str, title: str, x: Any) -> int:
+    """How many items a container has."""
+    if isinstance(x, (list, tuple)):
+        return len(x)
+    shape = np.shape(value_now(x))
+    if not shape:
+        raise ShapeError(f"{name}: {title} is a scalar, but must be an array or a list!")
+    return int(shape[0])
+
+
+def _container(x: Any) -> Any:
+    """A container of items: what is no list, variable or array as an array."""
+    return x if isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray)) else np.asarray(plain(x))
+
+
+def _item(x: Any, index: Any) -> Any:
+    """An item or a slice of a template."""
+    return Place(x.leaf, index) if type(x) is Place else x[index]
+
+
+def map_rect(f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor: Any = None) -> Any:
+    """The results of a function for many sets of parameters and data, one after the other in a vector.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(shared, job, *data_of_job)`` returns a number or a vector, whose size may differ from job to job but not with the
+        parameters. Written in NumPy; what it depends on must be among its arguments.
+    shared : scalar, array_like or nested structure of them
+        Parameters that all jobs have in common.
+    jobs : array_like or list, m items along the first axis
+        The parameters of each job.
+    *data : array_like or list, m items along the first axis
+        Whatever else a job takes: in Stan an array of reals and one of integers.
+    executor : concurrent.futures.Executor, str or None, keyword only
+        Who computes: any executor, or ``"threads"`` (the default: one for each processor), ``"processes"`` (those of loky) or
+        ``"serial"`` (this thread).
+
+    Returns
+    -------
+    ndarray or VarMat, shape (sum of the sizes,)
+
+    Raises
+    ------
+    ShapeError
+        If `jobs` and `data` do not have the same number of items.
+    TapeError
+        If `f` uses a variable from outside.
+    TypeError
+        If `executor` is no executor, or the function cannot be sent to another process.
+    Exception
+        The error of the first job that has one, with a note that says which job, and the traceback.
+
+    Notes
+    -----
+    Scalars and arrays among the arguments may be variables, to any depth of lists, tuples and dicts. Each worker computes the
+    values, and the gradient of their sum, of its share of the jobs. If the reverse pass wants another combination of the results
+    it asks them again. Derivatives along a direction, and so Hessian products, are shared out too.
+
+    The function and the data are sent to a worker once, and each job is recorded there after some calls (see `varmat.recorded`).
+    They are known again if function, structure and small data are equal and arrays of more than 4 kB are the same objects, so
+    those must not be overwritten between calls. Calls within `f` are not shared out again.
+
+    References
+    ----------
+    .. [1] Stan Functions Reference, Higher-order map.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> def f(phi, theta, x):
+    ...     return phi * theta * x
+    >>> vm.map_rect(f, 2.0, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]))
+    array([ 20.,  80., 180.])
+    >>> vm.gradient(lambda phi: np.sum(vm.map_rect(f, phi, [1.0, 2.0, 3.0], [10.0, 20.0, 30.0])), 2.0)
+    140.0
+    """
+    name = "map_rect"
+    _check_function(name, f)
+    check(name, executor)
+    jobs, data = _container(jobs), tuple(map(_container, data))
+    count = _items(name, "jobs", jobs)
+    for i, each in enumerate(data):
+        found = _items(name, f"data argument {i + 1}", each)
+        if found != count:
+            raise ShapeError(f"{name}: data argument {i + 1} has {found} items, but must have one for each of the {count} jobs!")
+
+    def split(own: Any) -> list[Any]:
+        return [tuple(_item(x, i) for x in own) for i in range(count)]
+
+    call, leaves = _call(name, f, False, (shared,), (jobs, *data), split, executor, None)
+    return called(call, leaves)
+
+
+def reduce_sum(f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None) -> Any:
+    return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
+
+
+def reduce_sum_static(f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None) -> Any:
+    return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
+
+
+_REDUCE_SUM = """The sum of a function of slices, computed by several workers.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x_slice, start, end, *shared)`` returns the sum for the items of ``x_slice``, which is ``x[start:end]``: the first
+        item has the number 0, and `end` is the number after that of the last. Written in NumPy; what it depends on must be among
+        its arguments.
+    x : array_like or list
+        What is sliced, along the first axis.
+    grainsize : int
+        {grainsize}
+    *shared
+        Whatever else `f` takes: each slice gets all of it.
+    executor : concurrent.futures.Executor, str or None, keyword only
+        Who computes: any executor, or ``"threads"`` (the default: one for each processor), ``"processes"`` (those of loky) or
+        ``"serial"`` (this thread).
+
+    Returns
+    -------
+    float or Var
+        The sum; zero if `x` has no items.
+
+    Raises
+    ------
+    DomainError
+        If `grainsize` is not positive.
+    ShapeError
+        If `f` returns an array, or `x` is a scalar.
+    TapeError
+        If `f` uses a variable from outside.
+    TypeError
+        If `executor` is no executor, or the function cannot be sent to another process.
+    Exception
+        The error of the first slice that has one, with a note that says which, and the traceback.
+
+    Notes
+    -----
+    Scalars and arrays among `x` and `shared` may be variables, to any depth of lists, tuples and dicts. Each worker computes the
+    value and the gradient of its slices; their sums are one entry of the tape. Derivatives along a direction, and so Hessian
+    products, are shared out too. {order}
+
+    The function and the data are sent to a worker once, and each slice is recorded there after some calls (see
+    `varmat.recorded`). They are known again if function, structure and small data are equal and arrays of more than 4 kB are the
+    same objects, so those must not be overwritten between calls. Another process is sent a slice of `x`, but all of what is in
+    `shared`: what belongs to the items should be in `x`, as the columns of an array or, of different kinds, through `map_rect`.
+    Calls within `f` are not shared out again.
+
+    References
+    ----------
+    .. [1] Stan Functions Reference, Reduce-sum function.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> def part(y, start, end, mu):
+    ...     return vm.normal_lpdf(y, mu, 1.0)
+    >>> y = np.array([0.5, -1.0, 2.0, 0.0])
+    >>> vm.value_and_grad(lambda mu: vm.{name}(part, y, 2, mu))(0.0)
+    (-6.30075413281869, 1.5)
+    """
+
+reduce_sum.__doc__ = _REDUCE_SUM.format(
+    name="reduce_sum",
+    grainsize="The fewest items that a slice should have; positive. There are at most four slices for each worker.",
+    order="The slices depend on the number of workers, and so do the last digits of the sum; see `reduce_sum_static`.",
+)
+reduce_sum_static.__doc__ = _REDUCE_SUM.format(
+    name="reduce_sum_static",
+    grainsize="How many items each slice has, but for the last one; positive.",
+    order="Neither the slices nor the order of their sums depend on the number of workers, but each takes a request of its own.",
+)
+
+
+def _check_function(name: str, f: Any) -> None:
+    if not callable(f):
+        raise TypeError(f"{name}: the function is a {type(f).__name__}, but must be a function!")
+
+
+def _reduce_sum(name: str, f: Any, x: Any, grainsize: Any, shared: tuple[Any, ...], executor: Any) -> Any:
+    _check_function(name, f)
+    check(name, executor)
+    if isinstance(grainsize, bool) or not isinstance(grainsize, (int, np.integer)):
+        raise TypeError(f"{name}: grainsize is {grainsize!r}, but must be an integer!")
+    if grainsize < 1:
+        raise DomainError(f"{name}: grainsize is {int(grainsize)}, but must be positive!")
+    x = _container(x)
+    count = _items(name, "x", x)
+    if name == "reduce_sum" and count:
+        slices = max(1, min(count // int(grainsize), CHUNKS * workers_of(executor)))
+        ends = np.linspace(0, count, slices + 1).astype(int).tolist()
+    else:
+        ends = [*range(0, count, int(grainsize)), count]
+
+    def split(own: Any) -> list[Any]:
+        return [(_item(own, slice(lo, hi)), lo, hi) for lo, hi in pairwise(ends)]
+
+    call, leaves = _call(name, f, True, shared, x, split, executor, tuple(ends))
+    return called(call, leaves)

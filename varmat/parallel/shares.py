@@ -1,0 +1,376 @@
+"""What a worker has and does: the function of a call, the data of its jobs, and the values and derivatives that it is asked for.
+
+A worker is a thread or another process, maybe on another machine. All that it is sent is `run` with numbers: the work that they
+are for is known by a key. A worker that does not know it says so, and then is sent it, once. A thread of the process that made
+the work knows it from the start.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import is_differentiable
+from varmat.core.variables import like
+from varmat.functionals.recorded import RecordedIfPossible
+from varmat.functionals.recording import lost
+from varmat.functionals.reverse import value_and_grad
+from varmat.solvers.inner import Inner, value_now
+
+__all__: list[str] = []
+
+# Works that a process keeps, those used last; and how often a gradient is evaluated before it is recorded.
+MOST_WORKS = 16
+EAGER = 2
+
+
+class Place(NamedTuple):
+    """Where a variable stood among the arguments: an operand of the call, all of it or an item or slice of it."""
+
+    leaf: int
+    index: Any = None
+
+    def of(self, x: Any) -> Any:
+        return x if self.index is None else x[self.index]
+
+
+class Here(threading.local):
+    """Whether this thread is working on a share: what it calls is not shared out again, for all workers may be waiting."""
+
+    is_busy = False
+
+
+here = Here()
+
+
+def places_of(tree: Any) -> list[Place]:
+    """The places in a template, in order."""
+    if type(tree) is Place:
+        return [tree]
+    if isinstance(tree, dict):
+        return [place for item in tree.values() for place in places_of(item)]
+    if isinstance(tree, (list, tuple)):
+        return [place for item in tree for place in places_of(item)]
+    return []
+
+
+def filled(tree: Any, numbers: Iterator[Any]) -> Any:
+    """A template with the next number for each place."""
+    if type(tree) is Place:
+        return next(numbers)
+    if isinstance(tree, dict):
+        result = copy(tree)
+        result.update((key, filled(item, numbers)) for key, item in tree.items())
+        return result
+    if isinstance(tree, (list, tuple)):
+        items = [filled(item, numbers) for item in tree]
+        return items if isinstance(tree, list) else like(tree, items)
+    return tree
+
+
+class Work:
+    """A function with the arguments that all jobs have in common, and its jobs.
+
+    Attributes
+    ----------
+    name : str
+        What the user called.
+    function : callable
+    shared : tuple
+        The common arguments, with a `Place` for each variable.
+    is_sum : bool
+        Whether the function returns numbers that are added, ``f(*own, *shared)``; else it returns vectors, ``f(*shared, *own)``.
+    leaves : int
+        How many operands there are.
+    jobs : dict
+        Number -> the arguments that are its own, with a `Place` for each variable; in another process those that it was sent.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], shared: tuple[Any, ...], is_sum: bool, leaves: int) -> None:
+        self.name, self.function, self.shared, self.is_sum, self.leaves = name, function, shared, is_sum, leaves
+        self.jobs: dict[int, tuple[Any, ...]] = {}
+        self._shares: dict[Any, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "jobs": {}, "_shares": {}}
+
+    def share(self, job: int, directions: tuple[int, ...]) -> Evaluated:
+        """A job as a function of its numbers, differentiated along some of the operands."""
+        found = self._shares.get((job, directions))
+        if found is None:
+            share: Any = Share(self, self.jobs[job])
+            for i, leaf in enumerate(directions):
+                share = Along(share, leaf, self.leaves + i)
+            found = self._shares[job, directions] = Evaluated(share)
+        return found
+
+
+class Share:
+    """A job as a function of what stands at its places."""
+
+    def __init__(self, work: Work, own: tuple[Any, ...]) -> None:
+        self.work = work
+        self.arguments = (*own, *work.shared) if work.is_sum else (*work.shared, *own)
+        self.places = places_of(self.arguments)
+
+    def __call__(self, *numbers: Any) -> Any:
+        y = self.work.function(*filled(self.arguments, iter(numbers)))
+        if not self.work.is_sum:
+            return np.stack(y) if isinstance(y, (list, tuple)) else y
+        if np.shape(value_now(y)):
+            shape = np.shape(value_now(y))
+            raise ShapeError(f"{self.work.name}: f returns an array of shape {shape}, but must return a number!")
+        return y
+
+
+class Along:
+    """The derivative of a share along one operand: a function of what the share takes, and of the direction."""
+
+    def __init__(self, share: Any, leaf: int, direction: int) -> None:
+        self.work, self.share = share.work, share
+        self.which = next((i for i, place in enumerate(share.places) if place.leaf == leaf), None)
+        own = [] if self.which is None else [Place(direction, share.places[self.which].index)]
+        self.places = [*share.places, *own]
+
+    def __call__(self, *numbers: Any) -> Any:
+        count = len(self.share.places)
+        tangents: list[Any] = [None] * count
+        if self.which is None:
+            value, rate = self.share(*numbers), None
+        else:
+            tangents[self.which] = numbers[count]
+            value, rate = Inner(self.work.name, self.share, ()).along(numbers[:count], tangents, ())
+        if rate is not None:
+            return rate
+        shape = np.shape(value_now(value))
+        return np.zeros(shape) if shape else 0.0
+
+
+class Evaluated:
+    """The values and gradients of a share; recorded from some time on, if it can be."""
+
+    def __init__(self, share: Any) -> None:
+        self.share, self.places = share, share.places
+        self._inner = Inner(share.work.name, share, ())
+        self._count = 0
+        # Whether it returns one number, whose gradient is recorded best; of a vector that is not known before the first call.
+        self._is_number = share.work.is_sum
+        positions = tuple(range(len(self.places)))
+        number = share if self._is_number else _Number(share)
+        self._eager: Any = value_and_grad(number, positions)
+        self._recorded = RecordedIfPossible(number, positions)
+
+    def values(self, numbers: Sequence[Any]) -> np.ndarray:
+        return self._inner.values(numbers, ())
+
+    def gradient(self, numbers: Sequence[Any], cotangent: np.ndarray | None) -> tuple[np.ndarray, Sequence[Any]]:
+        """The values, and their cotangent, by default all ones, times the derivatives."""
+        if not numbers:
+            return self.values(numbers), ()
+        if self._is_number and (cotangent is None or cotangent.size == 1):
+            self._count += 1
+            value, gradient = (self._eager if self._count <= EAGER else self._recorded)(*numbers)
+            weight = 1.0 if cotangent is None else float(cotangent[0])
+            return np.array([self._plain(value)]), gradient if weight == 1.0 else [weight * c for c in gradient]
+        value, pullback = self._inner.pullback(numbers, ())
+        shape, size = np.shape(self._plain(value)), np.size(value)
+        if cotangent is not None and cotangent.size != size:
+            raise ShapeError(
+                f"{self.share.work.name}: f returns {size} elements where it returned {cotangent.size} before; their number "
+                "must be the same for all parameters!"
+            )
+        self._is_number = size == 1
+        weights = np.ones(shape) if cotangent is None else cotangent.reshape(shape)
+        return np.ravel(value), pullback(weights if shape else float(weights))
+
+    def _plain(self, value: Any) -> Any:
+        """The value, which is a variable if the function uses one from outside."""
+        if is_differentiable(value):
+            raise lost(self.share.work.name, value)
+        return value
+
+
+class _Number:
+    """A share that returns a vector with one element, as a function that returns the element."""
+
+    def __init__(self, share: Any) -> None:
+        self.share = share
+
+    def __call__(self, *numbers: Any) -> Any:
+        y = self.share(*numbers)
+        shape = np.shape(value_now(y))
+        if np.prod(shape, dtype=int) != 1:
+            raise ShapeError(
+                f"{self.share.work.name}: f returns an array of shape {shape} where it returned one element before; their number "
+                "must be the same for all parameters!"
+            )
+        return np.sum(y) if shape else y
+
+
+class Request(NamedTuple):
+    """What a worker is asked for: some jobs of a work at some numbers.
+
+    Attributes
+    ----------
+    key : str
+        Of the work.
+    jobs : tuple of int
+    directions : tuple of int
+        Operands along which it is differentiated, one after the other.
+    has_gradient : bool
+    common : dict
+        Operand -> its number or array, for those that all jobs take whole.
+    own : list
+        For each job, the other numbers at its places, in order.
+    cotangents : list or None
+        For each job, if not all ones.
+    """
+
+    key: str
+    jobs: tuple[int, ...]
+    directions: tuple[int, ...]
+    has_gradient: bool
+    common: dict[int, Any]
+    own: list[list[Any]]
+    cotangents: list[Any] | None
+
+
+class Answer(NamedTuple):
+    """The values of jobs, the sums of their gradients with respect to what they have in common, and the gradients of their own."""
+
+    values: list[np.ndarray]
+    common: dict[int, Any]
+    own: list[list[Any]]
+
+
+class Unknown(NamedTuple):
+    """A worker does not have a work, or only not all the jobs that it is asked for."""
+
+    lacks_work: bool
+
+
+class Failure(NamedTuple):
+    """An error of another process."""
+
+    job: int
+    error: bytes | None
+    text: str
+    trace: str
+
+
+class JobError(Exception):
+    """An error of a job, on its way to the caller in the same process."""
+
+    def __init__(self, job: int, error: Exception) -> None:
+        super().__init__(job, error)
+        self.job, self.error = job, error
+
+
+# The works of this process, by key. A child that is forked has those of its parent.
+_KNOWN: OrderedDict[str, Work] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def _unlock() -> None:
+    """A new lock in a forked child: another thread of the parent may hold the old one."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
+
+
+def keep(key: str, work: Work) -> None:
+    """Remember a work, and forget those that have not been used for the longest time."""
+    with _LOCK:
+        _KNOWN[key] = work
+        _KNOWN.move_to_end(key)
+        while len(_KNOWN) > MOST_WORKS:
+            _KNOWN.popitem(last=False)
+
+
+def run(process: Any, request: Request, parcel: tuple[bytes | None, bytes] | None = None) -> Answer | Unknown | Failure:
+    """What a worker does: the answer to a request, with the work and its jobs where they were sent.
+
+    `process` is the process that asks. An error of a job is raised in it, and comes back as a `Failure` from another.
+    """
+    try:
+        return _answer(request, parcel)
+    except JobError as error:
+        if process == identity():
+            raise
+        return _failure(error)
+
+
+def identity() -> tuple[str, int]:
+    """Which process this is, of which machine."""
+    return os.uname().nodename if hasattr(os, "uname") else "", os.getpid()
+
+
+def _answer(request: Request, parcel: tuple[bytes | None, bytes] | None) -> Answer | Unknown:
+    work = _KNOWN.get(request.key)
+    if parcel is not None:
+        if work is None and parcel[0] is not None:
+            work = pickle.loads(parcel[0])
+        if work is not None:
+            for job, arguments in pickle.loads(parcel[1]).items():
+                work.jobs.setdefault(job, arguments)
+            keep(request.key, work)
+    if work is None or not all(job in work.jobs for job in request.jobs):
+        return Unknown(work is None)
+    was, here.is_busy = here.is_busy, True
+    try:
+        return answered(work, request)
+    finally:
+        here.is_busy = was
+
+
+def answered(work: Work, request: Request) -> Answer:
+    """The answer of a worker that has the work."""
+    values: list[np.ndarray] = []
+    common: dict[int, Any] = {}
+    all_own: list[list[Any]] = []
+    for i, job in enumerate(request.jobs):
+        try:
+            share = work.share(job, request.directions)
+            following = iter(request.own[i])
+            numbers = [request.common[x.leaf] if x.leaf in request.common else next(following) for x in share.places]
+            if not request.has_gradient:
+                values.append(share.values(numbers))
+                continue
+            value, gradient = share.gradient(numbers, None if request.cotangents is None else request.cotangents[i])
+        except Exception as error:
+            raise JobError(job, error) from error
+        values.append(value)
+        own: list[Any] = []
+        for place, c in zip(share.places, gradient, strict=True):
+            if place.leaf in request.common:
+                common[place.leaf] = common[place.leaf] + c if place.leaf in common else c
+            else:
+                own.append(c)
+        all_own.append(own)
+    return Answer(values, common, all_own)
+
+
+def _failure(wrapped: JobError) -> Failure:
+    """An error as what arrives in any other process."""
+    error = wrapped.error
+    text = f"{type(error).__name__}: {error}"
+    trace = "".join(traceback.format_exception(error))
+    try:
+        sent = pickle.dumps(error)
+        there = pickle.loads(sent)
+        travels = type(there) is type(error) and str(there) == str(error)
+    except Exception:
+        travels = False
+    return Failure(wrapped.job, sent if travels else None, text, trace)
