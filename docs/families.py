@@ -83,6 +83,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Differential equations": ("solvers.differential",),
         "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
+        "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),
         "Complex numbers": ("complexes.names", "complexes.linear_algebra"),
         "Fourier, cosine and sine transforms": ("complexes.fourier", "functions.cosine_transforms"),
     },

@@ -1,0 +1,347 @@
+"""The mode of latent Gaussian variables given a log likelihood, by Newton's method, on plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.operation import is_differentiable
+from varmat.core.variables import data
+from varmat.functionals.recording import lost
+from varmat.solvers.inner import Inner
+
+__all__: list[str] = []
+
+# A step that is shorter than that, relative to the mode, leaves an error of its square.
+SHORT = 1e-8
+# What rounding may take from the objective at a step that leads up.
+ROUNDING = 1e-13
+# The part of the Hessian that may lie outside its blocks.
+OUTSIDE = 1e-8
+
+
+class Control(NamedTuple):
+    """How the mode is searched for: Stan's settings, in its order."""
+
+    theta_0: Any = None
+    tolerance: float = 1.5e-8
+    max_num_steps: int = 500
+    block: int = 1
+    solver: int = 1
+    max_steps_line_search: int = 1000
+    allow_fallthrough: bool = True
+
+
+class Rate(Inner):
+    """The derivative of a function along a direction in its first argument; the direction is its last leading argument."""
+
+    def __init__(self, inner: Inner) -> None:
+        super().__init__(inner.name, inner.function, ())
+        self.inner, self.leaves = inner, inner.leaves
+
+    def __call__(self, lead: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        *rest, direction = lead
+        nothing = [None] * (len(rest) - 1 + len(leaves))
+        _, rate = self.inner.along(rest, (direction, *nothing), leaves)
+        return 0.0 if rate is None else rate
+
+
+def units(n: int, block: int) -> Iterator[np.ndarray]:
+    """For each column of a block the vector that has a one at its place in every block."""
+    for k in range(block):
+        unit = np.zeros(n)
+        unit[k::block] = 1.0
+        yield unit
+
+
+def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
+    """The blocks of the diagonal, shape (n / block, block, block), or its elements for blocks of one."""
+    if block == 1:
+        return np.diagonal(matrix).copy()
+    m = len(matrix) // block
+    where = np.arange(m)
+    found: np.ndarray = matrix.reshape(m, block, m, block)[where, :, where]
+    return found
+
+
+def times(blocks: np.ndarray, x: np.ndarray) -> Any:
+    """A block-diagonal matrix, of which the blocks are given, times a vector or a matrix."""
+    if blocks.ndim == 1:
+        return blocks * x if x.ndim == 1 else blocks[:, None] * x
+    m, block, _ = blocks.shape
+    return (blocks @ x.reshape(m, block, -1)).reshape(x.shape)
+
+
+def root_of(blocks: np.ndarray) -> Any:
+    """The symmetric square root, or None where there is none."""
+    if blocks.ndim == 1:
+        return np.sqrt(blocks) if (blocks >= 0.0).all() else None
+    values, vectors = np.linalg.eigh(blocks)
+    if not (values >= -1e-14 * np.abs(values).max(initial=0.0)).all():
+        return None
+    return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def without_negative(blocks: np.ndarray) -> Any:
+    """Its nearest positive semidefinite matrix: steps with that lead up."""
+    if blocks.ndim == 1:
+        return np.maximum(blocks, 0.0)
+    values, vectors = np.linalg.eigh(blocks)
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+class Factor:
+    """A factor of I + K W, by one of the three forms of Stan; W is minus the Hessian of the log likelihood, by blocks.
+
+    Raises `numpy.linalg.LinAlgError` where there is none in that form.
+
+    Attributes
+    ----------
+    log_determinant : float
+        Of I + K W.
+    """
+
+    def __init__(self, name: str, k: np.ndarray, w: np.ndarray, form: int) -> None:
+        from scipy import linalg
+
+        self.k, self.w, self.form = k, w, form
+        n = len(k)
+        if form == 1:
+            root = root_of(w)
+            if root is None:
+                raise np.linalg.LinAlgError
+            self.root = root
+            b = times(root, times(root, k).T)
+        elif form == 2:
+            self.root = _root_of_covariance(name, k)
+            b = self.root.T @ times(w, self.root)
+        if form == 3:
+            self.factor = linalg.lu_factor(np.eye(n) + times(w, k).T, check_finite=False)
+            diagonal = np.diagonal(self.factor[0])
+            if (np.sum(diagonal < 0.0) + np.sum(self.factor[1] != np.arange(n))) % 2 or not diagonal.all():
+                raise np.linalg.LinAlgError
+            self.log_determinant = float(np.sum(np.log(np.abs(diagonal))))
+        else:
+            b[np.diag_indices(n)] += 1.0
+            self.factor = linalg.cholesky(b, lower=True, check_finite=False)
+            self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
+
+    def curvature_times(self, x: np.ndarray) -> Any:
+        """W (I + K W)^-1 x."""
+        from scipy import linalg
+
+        if self.form == 1:
+            return times(self.root, linalg.cho_solve((self.factor, True), times(self.root, x), check_finite=False))
+        if self.form == 2:
+            wx = times(self.w, x)
+            inner = linalg.cho_solve((self.factor, True), self.root.T @ wx, check_finite=False)
+            return wx - times(self.w, self.root @ inner)
+        return times(self.w, linalg.lu_solve(self.factor, x, check_finite=False))
+
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """(K^-1 + W)^-1, the covariance at the mode, and W (I + K W)^-1."""
+        from scipy import linalg
+
+        n = len(self.k)
+        if self.form == 1:
+            v = linalg.solve_triangular(self.factor, times(self.root, np.eye(n)), lower=True, check_finite=False)
+            z = v @ self.k
+            return self.k - z.T @ z, v.T @ v
+        if self.form == 2:
+            p = linalg.solve_triangular(self.factor, self.root.T, lower=True, check_finite=False)
+            found = p.T @ p
+        else:
+            found = linalg.lu_solve(self.factor, self.k, check_finite=False)
+            found = 0.5 * (found + found.T)
+        return found, times(self.w, np.eye(n)) - times(self.w, times(self.w, found).T)
+
+
+def _root_of_covariance(name: str, k: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.cholesky(k)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(k)
+    if values[0] < -1e-8 * max(values[-1], 0.0):
+        raise DomainError(f"{name}: the covariance has the eigenvalue {values[0]!r}, but must be positive semidefinite!")
+    root: np.ndarray = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root
+
+
+class Mode(NamedTuple):
+    """The mode of the latent variables, and what is known there.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (n,)
+    a : ndarray, shape (n,)
+        The gradient of the log likelihood, K^-1 theta.
+    factor : Factor
+    log_density : float
+        Laplace's approximation.
+    """
+
+    theta: np.ndarray
+    a: np.ndarray
+    factor: Factor
+    log_density: float
+
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.factor.spread()
+
+
+def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control) -> Mode:
+    """The mode, and the approximate log density: Rasmussen and Williams (2006), algorithm 3.1, with a line search."""
+    _check_covariance(inner.name, k, control)
+    with np.errstate(all="ignore"):
+        return Search(inner, k, leaves, control).run()
+
+
+def _check_covariance(name: str, k: np.ndarray, control: Control) -> None:
+    if k.ndim != 2 or k.shape[0] != k.shape[1] or not k.size:
+        raise ShapeError(f"{name}: the covariance has shape {k.shape}, but must be a square matrix!")
+    if not np.isfinite(k).all():
+        i, j = np.argwhere(~np.isfinite(k))[0].tolist()
+        raise DomainError(f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be finite!")
+    if np.abs(k - k.T).max() > 1e-8 * np.abs(k).max():
+        i, j = np.unravel_index(np.abs(k - k.T).argmax(), k.shape)
+        raise DomainError(
+            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be equal to that of [{j}, {i}], {float(k[j, i])!r}!"
+        )
+    n = len(k)
+    if n % control.block:
+        raise DomainError(f"{name}: hessian_block_size is {control.block!r}, but must divide the number of latent variables, {n}!")
+    if control.theta_0 is not None and np.shape(control.theta_0) != (n,):
+        raise ShapeError(
+            f"{name}: theta_0 has shape {np.shape(control.theta_0)}, but must have that of the latent variables, ({n},)!"
+        )
+
+
+class Search:
+    """One search for a mode."""
+
+    def __init__(self, inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control) -> None:
+        self.inner, self.k, self.leaves, self.control = inner, k, leaves, control
+        self.n = len(k)
+        self.rate = Rate(inner)
+
+    def value(self, theta: np.ndarray) -> float:
+        """The log likelihood."""
+        found = self.inner((theta,), self.leaves)
+        if is_differentiable(found):
+            raise lost(self.inner.name, found)
+        if np.shape(found):
+            raise ShapeError(f"{self.inner.name}: the log likelihood has shape {np.shape(found)}, but must be a scalar!")
+        return float(data(found, f"{self.inner.name}: what the log likelihood returns"))
+
+    def derivatives(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient of the log likelihood, and the blocks of minus its Hessian."""
+        columns = []
+        for unit in units(self.n, self.control.block):
+            _, pullback = self.rate.pullback((theta, unit), self.leaves)
+            column, gradient, *_ = pullback(1.0)
+            columns.append(-column)
+        if self.control.block == 1:
+            return gradient, columns[0]
+        blocks = np.stack([column.reshape(-1, self.control.block) for column in columns], axis=2)
+        return gradient, 0.5 * (blocks + np.swapaxes(blocks, 1, 2))
+
+    def factor(self, w: np.ndarray) -> Factor | None:
+        """A factor by the form that was asked for, or the next one, if that may be."""
+        last = 3 if self.control.allow_fallthrough else self.control.solver
+        for form in range(self.control.solver, last + 1):
+            try:
+                return Factor(self.inner.name, self.k, w, form)
+            except np.linalg.LinAlgError:
+                pass
+        return None
+
+    def run(self) -> Mode:
+        name, control = self.inner.name, self.control
+        theta = a = np.zeros(self.n)
+        objective = self.value(theta)
+        if control.theta_0 is not None and np.any(control.theta_0):
+            theta, a, objective = self.started(np.array(control.theta_0, float), theta, objective)
+        if not np.isfinite(objective):
+            raise DomainError(f"{name}: the log likelihood is {objective!r} where the search starts, but must be finite!")
+        before = np.inf
+        for _ in range(control.max_num_steps):
+            gradient, w = self.derivatives(theta)
+            target = self.newton(theta, gradient, w)
+            ahead = target - a
+            moved = self.k @ ahead
+            gain = float(moved @ (gradient - a))
+            if not gain >= 0.0 and abs(gain) > control.tolerance:
+                ahead = self.newton(theta, gradient, without_negative(w)) - a
+                moved = self.k @ ahead
+                gain = float(moved @ (gradient - a))
+            theta, a, objective = self.line_search(theta, a, objective, ahead, moved)
+            change = float(np.abs(moved).max())
+            if abs(gain) < control.tolerance and (change <= SHORT * max(1.0, float(np.abs(theta).max())) or change > 0.5 * before):
+                return self.found(theta)
+            before = change
+        raise DomainError(
+            f"{name}: the mode was not found in {control.max_num_steps} steps; the next one would raise the log density by "
+            f"{0.5 * gain!r}, but that must be less than half the tolerance, {control.tolerance!r}!"
+        )
+
+    def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Any:
+        """K^-1 times the latent variables after a whole step."""
+        factor = self.factor(w) if np.isfinite(w).all() else None
+        if factor is None:
+            w = without_negative(np.nan_to_num(w))
+            factor = Factor(self.inner.name, self.k, w, 1)
+        b = times(w, theta) + gradient
+        return b - factor.curvature_times(self.k @ b)
+
+    def started(self, start: np.ndarray, theta: np.ndarray, objective: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """A whole step from the given start, of which K^-1 times it is not known; or zero, if that is better."""
+        a = self.newton(start, *self.derivatives(start))
+        stepped = self.k @ a
+        reached = self.value(stepped) - 0.5 * float(a @ stepped)
+        if reached >= objective or not np.isfinite(objective):
+            return stepped, a, reached
+        return theta, theta, objective
+
+    def line_search(
+        self, theta: np.ndarray, a: np.ndarray, objective: float, ahead: np.ndarray, moved: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """The step, halved until it leads up."""
+        part = 1.0
+        for _ in range(1 + self.control.max_steps_line_search):
+            stepped, along = theta + part * moved, a + part * ahead
+            reached = self.value(stepped) - 0.5 * float(along @ stepped)
+            if reached >= objective - ROUNDING * (1.0 + abs(objective)) or not self.control.max_steps_line_search:
+                return stepped, along, reached
+            part *= 0.5
+        raise DomainError(
+            f"{self.inner.name}: no step along the direction of Newton's method raises the log density, {objective!r}, after "
+            f"{self.control.max_steps_line_search} halvings!"
+        )
+
+    def found(self, theta: np.ndarray) -> Mode:
+        """What is known at the mode, which is checked to be one, and to have the Hessian that was promised."""
+        name = self.inner.name
+        a, w = self.derivatives(theta)
+        self.check_blocks(theta, w)
+        factor = self.factor(w)
+        if factor is None:
+            raise DomainError(
+                f"{name}: the log density has no maximum where the search ended, or none of which solver {self.control.solver} "
+                "finds the covariance; take another start or, where the likelihood is not log-concave, another solver!"
+            )
+        objective = self.value(theta) - 0.5 * float(a @ theta)
+        return Mode(theta, a, factor, objective - 0.5 * factor.log_determinant)
+
+    def check_blocks(self, theta: np.ndarray, w: np.ndarray) -> None:
+        if self.control.block == self.n:
+            return
+        probe = 1.0 + np.modf(np.arange(self.n) * 0.6180339887498949)[0]
+        _, pullback = self.rate.pullback((theta, probe), self.leaves)
+        if np.abs(pullback(1.0)[0] + times(w, probe)).max() > OUTSIDE * np.abs(w).max():
+            raise DomainError(
+                f"{self.inner.name}: the Hessian of the log likelihood is not block-diagonal with blocks of "
+                f"{self.control.block}; give a hessian_block_size that fits it!"
+            )
