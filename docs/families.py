@@ -80,7 +80,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Covariances of Gaussian processes": ("functions.covariances",),
         "Convolutions and filters": ("functions.nd_convolutions", "functions.recurrences", "functions.filters"),
         "Sparse matrices": ("functions.sparse*",),
-        "Differential equations": ("solvers.differential",),
+        "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
         "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
         "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),

@@ -135,6 +135,7 @@ if _typing.TYPE_CHECKING:
     from varmat.models.model import *  # noqa: F403 - the names are listed there
     from varmat.models.parameters import *  # noqa: F403 - the names are listed there
     from varmat.parallel.mapped import *  # noqa: F403 - the names are listed there
+    from varmat.solvers.algebraic_differential import *  # noqa: F403 - the names are listed there
     from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
     from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
     from varmat.solvers.laplace_likelihoods import *  # noqa: F403 - the names are listed there
@@ -158,7 +159,7 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
-    "varmat.solvers": ((), "differential implicit laplace_likelihoods laplace_marginal quadrature"),
+    "varmat.solvers": ((), "algebraic_differential differential implicit laplace_likelihoods laplace_marginal quadrature"),
     "varmat.functions": ((), """
         banded cosine_transforms decompositions distances filters integrals interpolation matrix_equations matrix_roots
         matrix_trigonometry nd_convolutions riccati splines structured_matrices toeplitz_systems

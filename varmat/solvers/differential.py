@@ -169,7 +169,7 @@ def solution(name: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, args: 
     """The states at the times, shape (T, n), of which operands and arguments may be variables."""
     y0, ts = (np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x for x in (y0, ts))
     inner = Inner(name, f, args)
-    state, start, times = _checked(name, y0, t0, ts, [*leaves_of(args)])
+    state, start, times = checked_start(name, y0, t0, ts, [*leaves_of(args)])
     system = System(inner, state.size)
     if not inner.leaves and not is_differentiable([y0, t0, ts]):
         return integrate(how.method, _problem(system, how, Leaves(())), start, state, times)[0]
@@ -177,18 +177,20 @@ def solution(name: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, args: 
     return ode_solution(*operands, *inner.leaves, system=system, how=how, in_state=is_differentiable([y0, t0]))
 
 
-def _checked(name: str, y0: Any, t0: Any, ts: Any, args: Sequence[Any]) -> tuple[np.ndarray, float, np.ndarray]:
+def checked_start(
+    name: str, y0: Any, t0: Any, ts: Any, args: Sequence[Any], title: str = "y0"
+) -> tuple[np.ndarray, float, np.ndarray]:
     """The plain values of initial state, initial time and times, which must be possible."""
-    state, times = (np.asarray(data(value_now(x), f"{name}: {title}")) for x, title in ((y0, "y0"), (ts, "ts")))
+    state, times = (np.asarray(data(value_now(x), f"{name}: {what}")) for x, what in ((y0, title), (ts, "ts")))
     start = data(value_now(t0), f"{name}: t0")
-    for x, title in ((state, "y0"), (times, "ts")):
+    for x, what in ((state, title), (times, "ts")):
         if x.ndim != 1:
-            raise ShapeError(f"{name}: {title} has shape {x.shape}, but must be a vector!")
+            raise ShapeError(f"{name}: {what} has shape {x.shape}, but must be a vector!")
         if not x.size:
-            raise ShapeError(f"{name}: {title} has no elements, but must have at least one!")
+            raise ShapeError(f"{name}: {what} has no elements, but must have at least one!")
         if not np.isfinite(x).all():
             i = int(np.flatnonzero(~np.isfinite(x))[0])
-            raise DomainError(f"{name}: {title}[{i}] is {float(x[i])!r}, but must be finite!")
+            raise DomainError(f"{name}: {what}[{i}] is {float(x[i])!r}, but must be finite!")
     if type(start) is not float:
         raise ShapeError(f"{name}: t0 has shape {np.shape(start)}, but must be a scalar!")
     if not np.isfinite(start):
@@ -225,7 +227,7 @@ def _problem(system: System, how: Settings, leaves: Leaves, k: int = 0, in_state
 def ode_solution(y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool) -> Any:
     """`in_state` says whether derivatives with respect to the initial state or time will be asked for."""
     y0, t0, ts = np.asarray(y0), float(t0), np.asarray(ts)
-    _checked(system.inner.name, y0, t0, ts, leaves)  # a recording may bring others
+    checked_start(system.inner.name, y0, t0, ts, leaves)  # a recording may bring others
     given = Leaves(leaves)
     if how.backward is not None:
         states, between = integrate(how.method, _problem(system, how, given), t0, y0, ts, dense=True)

@@ -1,0 +1,145 @@
+"""Differential-algebraic equations: closed forms, the same as ordinary equations, Stan's value, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from stan import entries
+
+import varmat as vm
+from varmat.solvers import algebraic_differential
+
+pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
+
+
+def decay_and_square(t, yy, yp, rate):
+    return np.stack([yp[0] + rate * yy[0], yy[1] - yy[0] ** 2])
+
+
+@pytest.mark.parametrize("entry", entries("algebraic_differential_equations"))
+def test_agrees_with_stan(entry):
+    yy0, yp0, t0, ts, rate = (x for x, _ in entry["args"])
+
+    def f(rate):
+        return vm.dae(decay_and_square, yy0, yp0, t0, ts, rate)
+
+    np.testing.assert_allclose(f(rate), entry["output"], rtol=1e-9)
+    gradient = vm.gradient(lambda rate: np.sum(np.array(entry["weights"]) * f(rate)), rate)
+    assert gradient == pytest.approx(entry["args"][4][1], rel=1e-8)
+
+
+def scaled(t, yy, yp, p):
+    """The second state is p[1] times the first, which decays, and the third their sum's integral."""
+    return [yp[0] + p[0] * yy[0], yy[1] - p[1] * yy[0], yp[2] - yy[0] - yy[1]]
+
+
+WEIGHTS = np.array([[1.0, -0.5, 0.3], [0.7, 0.2, -1.1]])
+TIMES = np.array([0.5, 2.0])
+
+
+def test_closed_form():
+    """Parameters of the algebraic equation too: the second state follows them at once, and its initial value has no derivative."""
+    p, yy0 = np.array([0.8, 1.5]), np.array([1.2, 1.8, 0.1])
+    yp0 = np.array([-0.96, -1.44, 3.0])
+
+    def solved(p, yy0):
+        return np.sum(WEIGHTS * vm.dae_tol(scaled, yy0, yp0, 0.0, TIMES, 1e-12, 1e-12, 100_000, p))
+
+    def exact(p, yy0):
+        first = yy0[0] * np.exp(-p[0] * TIMES)
+        third = yy0[2] + (1.0 + p[1]) * (yy0[0] - first) / p[0]
+        return np.sum(WEIGHTS * np.stack([first, p[1] * first, third], axis=1))
+
+    value, gradients = vm.value_and_grad(solved, (0, 1))(p, yy0)
+    expected, exact_gradients = vm.value_and_grad(exact, (0, 1))(p, yy0)
+    assert value == pytest.approx(expected, rel=1e-9)
+    for g, e in zip(gradients, exact_gradients, strict=True):
+        np.testing.assert_allclose(g, e, rtol=1e-9, atol=1e-9)
+    # The tangent, and with the variable as a list of scalars.
+    direction = (np.array([0.3, -1.0]), np.array([0.5, 2.0, 0.1]))
+    _, along = vm.jvp(solved, (p, yy0), direction)
+    assert along == pytest.approx(sum(g @ d for g, d in zip(gradients, direction, strict=True)), rel=1e-12)
+    assert vm.gradient(lambda x: solved(p, [x, 1.8, 0.1]), 1.2) == pytest.approx(gradients[1][0], rel=1e-9)
+    # Rates at the start only say which solution it is.
+    rates = vm.gradient(lambda yp0: np.sum(vm.dae(scaled, yy0, yp0, 0.0, TIMES, p)), yp0)
+    np.testing.assert_array_equal(rates, np.zeros(3))
+
+
+def robertson(t, yy, yp, k):
+    made, used = k[0] * yy[0] - k[1] * yy[1] * yy[2], k[2] * yy[1] ** 2
+    return np.stack([yp[0] + made, yp[1] - made + used, yy[0] + yy[1] + yy[2] - 1.0])
+
+
+def robertson_rates(t, y, k):
+    made, used = k[0] * y[0] - k[1] * y[1] * y[2], k[2] * y[1] ** 2
+    return np.stack([-made, made - used, used])
+
+
+def test_as_an_ordinary_equation():
+    """The reactions of Robertson, with the conservation of mass in place of the last equation: stiff."""
+    k, ts = np.array([0.04, 1e4, 3e7]), [0.4, 40.0, 4000.0]
+    weights = np.arange(9.0).reshape(3, 3) * [1.0, 1e4, 1.0]
+
+    def algebraic(k):
+        return np.sum(weights * vm.dae(robertson, [1.0, 0.0, 0.0], [-0.04, 0.04, 0.0], 0.0, ts, k))
+
+    def ordinary(k):
+        return np.sum(weights * vm.ode_bdf_tol(robertson_rates, [1.0, 0.0, 0.0], 0.0, ts, 1e-11, 1e-13, 100_000, k))
+
+    value, gradient = vm.value_and_grad(algebraic)(k)
+    expected, expected_gradient = vm.value_and_grad(ordinary)(k)
+    assert value == pytest.approx(expected, rel=1e-7)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6)
+
+
+def test_recordings_and_functions_that_cannot_be_recorded():
+    def f(rate, residual=decay_and_square):
+        return np.sum(vm.dae(residual, [1.0, 1.0], [-rate, -2.0 * rate], 0.0, [0.5, 0.5, 1.5], rate))
+
+    def branching(t, yy, yp, rate):
+        return decay_and_square(t, yy, yp, rate) if vm.value(rate) > 0.0 else yy
+
+    def exact(rate):
+        return sum(np.exp(-rate * t) + np.exp(-2.0 * rate * t) for t in (0.5, 0.5, 1.5))
+
+    recorded = vm.recorded(f)
+    for rate in (0.7, 0.4):
+        expected = exact(rate), vm.gradient(exact, rate)
+        assert recorded(rate) == pytest.approx(expected, rel=1e-8)
+        assert vm.value_and_grad(lambda rate: f(rate, branching))(rate) == pytest.approx(expected, rel=1e-8)
+
+
+def solve(residual=decay_and_square, yy0=(1.0, 1.0), yp0=(-0.7, -1.4), t0=0.0, ts=(0.5,), rate=0.7, settings=None):
+    if settings is None:
+        return vm.dae(residual, yy0, yp0, t0, ts, rate)
+    return vm.dae_tol(residual, yy0, yp0, t0, ts, *settings, rate)
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: solve(yy0=[1.0, np.nan]), vm.DomainError, "dae: yy0[1] is nan, but must be finite!"),
+    (lambda: solve(yp0=[1.0, np.inf]), vm.DomainError, "dae: yp0[1] is inf, but must be finite!"),
+    (lambda: solve(yp0=[1.0]), vm.ShapeError, "dae: yp0 has shape (1,), but must have that of yy0, (2,)!"),
+    (lambda: solve(yy0=[]), vm.ShapeError, "dae: yy0 has no elements, but must have at least one!"),
+    (lambda: solve(ts=[0.0]), vm.DomainError, "dae: t0 is 0.0, but must be less than ts[0], 0.0!"),
+    (lambda: solve(rate=np.inf), vm.DomainError, "dae: an argument of f has an element inf, but must be finite!"),
+    (lambda: solve(residual=lambda t, yy, yp, rate: yy[:1]), vm.ShapeError,
+     "dae: the residual has shape (1,), but must have one element for each state, (2,)!"),
+    (lambda: solve(residual=3.0), TypeError, "dae: the function is a float, but must be a function!"),
+    (lambda: solve(settings=(1e-8, 0.0, 100)), vm.DomainError, "dae_tol: abs_tol is 0.0, but must be positive and finite!"),
+    (lambda: solve(settings=(1e-10, 1e-10, 2)), vm.DomainError, "dae_tol: the solver stopped at t = "),
+    (lambda: vm.gradient(lambda t: solve(ts=[t])[0, 0], 0.5), TypeError,
+     "dae: t0 or ts carries derivatives, but must be plain numbers, for the solution has none in the times!"),
+    (lambda: vm.hessian(lambda rate: solve(rate=rate)[0, 0], 0.5), TypeError,
+     "dae: there are no second derivatives of solutions of differential-algebraic equations!"),
+])  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        call()
+
+
+def test_without_sundials(monkeypatch):
+    monkeypatch.setattr(algebraic_differential, "has_sundials", lambda: False)
+    with pytest.raises(ImportError, match=re.escape("dae: scikit-sundae is not installed; pip install 'varmat[ode]' brings it")):
+        solve()
