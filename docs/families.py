@@ -79,6 +79,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Integrals of samples": ("functions.integrals",),
         "Covariances of Gaussian processes": ("functions.covariances",),
         "Convolutions and filters": ("functions.nd_convolutions", "functions.recurrences", "functions.filters"),
+        "Loops over time": ("solvers.scan",),
         "Sparse matrices": ("functions.sparse*",),
         "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
         "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),

@@ -141,6 +141,7 @@ if _typing.TYPE_CHECKING:
     from varmat.solvers.laplace_likelihoods import *  # noqa: F403 - the names are listed there
     from varmat.solvers.laplace_marginal import *  # noqa: F403 - the names are listed there
     from varmat.solvers.quadrature import *  # noqa: F403 - the names are listed there
+    from varmat.solvers.scan import *  # noqa: F403 - the names are listed there
 
 __version__ = "0.1.0"
 
@@ -165,6 +166,7 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         matrix_trigonometry nd_convolutions riccati splines structured_matrices toeplitz_systems
     """),
     "varmat.parallel": ((), "mapped"),
+    "varmat.solvers": ((), "differential implicit quadrature scan"),
 }  # fmt: skip
 
 _dispatch.LATER.append("varmat.complexes")

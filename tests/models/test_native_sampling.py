@@ -128,7 +128,7 @@ def test_steps_that_call_python(monkeypatch):
     model = make()
     expected = by_python(monkeypatch, make(), chains=4)
     assert_same(model.sample(**{**SETTINGS, "chains": 4}, cores=4), expected)
-    assert model._value_and_grad.known(np.zeros(2), True, True).run._calls_python
+    assert model._value_and_grad.known(np.zeros(2), True, True).run.calls_python
 
 
 def test_sampling_stops_with_the_error_of_the_model():

@@ -14,6 +14,12 @@ LINE = 64
 class Plan:
     """Where each value with memory of its own lies, by the id of the value.
 
+    Parameters
+    ----------
+    program : Program
+    numbers : bool
+        Whether outputs that are numbers have places, too.
+
     Attributes
     ----------
     scratch : dict
@@ -25,13 +31,13 @@ class Plan:
         The number of what only Python steps understand.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, numbers: bool = False) -> None:
         self.scratch: dict[int, int] = {}
         self.scratch_bytes = 0
         self.objects: dict[int, int] = {}
         self.outputs: dict[int, int] = {}
         for number, value in enumerate(program.outputs):
-            if value.step is not None and number and value.is_contiguous and value.shape:
+            if value.step is not None and number and value.is_contiguous and (value.shape or numbers):
                 self.outputs.setdefault(id(value), number)
         self._free: dict[int, list[int]] = {}
         last = {id(v.base): i for i, step in enumerate(program.steps) for v in step.operands}

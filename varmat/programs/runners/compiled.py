@@ -264,8 +264,39 @@ def _sampled_product(args: Any, dims: Any, steps: Any, data: int) -> None:
         out[p] = total
 
 
+def _scan(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """Run the table of a loop's body again and again: see `varmat.programs.scans.NativeLoop`, which says what is where."""
+    table, number, words = words_at(data), dims[1], dims[2]
+    source, target, flag = doubles_at(args[1]), doubles_at(args[2]), doubles_at(args[5])
+    copied, zeroed, carried, summed = dims[3], dims[4], dims[5], dims[6]
+    for j in range(copied):
+        target[j] = source[j]
+    for j in range(copied, copied + zeroed):
+        target[j] = 0.0
+    bases, part = words_at(args[0]), doubles_at(args[0] + 8 * (number + 2))
+    bases[0] = 0
+    bases[1] = (args[0] + 8 * (number + 2 + carried + summed) + 63) // 64 * 64
+    for k in range(number):
+        bases[k + 2] = args[steps[3 * k]] + steps[3 * k + 1]
+    flag[0] = math.nan
+    carry, total = args[2] + dims[7], doubles_at(args[2] + dims[9])
+    for _ in range(dims[0]):
+        if call_table(table[3], after(table, HEADER), words, bases, table[2], 0):
+            return
+        if carried:
+            place = doubles_at(carry)
+            for j in range(carried):
+                place[j] += part[j]
+            carry += dims[8]
+        for j in range(summed):
+            total[j] += part[carried + j]
+        for k in range(number):
+            bases[k + 2] += steps[3 * k + 2]
+    flag[0] = 0.0
+
+
 _OWN = {
-    "select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve, "chain": _chain,
+    "scan": _scan, "select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve, "chain": _chain,
     "sparse_product": _sparse_product, "sampled_product": _sampled_product,
 }  # fmt: skip
 
@@ -319,6 +350,8 @@ def _arithmetic(code: int, x: float, y: float) -> float:
         return -x
     if code == 5:
         return x * x
+    if code == 7:
+        return math.sqrt(x)
     return x
 
 

@@ -41,7 +41,7 @@ Loop = tuple[int, int]
 LARGE = 1 << 18
 NO_STEPS = np.empty(0, np.int64)
 # In the order of their codes in `compiled.run_table`.
-ARITHMETIC_OF = (np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.positive)
+ARITHMETIC_OF = (np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.positive, np.sqrt)
 
 
 class NoLoopError(Exception):
@@ -92,6 +92,12 @@ def _verify(ufunc: np.ufunc, signature: str, loop: int, data: int) -> None:
     for made, true in zip(arrays[ufunc.nin :], expected, strict=True):
         if not np.array_equal(made, true, equal_nan=True):
             raise NoLoopError(f"a loop of {ufunc.__name__} gives {made}, but the ufunc {true}")
+
+
+def call_loop(loop: int, arrays: Sequence[np.ndarray], dims: Sequence[int], steps: Sequence[int], data: int) -> None:
+    """Call a loop at an address, without the GIL."""
+    addresses = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+    _LOOP(loop)(addresses, (ctypes.c_ssize_t * len(dims))(*dims), (ctypes.c_ssize_t * len(steps))(*steps), data)
 
 
 class Table:
@@ -405,12 +411,19 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, cty
 
 
 class NativeRunner:
-    """Runs a program; safe from several threads at once, without the GIL but for steps that call Python."""
+    """Runs a program; safe from several threads at once, without the GIL but for steps that call Python.
+
+    Parameters
+    ----------
+    program : Program
+    numbers : bool
+        Whether outputs that are numbers are computed where they are returned, as arrays are: for bodies of loops.
+    """
 
     name = "native"
 
-    def __init__(self, program: Program) -> None:
-        self.program, self._plan = program, Plan(program)
+    def __init__(self, program: Program, numbers: bool = False) -> None:
+        self.program, self._plan = program, Plan(program, numbers)
         made = Table(program, self._plan)
         self._table = made
         self._frames: list[Frame] = []
@@ -421,7 +434,8 @@ class NativeRunner:
         self._callback = _CALLBACK(lambda user, number, bases: itself()._call_python(user, number, bases))  # type: ignore[union-attr]
         self.python = ctypes.cast(self._callback, ctypes.c_void_p).value
         self.table = np.array([*made.place(program.outputs[0]), self.python, compiled.run_table.address, *made.words], np.int64)
-        self._calls_python = any(kind == PYTHON for kind in kinds(made.words))
+        self.calls_python = any(kind == PYTHON for kind in kinds(made.words))
+        self.scratch_bytes = made.scratch_bytes
         shapes = [v.shape for v in program.outputs[1:]]
         self._shapes = shapes
         self._single = len(program.arguments) == 1 and bool(program.arguments[0].shape) and len(shapes) == 1
@@ -497,7 +511,7 @@ class NativeRunner:
         if (flat.shape[1], places.shape[1]) != tuple(map(sum, sizes)) or not in_order:
             raise ValueError(f"the points have shape {points.shape} and the places {gradients.shape}, which do not fit the program")
         starts = [8 * np.cumsum([0, *each[:-1]]) for each in (sizes if len(sizes[0]) > 1 else ([0], [0]))]
-        if self._calls_python:  # which would only take turns
+        if self.calls_python:  # which would only take turns
             workers = 1
         shares = [s for s in np.array_split(np.arange(len(points)), workers) if len(s)]
 
@@ -529,13 +543,13 @@ class NativeRunner:
             frame = self._frames.pop()
         except IndexError:
             frame = Frame(self._table, self._plan)
-        if self._calls_python:
+        if self.calls_python:
             self._busy[frame.address] = frame
         return frame
 
     def give_frame(self, frame: Frame) -> None:
         """Give memory back: what is large goes back to the allocator, which has it warm for the next."""
-        if self._calls_python:
+        if self.calls_python:
             del self._busy[frame.address]
             frame.objects = [None] * len(frame.objects)
         if self._table.scratch_bytes <= LARGE:

@@ -1,0 +1,323 @@
+"""Loops over time: values and derivatives against the same loops in plain Python, recorded programs, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import varmat.solvers.scan
+from varmat.programs.runners import has_native
+from varmat.testing import expect_ad
+
+vm = varmat
+
+RNG = np.random.default_rng(3)
+Y = RNG.normal(size=12)
+needs_native = pytest.mark.skipif(not has_native(), reason="needs numba")
+
+
+def looped(f: Any, carry: Any, xs: Any, *args: Any) -> Any:
+    """The same in plain Python, of one array or a dict of arrays; what the steps make must be numbers."""
+    rows = [dict(zip(xs, row, strict=True)) for row in zip(*xs.values(), strict=True)] if isinstance(xs, dict) else xs
+    made = []
+    for x in rows:
+        carry, y = f(carry, x, *args)
+        made.append(y)
+    return carry, np.stack(made)
+
+
+# --- models ---
+
+
+def garch(carry: Any, y: Any, p: Any) -> Any:
+    variance, residual = carry
+    variance = p[1] + p[2] * residual**2 + p[3] * variance
+    return (variance, y - p[0]), vm.normal_lpdf(y, p[0], np.sqrt(variance))
+
+
+def garch_density(p: Any, over: Any = vm.scan) -> Any:
+    (variance, _), terms = over(garch, (1.0, 0.2), Y, p)
+    return np.sum(terms) + 0.1 * variance
+
+
+class State(NamedTuple):
+    mean: Any
+    covariance: Any
+
+
+def kalman(state: Any, y: Any, model: Any) -> Any:
+    """Of a level and a slope, observed with noise."""
+    moves = np.array([[1.0, 1.0], [0.0, 1.0]])
+    mean = moves @ state.mean
+    covariance = moves @ state.covariance @ moves.T + np.diag(model["q"])
+    scale = covariance[0, 0] + model["r"]
+    gain = covariance[:, 0] / scale
+    error = y - mean[0]
+    term = -0.5 * (np.log(scale) + error**2 / scale)
+    return State(mean + gain * error, covariance - np.outer(gain, covariance[0])), term
+
+
+def kalman_density(p: Any, over: Any = vm.scan) -> Any:
+    model = {"q": np.exp(p[:2]), "r": np.exp(p[2])}
+    state, terms = over(kalman, State(p[3:5], np.eye(2)), Y, model)
+    return np.sum(terms) + state.mean[1]
+
+
+def volatility(h: Any, x: Any, mu: Any, phi: Any, sigma: Any) -> Any:
+    h = mu + phi * (h - mu) + sigma * x["z"]
+    return h, vm.normal_lpdf(x["y"], 0.0, np.exp(0.5 * h))
+
+
+def volatility_density(p: Any, over: Any = vm.scan) -> Any:
+    z = p[3:]
+    h, terms = over(volatility, p[0], {"y": Y, "z": z}, p[0], vm.inv_logit(p[1]), np.exp(p[2]))
+    return np.sum(terms) + vm.normal_lpdf(z, 0.0, 1.0) + h
+
+
+MODELS = {
+    "garch": (garch_density, np.array([0.1, 0.3, 0.2, 0.5])),
+    "kalman": (kalman_density, np.array([-1.0, -2.0, 0.3, 0.2, -0.1])),
+    "volatility": (volatility_density, np.concatenate([[-0.3, 1.5, -1.0], RNG.normal(size=12)])),
+}
+
+
+@pytest.mark.parametrize("long", [1, 100])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_agree_with_plain_loops(name, long, monkeypatch):
+    """In programs with everything in the loop, and with what can be done for all steps at once outside."""
+    monkeypatch.setattr(varmat.solvers.scan, "LONG", long)
+    f, point = MODELS[name]
+    value, gradient = vm.value_and_grad(f)(point)
+    true, slope = vm.value_and_grad(f)(point, looped)
+    assert value == pytest.approx(true, rel=1e-13)
+    assert f(point) == value
+    np.testing.assert_allclose(gradient, slope, rtol=1e-12, atol=1e-12)
+    hessian = vm.hessian(lambda p: f(p, looped), point)
+    np.testing.assert_allclose(vm.hessian(f, point), hessian, rtol=1e-11, atol=1e-11)
+    tangent = np.cos(np.arange(point.size))
+    np.testing.assert_allclose(vm.jvp(f, (point,), (tangent,))[1], slope @ tangent, rtol=1e-12)
+    for runner in ["numpy", *["native"] * has_native()]:
+        recorded = vm.recorded(f, runner=runner)
+        for at in (point, 0.9 * point):
+            value, gradient = recorded(at)
+            true, slope = vm.value_and_grad(f)(at, looped)
+            assert value == pytest.approx(true, rel=1e-13)
+            np.testing.assert_allclose(gradient, slope, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(vm.recorded(vm.hessian(f))(point), hessian, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["garch", "volatility"])
+def test_all_routes_agree(name):
+    f, point = MODELS[name]
+    expect_ad(f, point)
+
+
+def test_all_operands_together():
+    """Start, rows and arguments, all of them variables, and all results used."""
+
+    def body(c, x, a):
+        return {"s": np.tanh(a * c["s"] + x[0]), "v": c["v"] * x[1] + c["s"]}, (c["s"] * x[0], np.outer(c["v"], x[1]))
+
+    def f(s, v, u, w, a):
+        c, (y, z) = vm.scan(body, {"s": s, "v": v}, (u, w), a)
+        return c["s"] * np.sum(c["v"] ** 2) + np.sum(y**2) + np.sum(np.sin(z))
+
+    expect_ad(f, 0.3, np.array([0.2, -0.4]), RNG.normal(size=4), RNG.normal(size=(4, 2)), 0.8)
+
+
+@needs_native
+def test_the_loop_is_native_and_calls_no_python():
+    f, point = MODELS["kalman"]
+    recorded = vm.recorded(f, runner="native")
+    recorded(point)
+    counts = recorded.program.counts()
+    assert counts["scan"] == counts["scan.reverse"] == 1
+    assert not recorded.program.python_steps()
+    hessian = vm.recorded(vm.hessian(f), runner="native")
+    hessian(point)
+    assert not hessian.program.python_steps()
+
+
+@needs_native
+def test_what_is_not_carried_is_computed_for_all_steps_at_once():
+    def f(p, x, over=vm.scan):
+        def body(c, x, a, b):
+            u, v = c
+            weight = np.where(x[0] > 0.0, a, b[0] * x[1])
+            u = np.tanh(np.where(x[0] < 0.5, u * weight, u)) + x[1]
+            return (u, v * u + 1.5), (np.exp(b[1]) * v * x[0], np.log(1.0 + u**2), 2.0)
+
+        (u, v), made = over(body, (p[0], 1.0), x, p[1], p[2:])
+        return u * v + sum(np.sum((1.0 + i) * y) for i, y in enumerate(made))
+
+    def plain(f, carry, x, *args):
+        kept = []
+        for row in x:
+            carry, y = f(carry, row, *args)
+            kept.append(y)
+        return carry, [np.stack(each) for each in zip(*kept, strict=True)]
+
+    p, x = np.array([0.3, 0.8, -0.4, 0.1]), RNG.normal(size=(40, 2))
+    for i in range(2):
+        recorded = vm.recorded(f, i, runner="native")
+        for at in (p, 1.1 * p):
+            value, gradient = recorded(at, x)
+            true, slope = vm.value_and_grad(f, i)(at, x, plain)
+            assert value == pytest.approx(true, rel=1e-13)
+            np.testing.assert_allclose(gradient, slope, rtol=1e-12, atol=1e-13)
+        assert recorded.program.counts()["log"] == 1
+        assert not recorded.program.python_steps()
+
+
+@needs_native
+def test_a_guard_outside_of_the_loop_ends_the_run(monkeypatch):
+    monkeypatch.setattr(varmat.solvers.scan, "LONG", 1)
+    scales = np.array([1.0, 0.5, 2.0])
+
+    def f(p):
+        return np.sum(vm.scan(lambda c, s, a: (c + a, vm.normal_lpdf(c, 0.0, s * a)), 0.3, scales, p)[1])
+
+    recorded = vm.recorded(f, runner="native")
+    assert recorded(0.7)[1] == pytest.approx(vm.gradient(f, 0.7), rel=1e-12)
+    with pytest.raises(vm.DomainError, match="Scale parameter"):
+        recorded(-0.7)
+
+
+def test_the_tape_has_one_entry_for_the_loop():
+    def entries(count):
+        with vm.nested() as tape:
+            p = vm.var(np.array([0.1, 0.3, 0.2, 0.5]))
+            vm.scan(garch, (1.0, 0.2), np.resize(Y, count), p)
+            return len(tape)
+
+    assert entries(5) == entries(50) < 5
+
+
+# --- meaning ---
+
+
+def test_meaning_is_that_of_jax():
+    carry, ys = vm.scan(lambda c, x: (c + x, c * x), 1.0, np.array([1.0, 2.0, 3.0]))
+    assert carry == 7.0
+    assert isinstance(carry, float)
+    np.testing.assert_array_equal(ys, [1.0, 4.0, 12.0])
+    carry, ys = vm.scan(lambda c, x: (c + x, c * x), 1.0, np.array([1.0, 2.0, 3.0]), reverse=True)
+    assert carry == 7.0
+    np.testing.assert_array_equal(ys, [6.0, 8.0, 3.0])
+    carry, ys = vm.scan(lambda c, _: (2.0 * c, None), np.ones(2), None, length=5)
+    np.testing.assert_array_equal(carry, [32.0, 32.0])
+    assert ys is None
+    carry, ys = vm.scan(lambda c, x: (c, {"square": x["u"] ** 2, "matrix": np.outer(x["u"], x["u"])}), (), {"u": np.eye(3)[:, :2]})
+    assert carry == ()
+    np.testing.assert_array_equal(ys["square"], np.eye(3)[:, :2])
+    assert ys["matrix"].shape == (3, 2, 2)
+
+
+def test_backwards_in_time():
+    def f(p, order):
+        (variance, _), terms = vm.scan(garch, (1.0, 0.2), Y[::order], p, reverse=order < 0)
+        return np.sum(terms[::order] * np.arange(12)) + variance
+
+    point = MODELS["garch"][1]
+    np.testing.assert_allclose(vm.gradient(lambda p: f(p, -1), point), vm.gradient(lambda p: f(p, 1), point), rtol=1e-13)
+
+
+def test_a_loop_in_a_loop():
+    def inner(c, x, a):
+        return np.sin(a * c) + x, c * x
+
+    def outer(c, x, a):
+        c, y = vm.scan(inner, c, x, a)
+        return c, np.sum(y)
+
+    def f(x, a, over=vm.scan):
+        def outer(c, x, a):
+            c, y = over(inner, c, x, a)
+            return c, np.sum(y)
+
+        c, y = over(outer, 0.3, x, a)
+        return c + np.sum(y)
+
+    x = RNG.normal(size=(3, 4))
+    for i in range(2):
+        gradient = vm.grad(f, i)(x, 0.7)
+        np.testing.assert_allclose(gradient, vm.grad(f, i)(x, 0.7, looped), rtol=1e-12)
+        np.testing.assert_allclose(vm.recorded(f, i)(x, 0.7)[1], gradient, rtol=1e-12)
+
+
+@pytest.mark.parametrize("checkpoints", [1, 4, 5, 12, 40])
+def test_checkpoints_change_nothing_but_memory(checkpoints):
+    def f(p, **how):
+        (variance, _), terms = vm.scan(garch, (1.0, 0.2), Y, p, **how)
+        return terms @ np.arange(12) + variance
+
+    point = MODELS["garch"][1]
+    expected = vm.value_and_grad(f)(point)
+    for reverse in (False, True):
+        expected = vm.value_and_grad(f)(point, reverse=reverse)
+        value, gradient = vm.value_and_grad(f)(point, reverse=reverse, checkpoints=checkpoints)
+        assert value == pytest.approx(expected[0], rel=1e-13)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-12)
+
+
+# --- where programs end ---
+
+
+def test_a_step_outside_its_program_is_evaluated_as_written():
+    """Where a scale underflows the density takes another way."""
+
+    def f(p, over=vm.scan):
+        scales = np.array([1.0, 1e-120, 2.0])
+        return np.sum(over(lambda c, s, a: (c + s, vm.normal_lpdf(a * s, 0.0, s)), 0.0, scales, p)[1])
+
+    value, gradient = vm.value_and_grad(f)(0.7)
+    true, slope = vm.value_and_grad(f)(0.7, looped)
+    assert value == pytest.approx(true, rel=1e-13)
+    assert gradient == pytest.approx(slope, rel=1e-12)
+    assert vm.recorded(f)(0.7)[1] == pytest.approx(slope, rel=1e-12)
+
+
+def test_a_refused_step_is_named():
+    def f(p):
+        return np.sum(vm.scan(lambda c, s, a: (c, vm.normal_lpdf(a, 0.0, s)), 0.0, np.array([1.0, 2.0, -1.0]), p)[1])
+
+    for route in (vm.value_and_grad(f), vm.recorded(f)):
+        with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0, but must be positive!") as caught:
+            route(0.7)
+        assert "in step 2 of scan" in caught.value.__notes__
+
+
+def test_variables_from_outside_are_refused():
+    def f(p):
+        return np.sum(vm.scan(lambda c, x: (c * p[0], c), 1.0, Y)[1])
+
+    with pytest.raises(vm.TapeError, match=r"scan: the function uses a \w+ of shape .* from outside"):
+        vm.value_and_grad(f)(np.ones(2))
+
+
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda: vm.scan(lambda c, x: (c, x), 0.0, None), vm.ShapeError,
+     "scan: xs has no arrays and length is not given, but one of them must say how many steps there are!"),
+    (lambda: vm.scan(lambda c, x: (c, x), 0.0, 1.0), vm.ShapeError,
+     "scan: array 1 of xs is a scalar, but must have a row for each step!"),
+    (lambda: vm.scan(lambda c, x: (c, x), 0.0, (Y, Y[1:])), vm.ShapeError,
+     r"scan: length and the arrays of xs say \[12, 11\] steps, but must agree!"),
+    (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y, length=3), vm.ShapeError,
+     r"scan: length and the arrays of xs say \[3, 12\] steps, but must agree!"),
+    (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y[:0]), vm.DomainError, "scan: there are 0 steps, but must be at least one!"),
+    (lambda: vm.scan(lambda c, x: (c + np.ones(2), x), 0.0, Y), vm.ShapeError,
+     r"scan: array 1 of what f carries on has shape \(2,\), but must have that of init, \(\)!"),
+    (lambda: vm.scan(lambda c, x: ((c, c), x), 0.0, Y), vm.ShapeError,
+     "scan: what f carries on is nested in another way than init, but must be nested alike!"),
+    (lambda: vm.scan(lambda c, x: c, 0.0, Y), TypeError,
+     "scan: f returns a Var, but must return a pair: what is carried on, and what is kept of the step!"),
+    (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y, checkpoints=0), vm.DomainError,
+     "scan: checkpoints is 0, but must be positive!"),
+    (lambda: vm.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, Y), vm.TapeError, "recorded"),
+    (lambda: vm.scan(3, 0.0, Y), TypeError, "scan: the function is a int, but must be a function!"),
+])  # fmt: skip
+def test_what_is_refused(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

@@ -1,0 +1,179 @@
+"""Loops in programs: the program of a loop's body, run again and again, with what one run makes as an argument of the next.
+
+All numbers lie in a few blocks, of which the arguments and results of the body are parts:
+
+    history    (T + 1, n + k)  in a row the n numbers that are carried, then the k numbers of the step that made them
+    rows       (T, q)          what a step takes
+    shared     (m,)            what all steps take
+
+Backwards, the adjoints of the history become, in a copy of them, those with everything that comes later, and the sum of the
+adjoints of what is shared stands behind them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.programs.kernels import Guard, GuardBetween, Kernel, Ufunc
+from varmat.programs.passes import without_dead_steps
+from varmat.programs.program import FLOAT, Program, Shape, Step, Value
+
+
+class Sizes:
+    """How many numbers there are in each part, leaf by leaf: carried, of a step, made by a step, shared."""
+
+    def __init__(self, carried: Sequence[Shape], rows: Sequence[Shape], made: Sequence[Shape], shared: Sequence[Shape]) -> None:
+        self.shapes = [list(carried), list(rows), list(shared), list(made)]
+        self.carried, self.rows, self.shared, self.made = ([math.prod(s) for s in each] for each in self.shapes)
+        self.n, self.q, self.m, self.k = (sum(each) for each in (self.carried, self.rows, self.shared, self.made))
+        self.width = self.n + self.k
+
+
+def with_guards(program: Program) -> Program:
+    """The same with guards of numbers that must be finite in one step."""
+    steps = [
+        Step(GuardBetween(-math.inf, math.inf), [x], []) if (x := _finite(step)) is not None else step for step in program.steps
+    ]
+    return without_dead_steps(Program(program.arguments, steps, program.outputs))
+
+
+def without_guards(program: Program, first: int, of_others: bool) -> Program:
+    """The same without the guards of what depends on the arguments from one on, or without those of all others."""
+    depending = {id(x) for x in program.arguments[first:]}
+    steps = []
+    for step in program.steps:
+        depends = any(id(x.base) in depending for x in step.operands)
+        if depends:
+            depending.update(map(id, step.results))
+        if depends is of_others or not isinstance(step.kernel, (Guard, GuardBetween)):
+            steps.append(step)
+    return without_dead_steps(Program(program.arguments, steps, program.outputs))
+
+
+def has_guards(program: Program) -> bool:
+    return any(isinstance(step.kernel, (Guard, GuardBetween)) for step in program.steps)
+
+
+def _finite(step: Step) -> Value | None:
+    """The number that a guard wants to be finite, if it is such a one."""
+    if not isinstance(step.kernel, Guard):
+        return None
+    made = step.operands[0].step
+    if made is None or not isinstance(made.kernel, Ufunc) or made.kernel.ufunc is not np.isfinite or made.operands[0].shape:
+        return None
+    return made.operands[0]
+
+
+def _places(operand: int, start: int, step: int, sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """For each leaf the operand of which it is a part, the bytes to it there, and the bytes from one run to the next."""
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [(operand, start + 8 * at, step) for at in ends[:-1]]
+
+
+class NativeLoop:
+    """A loop as one call of `compiled._scan`.
+
+    Its operands are an array to work in (addresses for the body, what it adds to adjoints, its scratch memory), what is copied at
+    first and whereto, the rows, what is shared, a number that is zero if all steps were run and nan otherwise, and, backwards, the
+    history and the adjoints of the rows.
+
+    Parameters
+    ----------
+    runner : NativeRunner
+        Of the body: of its values, or of the contributions to adjoints.
+    sizes : Sizes
+    count : int
+        Steps.
+    in_rows : bool or None
+        Backwards, whether there are adjoints of the rows; None for the values.
+    """
+
+    def __init__(self, runner: Any, sizes: Sizes, count: int, in_rows: bool | None) -> None:
+        from varmat.programs.runners import compiled
+
+        self.runner, self.count = runner, count
+        arguments, results = self._forward(sizes) if in_rows is None else self._backward(sizes, count, in_rows)
+        if len(arguments) == 1:  # then all results lie one after the other
+            results = results[:1]
+        bases = [*arguments[:1], *results[:1], *arguments[1:], *results[1:]]
+        row, back = 8 * sizes.width, in_rows is not None
+        self.strides = [word for each in bases for word in each]
+        whole = (count + 1) * sizes.width
+        self.dims = [count, len(bases), len(runner.table) - compiled.HEADER]
+        self.dims += [whole, sizes.m, sizes.n, sizes.m] if back else [sizes.n, sizes.k, 0, 0]
+        self.dims += [(count - 1) * row, -row, 8 * whole]
+        # A body without results to add to has nothing before its scratch memory.
+        self.work = len(bases) + 2 + back * (sizes.n + sizes.m) + runner.scratch_bytes // 8 + 9
+        self.address = runner.table.ctypes.data
+        self.kernel = compiled.own_kernel("scan")
+
+    def _forward(self, sizes: Sizes) -> tuple[list[Any], list[Any]]:
+        row = 8 * sizes.width
+        arguments = [*_places(2, 0, row, sizes.carried), *_places(3, 0, 8 * sizes.q, sizes.rows), *_places(4, 0, 0, sizes.shared)]
+        return arguments, _places(2, row, row, [*sizes.carried, *sizes.made])
+
+    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Any], list[Any]]:
+        row, line, last = 8 * sizes.width, 8 * sizes.q, count - 1
+        arguments = [
+            *_places(6, last * row, -row, sizes.carried), *_places(3, last * line, -line, sizes.rows),
+            *_places(4, 0, 0, sizes.shared), *_places(2, count * row, -row, [*sizes.carried, *sizes.made]),
+        ]  # fmt: skip
+        rows = _places(7, last * line, -line, sizes.rows) if in_rows else []
+        number = 2 + len(arguments) + len(sizes.carried) + len(rows) + len(sizes.shared)
+        results = [*_places(0, 8 * number, 0, sizes.carried), *rows, *_places(0, 8 * (number + sizes.n), 0, sizes.shared)]
+        return arguments, results
+
+    def __call__(self, *arrays: np.ndarray) -> bool:
+        """Run it on the operands after the first and without the flag; False if the run ended."""
+        from varmat.programs.runners.native import call_loop
+
+        flag = np.empty(1)
+        operands = [np.empty(self.work), *arrays[:4], flag, *arrays[4:]]
+        call_loop(self.kernel, operands, self.dims, self.strides, self.address)
+        return bool(flag[0] == 0.0)
+
+
+class Loop(Kernel):
+    """The history of a loop (`in_rows` is None), or its adjoints; `body` is a `varmat.solvers.scan.Body`."""
+
+    def __init__(self, body: Any, in_rows: bool | None) -> None:
+        self.body, self.in_rows = body, in_rows
+        self.name = "scan" if in_rows is None else "scan.reverse"
+
+    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+        sizes, count = self.body.sizes, operands[1].shape[0]
+        loop = self._native(count)
+        work = 0 if loop is None else loop.work
+        if self.in_rows is None:
+            shapes: list[Shape] = [(count + 1, sizes.width), (), (work,)]
+        else:
+            shapes = [((count + 1) * sizes.width + sizes.m,), (count * self.in_rows, sizes.q), (), (work,)]
+        return [(shape, FLOAT) for shape in shapes]
+
+    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+        made = self.body.forward(*operands) if self.in_rows is None else self.body.backward(*operands, self.in_rows)
+        made = made if isinstance(made, tuple) else (made,)
+        loop = self._native(len(operands[1]))
+        return (*made, 0.0, np.zeros(0 if loop is None else loop.work))
+
+    def _native(self, count: int) -> NativeLoop | None:
+        loop: NativeLoop | None = self.body.native(self.in_rows, count, guarded=self.in_rows is None)
+        return loop
+
+    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        from varmat.programs.runners.native import NoLoopError
+
+        loop = self._native(operands[1].shape[0])
+        if loop is None:
+            raise NoLoopError("the body of a loop calls Python")
+        table.held.append(loop)
+        *made, flag, work = results
+        if self.in_rows is None:
+            given = [work, operands[0], made[0], *operands[1:3], flag]
+        else:
+            given = [work, operands[3], made[0], *operands[1:3], flag, operands[0], made[1]]
+        table.call((loop.kernel, loop.address), given, loop.dims, loop.strides)

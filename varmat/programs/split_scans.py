@@ -1,0 +1,345 @@
+"""Loops of numbers in two kinds of steps: those in which each run needs the one before, and all else, for all runs at once.
+
+Forward, what is carried is computed run by run, and what is kept, with all guards, by steps on arrays; backwards, the adjoints of
+what is carried run by run, and from these all other adjoints. What the runs need and do not make is computed before them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.programs.builder import Builder
+from varmat.programs.kernels import Assemble, Guard, GuardBetween, Kernel, Select, Sum, Ufunc
+from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
+from varmat.programs.scans import NativeLoop, Sizes, has_guards
+from varmat.programs.symbols import Symbol, as_symbols, called, lift, require
+
+_ON_NUMBERS = (Ufunc, Sum, Select, Guard, GuardBetween)
+
+
+class Split:
+    """A program of a loop's body, split.
+
+    Parameters
+    ----------
+    program : Program
+    sizes : Sizes
+    in_rows : bool or None
+        Backwards, whether there are adjoints of the rows; None for the values.
+
+    Attributes
+    ----------
+    is_possible : bool
+        Whether all steps but those from run to run are on numbers.
+    before : list of Value
+        What the runs need of what is made before them, numbers.
+    runs : Program
+        Of that, and of the arguments of the program: what goes on to the next run.
+    """
+
+    def __init__(self, program: Program, sizes: Sizes, in_rows: bool | None) -> None:
+        self.program, self.sizes, self.in_rows = program, sizes, in_rows
+        back = in_rows is not None
+        nc, nx, np_ = len(sizes.carried), len(sizes.rows), len(sizes.shared)
+        arguments = program.arguments
+        first = nc + nx + np_ if back else 0
+        self.handed_on = arguments[first : first + nc]
+        self.shared = arguments[nc + nx : nc + nx + np_]
+        self.outputs = program.outputs[1:]
+        of_runs = {id(x) for x in self.handed_on}
+        every_run = {id(x) for x in arguments if not any(x is each for each in self.shared)}
+        needed = {id(v.base) for v in self.outputs[:nc]}
+        for step in reversed(program.steps):
+            if any(id(v) in needed for v in step.results):
+                needed.update(id(v.base) for v in step.operands)
+        inside: list[Step] = []
+        self.is_possible = not back or not has_guards(program)
+        for step in program.steps:
+            if any(id(v.base) in every_run for v in step.operands):
+                every_run.update(map(id, step.results))
+            if any(id(v.base) in of_runs for v in step.operands):
+                of_runs.update(map(id, step.results))
+                if any(id(v) in needed for v in step.results):
+                    inside.append(step)
+            self.is_possible &= self._is_liftable(step, every_run)
+        self.every_run = every_run
+        self.before: list[Value] = []
+        if self.is_possible:
+            self._write(inside, of_runs, nc)
+
+    def _is_liftable(self, step: Step, every_run: set[int]) -> bool:
+        if isinstance(step.kernel, Assemble) and any(step.results[0] is v for v in self.outputs[len(self.sizes.carried) :]):
+            plain = not step.kernel.has_base and all(place is not None for place in step.kernel.places)
+            return plain and not any(v.shape for v in step.operands)
+        numbers = not any(v.shape for v in (*step.operands, *step.results))
+        return isinstance(step.kernel, _ON_NUMBERS) and numbers
+
+    def _write(self, inside: Sequence[Step], of_runs: set[int], count: int) -> None:
+        """The program of the runs."""
+        builder = Builder()
+        places = {id(x): builder.argument(x.shape) for x in self.program.arguments}
+
+        def now(v: Value) -> Value:
+            base = v.base
+            if base.is_constant:
+                return v
+            if id(base) not in places:  # a number that is made before
+                self.before.append(base)
+                place = builder.argument(())
+                places[id(base)] = builder.truth(place) if base.dtype == BOOL else place
+            found = places[id(base)]
+            return builder.part(found, v.shape, v.offset, v.strides) if v.is_view else found
+
+        for step in inside:
+            made = builder.apply(step.kernel, *map(now, step.operands))
+            places.update(zip(map(id, step.results), made, strict=True))
+        program = builder.program([builder.constant(0.0), *map(now, self.outputs[:count])])
+        # Each argument costs a little at every run; of several there are two at least, for one alone is laid out in another way.
+        read = {id(v.base) for step in program.steps for v in step.operands} | {id(v.base) for v in program.outputs}
+        used = [i for i, x in enumerate(program.arguments) if id(x) in read]
+        more = [i for i in range(len(program.arguments)) if i not in used]
+        self.used = sorted([*used, *more[: max(2 - len(used), 0)]])
+        self.runs = Program([program.arguments[i] for i in self.used], program.steps, program.outputs)
+
+
+class Lifted:
+    """Steps of a split program for all runs at once.
+
+    Parameters
+    ----------
+    split : Split
+    builder : Builder
+    leaf : callable
+        From the number of an argument and an element of it to the vector of that for all runs.
+    shared : callable
+        From the number of an argument that is shared, and a view of it, to that view.
+    """
+
+    def __init__(self, split: Split, builder: Builder, leaf: Any, shared: Any) -> None:
+        self.split, self.builder, self._leaf, self._shared = split, builder, leaf, shared
+        self._arguments = {id(x): i for i, x in enumerate(split.program.arguments)}
+        self._first = len(split.sizes.carried) + len(split.sizes.rows)
+        self._made: dict[int, Value] = {}
+
+    def value(self, v: Value) -> Value:
+        """A number of all runs, as a vector, or as one if it is the same in all."""
+        base = v.base
+        if v.is_constant:
+            return self.builder.constant(v.data)  # the same as in other programs
+        i = self._arguments.get(id(base))
+        if i is not None:
+            is_shared = self._first <= i < self._first + len(self.split.sizes.shared)
+            found: Value = self._shared(i - self._first, v) if is_shared else self._leaf(i, v.offset // 8)
+            return found
+        if id(base) not in self._made:
+            self._make(base)
+        return self._made[id(base)]
+
+    def _make(self, value: Value) -> None:
+        """Write the steps that a number needs, in their order."""
+        needed, chosen = {id(value)}, []
+        for step in reversed(self.split.program.steps):
+            if any(id(v) in needed and id(v) not in self._made for v in step.results):
+                chosen.append(step)
+                needed.update(id(v.base) for v in step.operands)
+        for step in reversed(chosen):
+            (result,) = step.results
+            self._made[id(result)] = self.builder.call(step.kernel, *map(self.value, step.operands))
+
+    def guards(self) -> None:
+        for step in self.split.program.steps:
+            if isinstance(step.kernel, Guard):
+                self.builder.guard(self.builder.truth(self.value(step.operands[0])))
+            elif isinstance(step.kernel, GuardBetween):
+                x: Any = Symbol(self.builder, self.value(step.operands[0]))
+                low, high = step.kernel.low, step.kernel.high
+                require(np.isfinite(x) if (low, high) == (-math.inf, math.inf) else (x > low) & (x < high))
+
+    def elements(self, v: Value) -> list[tuple[int, Value]]:
+        """The numbers of an output that are not zero, with their places."""
+        step = None if v.is_view else v.step
+        if step is not None and isinstance(step.kernel, Assemble):
+            return [(at // 8, self.value(part)) for (at, _), part in zip(step.kernel.places, step.operands, strict=True)]
+        if v.shape:
+            raise ValueError(f"an output of shape {v.shape}")  # which is not split
+        return [(0, self.value(v))]
+
+
+class Block:
+    """An operand of a loop in a program that is being written: a constant, or a value."""
+
+    def __init__(self, builder: Builder, x: Any) -> None:
+        self.builder, self.value = builder, builder.contiguous(lift(builder, x))
+        self._columns: dict[Any, Value] = {}
+
+    @property
+    def symbol(self) -> Symbol:
+        return Symbol(self.builder, self.value)
+
+    def column(self, j: int, first: int, count: int) -> Value:
+        """Of a matrix, the elements of a column in so many rows from one on."""
+        if (j, first) not in self._columns:
+            if self.value.is_constant:
+                part = self.builder.constant(np.array(self.value.data[first : first + count, j]))
+            else:
+                row = 8 * self.value.shape[1]
+                part = self.builder.part(self.value, (count,), first * row + 8 * j, (row,))
+            self._columns[j, first] = part
+        return self._columns[j, first]
+
+    def number(self, i: int) -> Value:
+        """An element of a vector."""
+        if self.value.is_constant:
+            return self.builder.constant(float(self.value.data[i]))
+        return self.builder.part(self.value, (), 8 * i, ())
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    return np.cumsum([0, *sizes]).tolist()  # type: ignore[no-any-return]
+
+
+def _before(lifted: Lifted, count: int) -> Any:
+    """What the runs need of what is made before them, a row for each number."""
+    split, builder = lifted.split, lifted.builder
+    if not split.before:
+        return np.empty((0, count))
+    made = [builder.broadcast(builder.number(lifted.value(v)), (count,)) for v in split.before]
+    places = [((8 * count * i, (8,)), (count,), v) for i, v in enumerate(made)]
+    return Symbol(builder, builder.assemble((len(made), count), places))
+
+
+def blocks_of(*operands: Any) -> list[Block]:
+    """Operands of which at least one is no constant."""
+    builder = as_symbols(*operands)[0].builder
+    return [Block(builder, x) for x in operands]
+
+
+def written_forward(kernel: SplitLoop, start: Block, given: Block, common: Block) -> tuple[Any, Any]:
+    """Write a split loop into a program: the history, and the history without what is kept."""
+    split, count, builder = kernel.split, given.value.shape[0], given.builder
+    sizes, history = split.sizes, None
+    carried, taken, whole = _starts(sizes.carried), _starts(sizes.rows), _starts(sizes.shared)
+    nc = len(sizes.carried)
+
+    def leaf(i: int, element: int) -> Value:
+        if i < nc:
+            return history.column(carried[i] + element, 0, count)  # type: ignore[attr-defined, no-any-return]
+        return given.column(taken[i - nc] + element, 0, count)
+
+    lifted = Lifted(split, builder, leaf, lambda i, v: common.number(whole[i] + v.offset // 8))
+    made, ended, _ = called(kernel, start.symbol, given.symbol, common.symbol, _before(lifted, count))
+    require(np.equal(ended, 0.0))
+    history = Block(builder, made)
+    lifted.guards()
+    value, row = made.value, 8 * sizes.width
+    for at, output in zip(_starts(sizes.made), split.outputs[nc:], strict=False):
+        for element, part in lifted.elements(output):
+            place = row + 8 * (sizes.n + at + element), (row,)
+            value = builder.written(value, place, (count,), builder.broadcast(part, (count,)))
+    return Symbol(builder, value), made
+
+
+def written_backward(kernel: SplitLoop, history: Any, given: Block, common: Block, g: Any) -> tuple[Any, Any, Any]:
+    """The same of the adjoints: of where it starts, of the rows, and of what is shared."""
+    split, count, builder = kernel.split, given.value.shape[0], given.builder
+    sizes, before, of_kept = split.sizes, Block(builder, history), Block(builder, g)
+    carried, taken, kept, whole = map(_starts, (sizes.carried, sizes.rows, sizes.made, sizes.shared))
+    nc, nx, np_ = len(sizes.carried), len(sizes.rows), len(sizes.shared)
+    adjoint: Any = None
+
+    def leaf(i: int, element: int) -> Value:
+        if i < nc:
+            return before.column(carried[i] + element, 0, count)
+        if i < nc + nx:
+            return given.column(taken[i - nc] + element, 0, count)
+        i -= nc + nx + np_
+        if i < nc:
+            return adjoint.column(carried[i] + element, 1, count)  # type: ignore[no-any-return]
+        return of_kept.column(sizes.n + kept[i - nc] + element, 1, count)
+
+    lifted = Lifted(split, builder, leaf, lambda i, v: common.number(whole[i] + v.offset // 8))
+    made, *_ = called(kernel, history, given.symbol, common.symbol, g, _before(lifted, count))
+    adjoint = Block(builder, made)
+    of_rows: Any = np.zeros((0, sizes.q))
+    following = iter(split.outputs[nc:])
+    if split.in_rows:
+        parts = [(8 * (at + e), v) for at, y in zip(taken[:-1], following, strict=False) for e, v in lifted.elements(y)]
+        places = [((at, (8 * sizes.q,)), (count,), builder.broadcast(v, (count,))) for at, v in parts]
+        of_rows = Symbol(builder, builder.assemble((count, sizes.q), places))
+    sums = [(8 * (at + e), v) for at, y in zip(whole[:-1], following, strict=False) for e, v in lifted.elements(y)]
+    each_sum: list[Any] = [Symbol(builder, v) for _, v in sums]
+    totals = [np.sum(x) if np.ndim(x) else float(count) * x for x in each_sum]
+    of_shared = builder.assemble((sizes.m,), [((at, ()), (), x.value) for (at, _), x in zip(sums, totals, strict=True)])
+    return made[0, : sizes.n], of_rows, Symbol(builder, of_shared)
+
+
+class SplitLoop(Kernel):
+    """The runs of a split loop, forward: the history without what is kept; backwards: the adjoints of what is carried."""
+
+    def __init__(self, split: Split, runner: Any) -> None:
+        self.split, self.runner = split, runner
+        self.name = "scan" if split.in_rows is None else "scan.reverse"
+        self._loops: dict[int, SplitNative] = {}
+
+    def loop(self, count: int) -> SplitNative:
+        if count not in self._loops:
+            self._loops[count] = SplitNative(self.runner, self.split, count)
+        return self._loops[count]
+
+    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+        count = operands[1].shape[0]
+        shape = (count + 1, self.split.sizes.width)
+        return [(shape, FLOAT), ((), FLOAT), ((self.loop(count).work,), FLOAT)]
+
+    def _order(self, made: Any, operands: Sequence[Any]) -> list[Any]:
+        """What the loop takes after the array to work in, without the flag."""
+        if self.split.in_rows is None:
+            start, rows, shared, before = operands
+            return [start, made, rows, shared, before]
+        history, rows, shared, g, before = operands
+        return [g, made, rows, shared, history, before]
+
+    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+        count = len(operands[1])
+        made = np.zeros((count + 1, self.split.sizes.width))
+        ran = self.loop(count)(*self._order(made, [np.ascontiguousarray(x) for x in operands]))
+        return made, 0.0 if ran else math.nan, np.zeros(self.loop(count).work)
+
+    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        loop = self.loop(operands[1].shape[0])
+        made, flag, work = results
+        given = self._order(made, operands)
+        table.held.append(loop)
+        table.call((loop.kernel, loop.address), [work, *given[:4], flag, *given[4:]], loop.dims, loop.strides)
+
+
+class SplitNative(NativeLoop):
+    """The loop of the runs as one call."""
+
+    def __init__(self, runner: Any, split: Split, count: int) -> None:
+        self.split = split
+        super().__init__(runner, split.sizes, count, split.in_rows)
+        self.dims[4] = split.sizes.k * (split.in_rows is None)
+        self.dims[6] = 0
+
+    def _forward(self, sizes: Sizes) -> tuple[list[Any], list[Any]]:
+        arguments, results = super()._forward(sizes)
+        count = len(sizes.carried)
+        return self._used([*arguments, *self._before(6, 0, 8)]), results[:count]
+
+    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Any], list[Any]]:
+        arguments, _ = super()._backward(sizes, count, in_rows)
+        arguments = self._used([*arguments, *self._before(7, 8 * (count - 1), -8)])
+        number = 2 + len(arguments) + len(sizes.carried)
+        ends = np.cumsum([0, *sizes.carried]).tolist()
+        return arguments, [(0, 8 * (number + at), 0) for at in ends[:-1]]
+
+    def _used(self, arguments: list[Any]) -> list[Any]:
+        return [arguments[i] for i in self.split.used]
+
+    def _before(self, operand: int, start: int, step: int) -> list[tuple[int, int, int]]:
+        return [(operand, start + 8 * i * self.count, step) for i in range(len(self.split.before))]
