@@ -83,10 +83,10 @@ def plot(t, counts, drawn, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="folder for the plot")
-    parser.add_argument("--quick", action="store_true", help="fewer draws, and fewer repeats in the timing")
+    parser.add_argument("--quick", action="store_true", help="fewer counts and draws, and one repeat of the timing")
     options = parser.parse_args()
 
-    t, counts = simulated()
+    t, counts = simulated(60 if options.quick else POINTS)
     model = model_of(t, counts)
     start = {"amplitude": 1.0, "length": 1.0, "level": 1.0}
     fit = model.laplace(start, draws=20 if options.quick else 200, seed=1)

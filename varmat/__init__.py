@@ -160,13 +160,12 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
-    "varmat.solvers": ((), "algebraic_differential differential implicit laplace_likelihoods laplace_marginal quadrature"),
+    "varmat.solvers": ((), "algebraic_differential differential implicit laplace_likelihoods laplace_marginal quadrature scan"),
     "varmat.functions": ((), """
         banded cosine_transforms decompositions distances filters integrals interpolation matrix_equations matrix_roots
         matrix_trigonometry nd_convolutions riccati splines structured_matrices toeplitz_systems
     """),
     "varmat.parallel": ((), "mapped"),
-    "varmat.solvers": ((), "differential implicit quadrature scan"),
 }  # fmt: skip
 
 _dispatch.LATER.append("varmat.complexes")
