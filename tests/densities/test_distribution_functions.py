@@ -65,6 +65,7 @@ def test_probability_is_the_exponential_of_its_logarithm(row):
     vectors, scalars = columns(row.lcdf), given(row, row.lcdf.points[0])
     if continuous(row):
         expect_ad(row.cdf, *scalars)
+        expect_ad_matvar(row.cdf, *scalars)
     for args in (vectors, scalars):
         value, gradients = vm.value_and_grad(row.cdf, continuous(row))(*args)
         log, in_log = vm.value_and_grad(row.lcdf, continuous(row))(*args)

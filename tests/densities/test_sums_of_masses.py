@@ -56,6 +56,8 @@ def test_fifty_digits(suffix):
 @every_suffix
 def test_all_routes(suffix):
     f, counts = function("beta_binomial", suffix), np.array([3, 0])
+    expect_ad_matvar(f, 3, 8, 2.0, 3.0)
+    expect_ad_matvar(function("poisson_binomial", suffix), 1, np.array([0.3, 0.2, 0.6]))
     expect_ad(lambda alpha, beta: f(counts, 4, alpha, beta), np.array([2.0, 0.5]), 3.0)
     expect_ad_matvar(lambda alpha, beta: f(3, 8, alpha, beta), 2.0, 3.0)
     f = function("poisson_binomial", suffix)

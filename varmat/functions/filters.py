@@ -129,9 +129,10 @@ def lfilter_zi(b: Any, a: Any) -> Any:
         if np.ndim(c) != 1 or not np.size(c):
             raise ShapeError(f"lfilter_zi: {name} has shape {np.shape(c)}, but must be a vector that is not empty!")
     order = max(np.size(a), np.size(b)) - 1
-    b, a = _padded(b, order + 1) / a[0], _padded(a, order + 1) / a[0]
-    rest = b[1:] - a[1:] * b[0]
-    first = np.sum(rest) / np.sum(a)
+    # By arrays of one element, which are of the kind of their array.
+    b, a = _padded(b, order + 1) / a[:1], _padded(a, order + 1) / a[:1]
+    rest = b[1:] - a[1:] * b[:1]
+    first = np.sum(rest, keepdims=True) / np.sum(a)
     earlier = np.concatenate([np.zeros(min(order, 1)), np.cumsum(rest)[:-1]])
     return np.cumsum(a)[:-1] * first - earlier
 
