@@ -74,7 +74,8 @@ def test_a_file_of_a_user() -> None:
 
 
 def is_density(name: str) -> bool:
-    return name.endswith(("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf"))
+    # Laplace's approximations are of functions, of which nothing is known.
+    return not name.startswith("laplace_") and name.endswith(("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf"))
 
 
 def test_every_density_has_a_type() -> None:

@@ -52,7 +52,7 @@ def _made(name: str) -> Any:
     try:
         loky: Any = import_module("loky")
     except ImportError as error:
-        raise ImportError('executor="processes" needs loky, which is not installed: pip install "varmat[sample]"') from error
+        raise ImportError('executor="processes" needs loky, which is not installed: pip install "varmat[parallel]"') from error
     return loky.ProcessPoolExecutor(processors())
 
 
