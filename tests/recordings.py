@@ -41,7 +41,7 @@ def _demand_same(found, expected, true, rtol):
     value, gradient = found
     np.testing.assert_allclose(value, expected, rtol=1e-14)
     assert type(value) is float
-    for g, t in zip(vm.functionals.structure.leaves_of(gradient), vm.functionals.structure.leaves_of(true), strict=True):
+    for g, t in zip(vm.derivatives.structure.leaves_of(gradient), vm.derivatives.structure.leaves_of(true), strict=True):
         assert type(g) is type(t)
         np.testing.assert_allclose(g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0))
         assert type(g) is float or (g.flags.c_contiguous and g.dtype == np.float64)

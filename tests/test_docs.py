@@ -119,7 +119,7 @@ def test_docstring_has_its_sections(name):
     if getattr(function, "__annotations__", {}).get("return") != "None":
         wanted.add("Yields" if inspect.isgeneratorfunction(inspect.unwrap(function)) else "Returns")
     engine = inspect.isfunction(thing) and thing.__module__.startswith("varmat.core.")
-    if not (engine or re.match(r"varmat\.(models|functionals|inspection)", thing.__module__)):
+    if not (engine or re.match(r"varmat\.(models|derivatives|inspection)", thing.__module__)):
         wanted.add("Notes")
     if inspect.isfunction(function) and re.search(r"\braise\b|check", inspect.getsource(function).split('"""')[-1]):
         wanted.add("Raises")

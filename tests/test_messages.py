@@ -23,7 +23,7 @@ TWO = [(VECTOR, SHORT), (0.5, VECTOR), (VECTOR, 0.5), (MATRIX, SHORT), (SQUARE, 
 THREE = [(VECTOR, SHORT, 0.5), (0.5, MATRIX, SHORT), (0.5, 0.5, -1.0), (SHORT, 0.5, VECTOR)]
 # Modules of what is no function of numbers alone, or draws them; and derivatives of special functions, which are asked for
 # orders that the library alone writes.
-ELSEWHERE = ("core", "functionals", "models", "inspection", "testing", "random_numbers", "solvers")
+ELSEWHERE = ("core", "derivatives", "models", "inspection", "testing", "random_numbers", "solvers")
 DERIVATIVES = re.compile(r".*_derivative|hyp2f1_d.")
 
 

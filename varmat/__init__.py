@@ -3,7 +3,7 @@
 import typing as _typing
 from importlib import import_module as _import_module
 
-from varmat import functionals, functions, transforms
+from varmat import derivatives, functions, transforms
 from varmat import typing as typing
 from varmat.core import dispatch as _dispatch
 from varmat.core.callbacks import make_callback_var as make_callback_var
@@ -27,37 +27,37 @@ from varmat.core.variables import Var as Var
 from varmat.core.variables import VarMat as VarMat
 from varmat.core.variables import value as value
 from varmat.core.variables import var as var
-from varmat.functionals import *  # noqa: F403 - the names are listed there
-from varmat.functions.constant_arrays import *  # noqa: F403 - the names are listed there
-from varmat.functions.constant_values import *  # noqa: F403 - the names are listed there
-from varmat.functions.containers import *  # noqa: F403 - the names are listed there
+from varmat.derivatives import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.constant_arrays import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.constant_values import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.containers import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.cumulative import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.exponentials import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.gathering import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.joining import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.orderings import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.reductions import *  # noqa: F403 - the names are listed there
+from varmat.functions.arrays.shaping import *  # noqa: F403 - the names are listed there
 from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
-from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
-from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
-from varmat.functions.deviances import *  # noqa: F403 - the names are listed there
-from varmat.functions.dot_products import *  # noqa: F403 - the names are listed there
-from varmat.functions.exponentials import *  # noqa: F403 - the names are listed there
-from varmat.functions.factorisations import *  # noqa: F403 - the names are listed there
-from varmat.functions.forms import *  # noqa: F403 - the names are listed there
-from varmat.functions.gathering import *  # noqa: F403 - the names are listed there
-from varmat.functions.hypergeometric import *  # noqa: F403 - the names are listed there
-from varmat.functions.inverse_forms import *  # noqa: F403 - the names are listed there
-from varmat.functions.joining import *  # noqa: F403 - the names are listed there
-from varmat.functions.lags import *  # noqa: F403 - the names are listed there
-from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
-from varmat.functions.log_incomplete import *  # noqa: F403 - the names are listed there
-from varmat.functions.log_normal_tails import *  # noqa: F403 - the names are listed there
-from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
-from varmat.functions.orderings import *  # noqa: F403 - the names are listed there
-from varmat.functions.products import *  # noqa: F403 - the names are listed there
-from varmat.functions.recurrences import *  # noqa: F403 - the names are listed there
-from varmat.functions.reductions import *  # noqa: F403 - the names are listed there
-from varmat.functions.shaping import *  # noqa: F403 - the names are listed there
-from varmat.functions.solves import *  # noqa: F403 - the names are listed there
-from varmat.functions.sparse import *  # noqa: F403 - the names are listed there
-from varmat.functions.sparse_solves import *  # noqa: F403 - the names are listed there
-from varmat.functions.special import *  # noqa: F403 - the names are listed there
-from varmat.functions.stirling import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.determinants import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.dot_products import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.factorisations import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.forms import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.inverse_forms import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.least_squares import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.matrix_functions import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.products import *  # noqa: F403 - the names are listed there
+from varmat.functions.linalg.solves import *  # noqa: F403 - the names are listed there
+from varmat.functions.signals.lags import *  # noqa: F403 - the names are listed there
+from varmat.functions.signals.recurrences import *  # noqa: F403 - the names are listed there
+from varmat.functions.sparse.solves import *  # noqa: F403 - the names are listed there
+from varmat.functions.sparse.variable import *  # noqa: F403 - the names are listed there
+from varmat.functions.special.deviances import *  # noqa: F403 - the names are listed there
+from varmat.functions.special.hypergeometric import *  # noqa: F403 - the names are listed there
+from varmat.functions.special.log_incomplete import *  # noqa: F403 - the names are listed there
+from varmat.functions.special.log_normal_tails import *  # noqa: F403 - the names are listed there
+from varmat.functions.special.stirling import *  # noqa: F403 - the names are listed there
+from varmat.functions.special.table import *  # noqa: F403 - the names are listed there
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
 from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
@@ -117,21 +117,21 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
     from varmat.densities.wiener_cumulative import *  # noqa: F403 - the names are listed there
     from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
-    from varmat.functions.banded import *  # noqa: F403 - the names are listed there
-    from varmat.functions.cosine_transforms import *  # noqa: F403 - the names are listed there
-    from varmat.functions.decompositions import *  # noqa: F403 - the names are listed there
     from varmat.functions.distances import *  # noqa: F403 - the names are listed there
-    from varmat.functions.filters import *  # noqa: F403 - the names are listed there
     from varmat.functions.integrals import *  # noqa: F403 - the names are listed there
     from varmat.functions.interpolation import *  # noqa: F403 - the names are listed there
-    from varmat.functions.matrix_equations import *  # noqa: F403 - the names are listed there
-    from varmat.functions.matrix_roots import *  # noqa: F403 - the names are listed there
-    from varmat.functions.matrix_trigonometry import *  # noqa: F403 - the names are listed there
-    from varmat.functions.nd_convolutions import *  # noqa: F403 - the names are listed there
-    from varmat.functions.riccati import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.banded import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.decompositions import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.matrix_equations import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.matrix_roots import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.matrix_trigonometry import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.riccati import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.structured_matrices import *  # noqa: F403 - the names are listed there
+    from varmat.functions.linalg.toeplitz_systems import *  # noqa: F403 - the names are listed there
+    from varmat.functions.signals.cosine_transforms import *  # noqa: F403 - the names are listed there
+    from varmat.functions.signals.filters import *  # noqa: F403 - the names are listed there
+    from varmat.functions.signals.nd_convolutions import *  # noqa: F403 - the names are listed there
     from varmat.functions.splines import *  # noqa: F403 - the names are listed there
-    from varmat.functions.structured_matrices import *  # noqa: F403 - the names are listed there
-    from varmat.functions.toeplitz_systems import *  # noqa: F403 - the names are listed there
     from varmat.models.model import *  # noqa: F403 - the names are listed there
     from varmat.models.parameters import *  # noqa: F403 - the names are listed there
     from varmat.parallel.mapped import *  # noqa: F403 - the names are listed there
@@ -162,8 +162,10 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     "varmat.complexes": ((), "fourier linear_algebra names"),
     "varmat.solvers": ((), "algebraic_differential differential implicit laplace_likelihoods laplace_marginal quadrature scan"),
     "varmat.functions": ((), """
-        banded cosine_transforms decompositions distances filters integrals interpolation matrix_equations matrix_roots
-        matrix_trigonometry nd_convolutions riccati splines structured_matrices toeplitz_systems
+        distances integrals interpolation splines linalg.banded linalg.decompositions
+        linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry linalg.riccati
+        linalg.structured_matrices linalg.toeplitz_systems signals.cosine_transforms
+        signals.filters signals.nd_convolutions
     """),
     "varmat.parallel": ((), "mapped"),
 }  # fmt: skip
@@ -196,37 +198,37 @@ _NAMES = [
     "value",
     "var",
 ]
-_NAMES += functionals.__all__
-_NAMES += functions.constant_arrays.__all__
-_NAMES += functions.constant_values.__all__
-_NAMES += functions.containers.__all__
+_NAMES += derivatives.__all__
+_NAMES += functions.arrays.constant_arrays.__all__
+_NAMES += functions.arrays.constant_values.__all__
+_NAMES += functions.arrays.containers.__all__
 _NAMES += functions.covariances.__all__
-_NAMES += functions.cumulative.__all__
-_NAMES += functions.determinants.__all__
-_NAMES += functions.deviances.__all__
-_NAMES += functions.dot_products.__all__
-_NAMES += functions.exponentials.__all__
-_NAMES += functions.factorisations.__all__
-_NAMES += functions.forms.__all__
-_NAMES += functions.gathering.__all__
-_NAMES += functions.hypergeometric.__all__
-_NAMES += functions.inverse_forms.__all__
-_NAMES += functions.joining.__all__
-_NAMES += functions.lags.__all__
-_NAMES += functions.least_squares.__all__
-_NAMES += functions.log_incomplete.__all__
-_NAMES += functions.log_normal_tails.__all__
-_NAMES += functions.matrix_functions.__all__
-_NAMES += functions.orderings.__all__
-_NAMES += functions.products.__all__
-_NAMES += functions.recurrences.__all__
-_NAMES += functions.reductions.__all__
-_NAMES += functions.shaping.__all__
-_NAMES += functions.solves.__all__
-_NAMES += functions.sparse.__all__
-_NAMES += functions.sparse_solves.__all__
-_NAMES += functions.special.__all__
-_NAMES += functions.stirling.__all__
+_NAMES += functions.arrays.cumulative.__all__
+_NAMES += functions.linalg.determinants.__all__
+_NAMES += functions.special.deviances.__all__
+_NAMES += functions.linalg.dot_products.__all__
+_NAMES += functions.arrays.exponentials.__all__
+_NAMES += functions.linalg.factorisations.__all__
+_NAMES += functions.linalg.forms.__all__
+_NAMES += functions.arrays.gathering.__all__
+_NAMES += functions.special.hypergeometric.__all__
+_NAMES += functions.linalg.inverse_forms.__all__
+_NAMES += functions.arrays.joining.__all__
+_NAMES += functions.signals.lags.__all__
+_NAMES += functions.linalg.least_squares.__all__
+_NAMES += functions.special.log_incomplete.__all__
+_NAMES += functions.special.log_normal_tails.__all__
+_NAMES += functions.linalg.matrix_functions.__all__
+_NAMES += functions.arrays.orderings.__all__
+_NAMES += functions.linalg.products.__all__
+_NAMES += functions.signals.recurrences.__all__
+_NAMES += functions.arrays.reductions.__all__
+_NAMES += functions.arrays.shaping.__all__
+_NAMES += functions.linalg.solves.__all__
+_NAMES += functions.sparse.variable.__all__
+_NAMES += functions.sparse.solves.__all__
+_NAMES += functions.special.table.__all__
+_NAMES += functions.special.stirling.__all__
 _NAMES += transforms.bounded.__all__
 _NAMES += transforms.matrices.__all__
 _NAMES += transforms.readers.__all__

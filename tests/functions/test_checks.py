@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from samples import MATRIX, VECTOR
+from functions.samples import MATRIX, VECTOR
 
 import varmat as vm
 

@@ -9,8 +9,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 import stan
-from large import RNG, A, B
-from matrices import gradients, worst_error
+from functions.large import RNG, A, B
+from functions.matrices import gradients, worst_error
 from numpy.testing import assert_allclose
 
 import varmat as vm

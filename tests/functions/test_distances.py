@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.spatial.distance
-from matrices import worst_error
+from functions.matrices import worst_error
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar

@@ -19,8 +19,8 @@ from varmat.core import rules
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
-from varmat.functions import special_rows
 from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.special import further_rows as special_rows
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
 # The helper of power is tested with it, those of distribution functions with these; others are of tables that have their own tests.

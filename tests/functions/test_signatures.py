@@ -12,7 +12,7 @@ from numpy.testing.overrides import get_overridable_numpy_array_functions
 import varmat as vm
 from varmat.core import dispatch
 from varmat.core.elementwise import Elementwise
-from varmat.functions.constant import CREATORS
+from varmat.functions.arrays.constant import CREATORS
 
 A = np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.1]])
 V = np.array([0.4, 1.7, 0.9])

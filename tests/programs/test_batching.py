@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.functionals.recorded import record
+from varmat.derivatives.recorded import record
 from varmat.programs.batching import batched
 from varmat.programs.builder import Builder
 from varmat.programs.interpret import interpret
@@ -27,7 +27,7 @@ Y = rng.normal(size=1000)
 def plain(f: Callable[..., Any], x: Any, monkeypatch: Any) -> Program:
     """The program of a function, one step after the other."""
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["varmat.functionals.recorded"], "optimised", without_dead_steps)
+        patch.setattr(sys.modules["varmat.derivatives.recorded"], "optimised", without_dead_steps)
         return record(f, (0,), (x,), {})
 
 

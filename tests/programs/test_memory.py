@@ -9,7 +9,7 @@ from random_functions import random_function
 from recordings import LARGE
 
 import varmat as vm
-from varmat.functionals.recorded import record
+from varmat.derivatives.recorded import record
 from varmat.programs.builder import ADD, MULTIPLY, NEGATIVE, Builder
 from varmat.programs.kernels import SELECT, SUM, Reduce, copy_kernel, ufunc_kernel
 from varmat.programs.memory import LINE, Plan, overwritable

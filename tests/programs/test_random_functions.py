@@ -9,7 +9,7 @@ import pytest
 from random_functions import random_function
 
 import varmat as vm
-from varmat.functionals.recorded import record
+from varmat.derivatives.recorded import record
 from varmat.testing.routes import runners_of
 
 

@@ -17,9 +17,10 @@ from varmat.complexes.operation import complex_operation
 from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX, is_complex
 from varmat.core.operation import OPERATIONS, is_differentiable
-from varmat.functions import gathering, products
-from varmat.functions.constant import named
-from varmat.functions.dot_products import dot_along
+from varmat.functions.arrays import gathering
+from varmat.functions.arrays.constant import named
+from varmat.functions.linalg import products
+from varmat.functions.linalg.dot_products import dot_along
 
 __all__: list[str] = []
 

@@ -13,9 +13,9 @@ from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.functions import determinants, products, solves
 from varmat.functions.checks import check_square, check_values
-from varmat.functions.lapack import MatrixError
+from varmat.functions.linalg import determinants, products, solves
+from varmat.functions.linalg.lapack import MatrixError
 
 __all__ = [
     "complex_schur_decompose",

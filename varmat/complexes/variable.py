@@ -17,7 +17,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import var
-from varmat.kernels import scalar_item
+from varmat.plain_arrays import scalar_item
 
 __all__ = ["ComplexVar"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.kernels import Flat, Length, is_sparse_product
+from varmat.plain_arrays import Flat, Length, is_sparse_product
 
 FLOAT64 = np.dtype(np.float64)
 # NumPy as its functions are here: they take our types, which its annotations do not know.

@@ -13,7 +13,7 @@ from varmat.core.array_methods import ArrayMethods, Container
 from varmat.core.errors import ShapeError
 from varmat.core.tape import current_tape
 from varmat.core.variables import VARIABLES, data, like, make_leaf
-from varmat.kernels import apart, is_basic, scalar_item
+from varmat.plain_arrays import apart, is_basic, scalar_item
 
 __all__ = ["Dual"]
 

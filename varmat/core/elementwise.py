@@ -28,7 +28,7 @@ from varmat.core.operation import as_operand
 from varmat.core.rules import OPERANDS, array_rule, elementwise_rule, function_of, large_rule, names_in, scalar_rule
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_result, new
-from varmat.kernels import where, with_out
+from varmat.plain_arrays import where, with_out
 
 if TYPE_CHECKING:
     from varmat.typing import ElementwiseCall

@@ -17,7 +17,7 @@ from varmat.core.dispatch import Standing
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
 from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, data, make_result, make_view, new
-from varmat.kernels import apart, is_basic, last_writers, scatter_add
+from varmat.plain_arrays import apart, is_basic, last_writers, scatter_add
 
 float64 = np.float64
 

@@ -23,7 +23,7 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, TapeError, called
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
-from varmat.kernels import array_length, is_scipy_sparse, scalar_item, unbroadcast
+from varmat.plain_arrays import array_length, is_scipy_sparse, scalar_item, unbroadcast
 
 if TYPE_CHECKING:
     from varmat.typing import Indexing, array_operator, reduction, scalar_operator, shaping

@@ -15,7 +15,7 @@ POSSIBLE = {
 }  # fmt: skip
 
 # Of a binomial coefficient what has no terms of the size of N log(N); the deviance from the most likely probability, in which the
-# others are, is written without them: see `varmat.functions.deviances`.
+# others are, is written without them: see `varmat.functions.special.deviances`.
 CHOICES = "log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)"
 
 # The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken would be 0 times infinity in

@@ -15,8 +15,8 @@ from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
-from varmat.functions.exponentials import log_softmax, log_softmax_straight, softmax
-from varmat.functions.reductions import add_reduce
+from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straight, softmax
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.programs.symbols import refuse, spread_back
 
 __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]

@@ -12,7 +12,7 @@ COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
 OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
 # What a log mass is for counts of any size, and, where they are moderate, in fewer steps: the deviance from the most likely
-# parameters and Stirling's remainder, of which neither has terms of the size of n log(n); see `varmat.functions.deviances`.
+# parameters and Stirling's remainder, of which neither has terms of the size of n log(n); see `varmat.functions.special.deviances`.
 
 # The choice is one of what to divide by: a quotient by zero that is not taken would be 0 times infinity in the second derivative.
 poisson_lpmf = univariate(

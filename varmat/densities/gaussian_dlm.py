@@ -16,8 +16,8 @@ from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
 from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
-from varmat.functions.lapack import MatrixError, check_symmetric, cholesky_factor, to_triangle
-from varmat.functions.solves import symmetric
+from varmat.functions.linalg.lapack import MatrixError, check_symmetric, cholesky_factor, to_triangle
+from varmat.functions.linalg.solves import symmetric
 from varmat.programs.symbols import refuse, require
 
 __all__ = ["gaussian_dlm_obs_lpdf"]

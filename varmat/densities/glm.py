@@ -23,9 +23,9 @@ from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan, typed
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import expit
-from varmat.kernels import is_scipy_sparse
+from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.special.table import expit
+from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.counts import log_factorials
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]

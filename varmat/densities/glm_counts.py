@@ -11,8 +11,8 @@ import numpy as np
 from varmat.core.errors import finite, nonnegative, positive_finite
 from varmat.densities.density import Arguments, not_nan, positional, typed
 from varmat.densities.glm import Glm, Pass, Sums, glm, part, titles
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import expit, lchoose, zeta_difference
+from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.special.table import expit, lchoose, zeta_difference
 from varmat.programs.counts import digamma_differences, log_binomials, log_factorials, log_rising_factorials
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]

@@ -24,8 +24,8 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
 from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
+from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import TOLERANCE, fixed, is_held, one
-from varmat.functions.exponentials import logsumexp
 from varmat.programs.kernels import Kernel
 from varmat.programs.program import FLOAT, Value
 from varmat.programs.symbols import called, refuse, require

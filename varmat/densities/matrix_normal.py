@@ -13,10 +13,10 @@ from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, symmetric_matrix
 from varmat.densities.multi_normal import Cholesky, Covariance, is_empty, whitened
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE
-from varmat.functions.lapack import cholesky_factor, inverse_triangle, log_diagonal, to_triangle
-from varmat.functions.reductions import add_reduce
-from varmat.functions.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, log_diagonal, to_triangle
+from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
 __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]

@@ -1,7 +1,7 @@
 """Distributions of matrices: LKJ of correlation matrices, Wishart and inverse Wishart of positive definite ones.
 
 The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle is read, and the derivative lies
-in it (see `varmat.functions.solves`).
+in it (see `varmat.functions.linalg.solves`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.multi_normal import folded
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE, is_held, one
-from varmat.functions.determinants import log_determinant_spd_of
-from varmat.functions.lapack import (
+from varmat.functions.linalg.determinants import log_determinant_spd_of
+from varmat.functions.linalg.lapack import (
     above,
     cholesky_factor,
     diagonal_of,
@@ -28,9 +29,8 @@ from varmat.functions.lapack import (
     log_diagonal,
     triangular_solve,
 )
-from varmat.functions.reductions import add_reduce
-from varmat.functions.solves import inner, inverse_spd_of, symmetric
-from varmat.functions.special import digamma, gammaln, lmgamma, log_rising_factorial, zeta_difference
+from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.special.table import digamma, gammaln, lmgamma, log_rising_factorial, zeta_difference
 from varmat.programs.symbols import applied, inverse_lower, positive_definite, require, solve_lower, spread_back, triangle
 
 __all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "lkj_cov_lpdf", "wishart_lpdf"]

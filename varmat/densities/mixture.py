@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import not_nan, probability
-from varmat.functions.exponentials import logsumexp, logsumexp_straight
+from varmat.functions.arrays.exponentials import logsumexp, logsumexp_straight
 from varmat.programs.symbols import require
 
 __all__ = ["log_mix"]

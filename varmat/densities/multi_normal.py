@@ -20,8 +20,9 @@ from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Density, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor, symmetric_matrix
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
-from varmat.functions.lapack import (
+from varmat.functions.linalg.lapack import (
     blas,
     check_symmetric,
     cholesky_factor,
@@ -35,9 +36,8 @@ from varmat.functions.lapack import (
     triangle_mask,
     triangular_solve,
 )
-from varmat.functions.reductions import add_reduce
-from varmat.functions.solves import inner, inverse_spd_of, solve_triangular, symmetric
-from varmat.functions.special import log_rising_factorial, zeta_difference
+from varmat.functions.linalg.solves import inner, inverse_spd_of, solve_triangular, symmetric
+from varmat.functions.special.table import log_rising_factorial, zeta_difference
 from varmat.programs.symbols import applied, inverse_lower, positive_definite, refuse, require, solve_lower, triangle
 
 __all__ = [
@@ -461,7 +461,7 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
     Notes
     -----
     {formula}
-    The derivative with respect to {name} lies in its lower triangle, the only one that is read (see `varmat.functions.solves`).
+    The derivative with respect to {name} lies in its lower triangle, the only one that is read (see `varmat.functions.linalg.solves`).
     In SciPy ``{scipy}``.
 
     References

@@ -16,7 +16,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import density, not_nan, probability
-from varmat.functions.reductions import add_reduce
+from varmat.functions.arrays.reductions import add_reduce
 
 __all__ = ["poisson_binomial_lpmf"]
 

@@ -16,8 +16,8 @@ from varmat.densities.normal import normal_lpdf
 from varmat.densities.sparse_glm import SparseGlm
 from varmat.densities.traced import with_value
 from varmat.densities.univariate import IS_VARIABLE, Univariate
-from varmat.functions.log_incomplete import SLOPES
-from varmat.kernels import is_scipy_sparse
+from varmat.functions.special.log_incomplete import SLOPES
+from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.builder import ADD, SUBTRACT, Builder
 from varmat.programs.entries import structured
 from varmat.programs.kernels import MATMUL, ufunc_kernel

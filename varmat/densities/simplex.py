@@ -12,10 +12,10 @@ from varmat.core.errors import ShapeError, positive, positive_finite
 from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
+from varmat.functions.arrays.exponentials import log_softmax, softmax
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
-from varmat.functions.exponentials import log_softmax, softmax
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import betaln, digamma, gammaln, zeta_difference
+from varmat.functions.special.table import betaln, digamma, gammaln, zeta_difference
 from varmat.programs.symbols import applied, refuse, require
 
 __all__ = ["dirichlet_lpdf", "dirichlet_multinomial_lpmf", "multinomial_logit_lpmf", "multinomial_lpmf"]

@@ -15,8 +15,8 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import Domain
 from varmat.core.operation import Operation, is_differentiable
-from varmat.functions.sparse import as_sparse
-from varmat.functions.sparse_products import checked_matrix
+from varmat.functions.sparse.products import checked_matrix
+from varmat.functions.sparse.variable import as_sparse
 
 __all__: list[str] = []
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
-from varmat.functions.log_incomplete import SLOPES
+from varmat.functions.special.log_incomplete import SLOPES
 from varmat.programs.builder import ADD, MULTIPLY, SUBTRACT, Builder, is_number
 from varmat.programs.counts import sum_of_counts
 from varmat.programs.emit import Unless

@@ -14,8 +14,8 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.densities import first_passage  # noqa: F401 - its rows are named in the expressions below
 from varmat.densities.density import Density, not_nan, probability, typed
 from varmat.densities.univariate import univariate
+from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values
-from varmat.functions.exponentials import logsumexp
 
 __all__ = ["wiener_lpdf"]
 

@@ -16,8 +16,8 @@ from varmat.densities.density import Density, positional
 from varmat.densities.first_passage_time import DROP, NODES, PANEL
 from varmat.densities.univariate import Univariate, univariate
 from varmat.densities.wiener import ARGUMENTS, VARIABILITIES, check_starts, gauss_rule, is_zero, of_time, variability
+from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
-from varmat.functions.exponentials import logsumexp
 
 __all__ = ["wiener_lccdf_unnorm", "wiener_lcdf_unnorm"]
 

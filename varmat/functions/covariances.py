@@ -20,7 +20,7 @@ from varmat.core.arena import LARGE
 from varmat.core.errors import ShapeError, finite, nonnegative, positive_finite
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_values, fixed
-from varmat.kernels import ones
+from varmat.plain_arrays import ones
 from varmat.programs.symbols import refuse, require
 
 __all__ = [

@@ -20,7 +20,7 @@ from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.errors import called
 from varmat.core.operation import is_differentiable
 from varmat.core.rules import OPERANDS, ZERO, function_of, in_place
-from varmat.kernels import is_between, with_out
+from varmat.plain_arrays import is_between, with_out
 
 __all__: list[str] = []
 
@@ -150,7 +150,7 @@ def _of_scipy(ufunc: Any) -> Any:
         return SPECIAL[name]
     if getattr(np, name, None) is ufunc:
         return None
-    from varmat.functions import special_names
+    from varmat.functions.special import further_names as special_names
 
     return special_names.answer(ufunc)
 

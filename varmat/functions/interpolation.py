@@ -10,8 +10,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.banded import solve_banded
 from varmat.functions.checks import check_values
+from varmat.functions.linalg.banded import solve_banded
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy._core import umath
 
 from varmat.core.dispatch import ADVICE, REFUSED
+from varmat.functions.arrays.constant import named
 from varmat.functions.callers import outside, what_runs
-from varmat.functions.constant import named
 
 __all__: list[str] = []
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat import html
-from varmat.functionals.finite_differences import finite_diff_gradient
+from varmat.derivatives.finite_differences import finite_diff_gradient
 from varmat.models.functions import recoverable
 
 

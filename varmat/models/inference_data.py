@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.functionals.recorded import record_values
+from varmat.derivatives.recorded import record_values
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, of_values
 from varmat.models.predictive import Predictive, draws_of, stacked

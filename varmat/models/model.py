@@ -13,10 +13,10 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
-from varmat.functionals.hessians import hessian, hessian_times_vector
-from varmat.functionals.recorded import Recorded, RecordedIfPossible
-from varmat.functionals.recording import recording, scalar_result
-from varmat.functionals.reverse import Terms, value_and_grad
+from varmat.derivatives.hessians import hessian, hessian_times_vector
+from varmat.derivatives.recorded import Recorded, RecordedIfPossible
+from varmat.derivatives.recording import recording, scalar_result
+from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.functions.checks import check_integer
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.variables import data as plain_data
-from varmat.functionals.recorded import Recorded, record_values
+from varmat.derivatives.recorded import Recorded, record_values
 from varmat.models.functions import of_values
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.functionals.recorded import Recorded
+from varmat.derivatives.recorded import Recorded
 from varmat.models.callbacks import Callbacks
 from varmat.models.inference_data import known_dims
 from varmat.models.native_sampling import ELSEWHERE, prepared

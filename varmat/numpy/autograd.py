@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dual import Dual
-from varmat.functionals.hessians import hessian
-from varmat.functionals.jacobians import jacobian
-from varmat.functionals.reverse import grad, value_and_grad
+from varmat.derivatives.hessians import hessian
+from varmat.derivatives.jacobians import jacobian
+from varmat.derivatives.reverse import grad, value_and_grad
 
 __all__: list[str] = []
 

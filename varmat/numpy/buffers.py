@@ -18,7 +18,7 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dispatch import ComplexKind, Standing
 from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.kernels import is_basic, is_sparse_product
+from varmat.plain_arrays import is_basic, is_sparse_product
 
 __all__ = ["Buffer"]
 

@@ -21,9 +21,9 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import like
-from varmat.functionals.recorded import RecordedIfPossible
-from varmat.functionals.recording import lost
-from varmat.functionals.reverse import value_and_grad
+from varmat.derivatives.recorded import RecordedIfPossible
+from varmat.derivatives.recording import lost
+from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner, value_now
 
 __all__: list[str] = []

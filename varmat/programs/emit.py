@@ -18,7 +18,7 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
-from varmat.kernels import where
+from varmat.plain_arrays import where
 from varmat.programs.kernels import MATMUL, SELECT, SUM, Function, Guard, Reduce, Ufunc
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.program import BOOL, FLOAT, ElsewhereError, Program, Shape, Step, Value, read_values

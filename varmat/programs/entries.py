@@ -17,7 +17,7 @@ from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
 from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS, ZERO
 from varmat.core.variables import ARRAYS, Outputs, View
-from varmat.kernels import is_basic, unbroadcast
+from varmat.plain_arrays import is_basic, unbroadcast
 from varmat.programs.kernels import PythonCall, kept_kernel
 from varmat.programs.program import FLOAT, OBJECT, Shape, Value
 from varmat.programs.symbols import Scope, Symbol, UntraceableError, Written, apply_row, lift, plain_or_symbol

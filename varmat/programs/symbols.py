@@ -17,7 +17,7 @@ import numpy as np
 
 from varmat.core.dispatch import COMPARISONS
 from varmat.core.elementwise import ROWS, Elementwise
-from varmat.kernels import is_basic
+from varmat.plain_arrays import is_basic
 from varmat.programs.builder import Builder
 from varmat.programs.conditions import COMPARISON_OF, FIXED, SELECTION
 from varmat.programs.kernels import Function, Gufunc, Kernel, SolveTriangular
@@ -581,7 +581,7 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     ufunc = row.ufunc
     if isinstance(ufunc, np.ufunc) and _is_traced(ufunc):
         return apply_ufunc(builder, ufunc, values)
-    # Set by `varmat.kernels.with_out`, or for the row.
+    # Set by `varmat.plain_arrays.with_out`, or for the row.
     formula = getattr(row, "formula", None) or getattr(ufunc, "formula", None)
     if formula is not None:
         builder.in_formula = True

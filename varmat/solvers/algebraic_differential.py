@@ -12,7 +12,7 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
-from varmat.functionals.structure import leaves_of
+from varmat.derivatives.structure import leaves_of
 from varmat.solvers.differential import MULTISTEP, Leaves, System, checked_start
 from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.steppers import LARGEST_DENSE, has_sundials

@@ -11,9 +11,9 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
-from varmat.functionals.recorded import record_values
-from varmat.functionals.recording import lost
-from varmat.functionals.structure import leaves_of
+from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recording import lost
+from varmat.derivatives.structure import leaves_of
 from varmat.programs.program import ElsewhereError
 from varmat.programs.runners import runner_for
 from varmat.solvers.inner import MANY, Inner, value_now

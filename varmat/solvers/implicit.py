@@ -13,7 +13,7 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import operation
 from varmat.core.variables import data
-from varmat.functionals.jacobians import jacobian
+from varmat.derivatives.jacobians import jacobian
 from varmat.solvers.inner import Inner
 
 __all__ = [

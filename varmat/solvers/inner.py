@@ -14,11 +14,11 @@ from varmat.core.errors import DomainError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import VARIABLES, data
-from varmat.functionals.forward import jvp
-from varmat.functionals.recorded import recorded
-from varmat.functionals.recording import lost
-from varmat.functionals.reverse import vjp
-from varmat.functionals.structure import map_leaves
+from varmat.derivatives.forward import jvp
+from varmat.derivatives.recorded import recorded
+from varmat.derivatives.recording import lost
+from varmat.derivatives.reverse import vjp
+from varmat.derivatives.structure import map_leaves
 
 __all__: list[str] = []
 

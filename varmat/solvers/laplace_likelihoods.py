@@ -9,7 +9,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import data
-from varmat.functions.special import lgamma, log1p_exp, log_rising_factorial
+from varmat.functions.special.table import lgamma, log1p_exp, log_rising_factorial
 from varmat.solvers.inner import value_now
 from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, control_of, covariance_of, density, document, draws
 from varmat.solvers.latent_modes import Control

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
-from varmat.functions.determinants import log_determinant
+from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.latent_modes import Control, Mode, Rate, blocks_of, find_mode, units
 

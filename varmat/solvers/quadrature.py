@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
-from varmat.functionals.structure import leaves_of
+from varmat.derivatives.structure import leaves_of
 from varmat.solvers.inner import Inner, value_now
 
 __all__ = ["hcubature", "integrate_1d"]

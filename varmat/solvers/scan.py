@@ -15,10 +15,10 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
-from varmat.functionals.derivative_programs import Written, part_of, weighted_program
-from varmat.functionals.recording import lost
-from varmat.functionals.reverse import vjp
-from varmat.functionals.structure import leaves_of, map_leaves, rebuilt, structure_of
+from varmat.derivatives.derivative_programs import Written, part_of, weighted_program
+from varmat.derivatives.recording import lost
+from varmat.derivatives.reverse import vjp
+from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for
 from varmat.programs.scans import Loop, NativeLoop, Sizes, has_guards, with_guards, without_guards

@@ -37,7 +37,7 @@ __all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
 COLUMNS = ("varmat", "matvar", "forward", "hessian", "recorded", "reference", "mpmath", "tails", "errors")
 # What is defined there is no differentiable function: the engine, functionals, solvers, tools, and what takes plain values.
 EXEMPT = (
-    *("core", "densities.random_numbers", "functionals", "inspection", "models", "parallel", "solvers", "testing"),
+    *("core", "densities.random_numbers", "derivatives", "inspection", "models", "parallel", "solvers", "testing"),
     "functions.constant",
     "functions.refused",
 )

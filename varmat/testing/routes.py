@@ -17,7 +17,7 @@ from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import MatVar, matvar
 from varmat.core.tape import Rule, Tape, nested, start_sweep, sweep
 from varmat.core.variables import ARRAYS, VARIABLES, Outputs, Var, VarMat, View, make_view, value, var
-from varmat.functionals.recorded import record
+from varmat.derivatives.recorded import record
 from varmat.programs.interpret import interpret
 from varmat.programs.program import ElsewhereError, Program, RecordingError
 from varmat.programs.runners import RUNNERS, has_native, runner_for

@@ -16,7 +16,7 @@ from varmat.core.errors import Domain, finite, positive_finite
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.functions.elementwise import formula, row
-from varmat.functions.special import expit
+from varmat.functions.special.table import expit
 from varmat.transforms.common import check_against, check_inside, check_within, joined, operand, operands, plain_sum, split
 
 __all__ = [

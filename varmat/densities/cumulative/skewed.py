@@ -6,7 +6,7 @@ import math
 
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.skewed import HAZARD, LN2, exp_mod_normal_lpdf, skew_double_exponential_lpdf, skew_normal_lpdf
-from varmat.functions.special import ROOT_TWO_OVER_PI
+from varmat.functions.special.table import ROOT_TWO_OVER_PI
 
 __all__ = [
     "exp_mod_normal_cdf", "exp_mod_normal_lccdf", "exp_mod_normal_lcdf",

@@ -14,8 +14,8 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.functions.exponentials import logsumexp
-from varmat.functions.special import log1m_exp
+from varmat.functions.arrays.exponentials import logsumexp
+from varmat.functions.special.table import log1m_exp
 
 __all__ = [
     "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf", "poisson_binomial_lccdf",

@@ -11,7 +11,7 @@ from varmat.densities.domains import Scalar, lower_factor, symmetric_matrix
 from varmat.densities.matrix_variate import inv_wishart_lpdf, lkj_corr_cholesky_lpdf, lkj_corr_lpdf, wishart_lpdf
 from varmat.densities.random_numbers.row import vectors
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
-from varmat.functions.lapack import cholesky_factor
+from varmat.functions.linalg.lapack import cholesky_factor
 
 __all__ = [
     "inv_wishart_cholesky_rng",

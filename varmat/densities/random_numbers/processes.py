@@ -14,8 +14,8 @@ from varmat.densities.hmm import _log_filter
 from varmat.densities.matrix_normal import matrix_normal_prec_lpdf, multi_gp_cholesky_lpdf, multi_gp_lpdf
 from varmat.densities.random_numbers.row import vectors
 from varmat.densities.random_numbers.vectors import chosen, solved
-from varmat.functions.exponentials import softmax
-from varmat.functions.lapack import cholesky_factor
+from varmat.functions.arrays.exponentials import softmax
+from varmat.functions.linalg.lapack import cholesky_factor
 
 __all__ = ["gaussian_dlm_obs_rng", "hmm_latent_rng", "matrix_normal_prec_rng", "multi_gp_cholesky_rng", "multi_gp_rng"]
 

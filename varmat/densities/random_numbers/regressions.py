@@ -13,8 +13,8 @@ from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.densities.random_numbers.row import log_gamma, poisson, vectors
 from varmat.densities.random_numbers.vectors import cell, chosen
-from varmat.functions.exponentials import softmax
-from varmat.functions.special import expit
+from varmat.functions.arrays.exponentials import softmax
+from varmat.functions.special.table import expit
 
 __all__ = [
     "bernoulli_logit_glm_rng",

@@ -21,8 +21,8 @@ from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
 from varmat.densities.random_numbers.row import log_gamma, vectors
 from varmat.densities.simplex import dirichlet_lpdf, dirichlet_multinomial_lpmf, multinomial_logit_lpmf, multinomial_lpmf
-from varmat.functions.exponentials import softmax
-from varmat.functions.lapack import cholesky_factor
+from varmat.functions.arrays.exponentials import softmax
+from varmat.functions.linalg.lapack import cholesky_factor
 
 __all__ = [
     "categorical_logit_rng",
