@@ -40,13 +40,25 @@ FOREIGN = "ArrayMethods, ndarray, ValueError, RuntimeError"
 
 def entries(module: str, names: list[str]) -> list[str]:
     """What is printed of objects of a module: their names on top, then their docstrings."""
-    lines = [" · ".join(f"{{py:obj}}`{name} <{module}.{name}>`" for name in names), "", "```{eval-rst}"]
+    lines = [
+        " · ".join(f"{{py:obj}}`{name} <{module}.{name}>`" for name in names),
+        "",
+        "```{eval-rst}",
+    ]
     for name in names:
         thing = getattr(sys.modules[module], name)
         if isinstance(thing, type):
-            lines += [f".. autoclass:: {module}.{name}", "   :members:", f"   :inherited-members: {FOREIGN}", ""]
+            lines += [
+                f".. autoclass:: {module}.{name}",
+                "   :members:",
+                f"   :inherited-members: {FOREIGN}",
+                "",
+            ]
         else:
-            lines += [f".. {'autofunction' if callable(thing) else 'autodata'}:: {module}.{name}", ""]
+            lines += [
+                f".. {'autofunction' if callable(thing) else 'autodata'}:: {module}.{name}",
+                "",
+            ]
     return [*lines, "```", ""]
 
 
@@ -71,7 +83,9 @@ class ModuleReference(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         module = importlib.import_module(name)
-        names = [each for each in module.__all__ if not isinstance(getattr(module, each), ModuleType)]
+        names = [
+            each for each in module.__all__ if not isinstance(getattr(module, each), ModuleType)
+        ]
         return self.parse_text_to_nodes("\n".join(entries(name, names)))
 
 
@@ -82,8 +96,16 @@ class NumpyTable(SphinxDirective):
         rows = [(_full_name(f), "supported") for f in dispatch.SUPPORTED if _is_numpy(f)]
         rows += [(name.replace("numpy", "np", 1), "supported") for name in dispatch.BY_NAME]
         rows += [(f"{_full_name(f)}.{method}", "supported") for f, method in dispatch.UFUNC_METHODS]
-        rows += [(_full_name(f), "a constant: evaluated on the values") for f in dispatch.CONSTANT if _is_numpy(f)]
-        rows += [(_full_name(f), f"refused: {sentence}") for f, sentence in dispatch.REFUSED.items() if _is_numpy(f)]
+        rows += [
+            (_full_name(f), "a constant: evaluated on the values")
+            for f in dispatch.CONSTANT
+            if _is_numpy(f)
+        ]
+        rows += [
+            (_full_name(f), f"refused: {sentence}")
+            for f, sentence in dispatch.REFUSED.items()
+            if _is_numpy(f)
+        ]
         lines = ["| function | answer |", "|---|---|"]
         for name, answer in sorted(set(rows)):
             lines.append(f"| `{name}` | " + re.sub(r"([*_`|\[\]])", r"\\\1", answer) + " |")

@@ -1,4 +1,6 @@
-"""The documentation runs: the README, every page of docs, and the example in every public docstring."""
+"""The documentation runs: the README, every page of docs, and the example in every public
+docstring.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from varmat.densities.density import Proportional
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PUBLIC = sorted(name for name in dir(vm) if not name.startswith("_") and not isinstance(getattr(vm, name), ModuleType))
+PUBLIC = sorted(
+    name
+    for name in dir(vm)
+    if not name.startswith("_") and not isinstance(getattr(vm, name), ModuleType)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +35,15 @@ def clean_tape():
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 class Checker(doctest.OutputChecker):
-    """Numbers may differ in the last digits, as they do from one processor to the next, and arrays in their blanks."""
+    """Numbers may differ in the last digits, as they do from one processor to the next, and arrays
+    in their blanks.
+    """
 
     NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d*(?:e[-+]?\d+)?")
 
@@ -49,7 +59,9 @@ def run_doctest(text: str, name: str) -> None:
     test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
     report: list[str] = []
     with np.printoptions(legacy=False):
-        results = doctest.DocTestRunner(Checker(), optionflags=FLAGS, verbose=False).run(test, out=report.append)
+        results = doctest.DocTestRunner(Checker(), optionflags=FLAGS, verbose=False).run(
+            test, out=report.append
+        )
     assert results.failed == 0, "".join(report)
 
 
@@ -62,15 +74,21 @@ def test_page_runs(page):
 
 
 def test_tutorial_is_short():
-    lines = [line for block in blocks(ROOT / "docs" / "tutorial_engine.md", "python") for line in block.splitlines() if line]
+    lines = [
+        line
+        for block in blocks(ROOT / "docs" / "tutorial_engine.md", "python")
+        for line in block.splitlines()
+        if line
+    ]
     assert len(lines) <= 130
 
 
 def test_first_example_gives_the_gradient():
     namespace: dict[str, Any] = {}
     exec(blocks(ROOT / "README.md", "python")[0], namespace)
-    X, y = namespace["X"], namespace["y"]  # noqa: N806 - the README's names
-    # At zero: the coefficients get X'y, the logarithm of the scale the sum of squares less their number.
+    X, y = namespace["X"], namespace["y"]
+    # At zero: the coefficients get X'y, the logarithm of the scale the sum of squares less their
+    # number.
     expected = np.append(X.T @ y, y @ y - y.size)
     assert type(namespace["value"]) is float
     np.testing.assert_allclose(namespace["gradient"], expected, rtol=1e-13)
@@ -82,7 +100,11 @@ def test_reference_has_every_name_once(monkeypatch):
     parts = families.families()
     told = [name for headings in parts.values() for names in headings.values() for name in names]
     assert sorted(told) == sorted(vm.__all__)
-    printed = re.findall(r"^```{varmat-reference} (.*)$", (ROOT / "docs" / "reference.md").read_text(), flags=re.MULTILINE)
+    printed = re.findall(
+        r"^```{varmat-reference} (.*)$",
+        (ROOT / "docs" / "reference.md").read_text(),
+        flags=re.MULTILINE,
+    )
     assert sorted(printed) == sorted(parts)
     with pytest.raises(LookupError, match=r"no heading has a pattern for f, of varmat\.nowhere"):
         families.family("f", "nowhere")
@@ -110,7 +132,9 @@ def is_told_in_full(thing: Any) -> bool:
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if is_told_in_full(getattr(vm, name))])
 def test_docstring_has_its_sections(name):
-    """What a function takes, returns and refuses, and in the notes of a differentiable one its derivative, or its formula."""
+    """What a function takes, returns and refuses, and in the notes of a differentiable one its
+    derivative, or its formula.
+    """
     thing = getattr(vm, name)
     function = getattr(thing, "function", thing)
     wanted = {"Examples"}
@@ -121,7 +145,9 @@ def test_docstring_has_its_sections(name):
     engine = inspect.isfunction(thing) and thing.__module__.startswith("varmat.core.")
     if not (engine or re.match(r"varmat\.(models|derivatives|inspection)", thing.__module__)):
         wanted.add("Notes")
-    if inspect.isfunction(function) and re.search(r"\braise\b|check", inspect.getsource(function).split('"""')[-1]):
+    if inspect.isfunction(function) and re.search(
+        r"\braise\b|check", inspect.getsource(function).split('"""')[-1]
+    ):
         wanted.add("Raises")
     found = set(re.findall(r"^(\w+)\n-{3,}$", inspect.cleandoc(thing.__doc__), flags=re.MULTILINE))
     assert not wanted - found

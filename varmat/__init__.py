@@ -1,4 +1,6 @@
-"""varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix variables."""
+"""varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix
+variables.
+"""
 
 import typing as _typing
 from importlib import import_module as _import_module
@@ -27,140 +29,146 @@ from varmat.core.variables import Var as Var
 from varmat.core.variables import VarMat as VarMat
 from varmat.core.variables import value as value
 from varmat.core.variables import var as var
-from varmat.derivatives import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.constant_arrays import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.constant_values import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.containers import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.cumulative import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.exponentials import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.gathering import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.joining import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.orderings import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.reductions import *  # noqa: F403 - the names are listed there
-from varmat.functions.arrays.shaping import *  # noqa: F403 - the names are listed there
-from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.determinants import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.dot_products import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.factorisations import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.forms import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.inverse_forms import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.least_squares import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.matrix_functions import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.products import *  # noqa: F403 - the names are listed there
-from varmat.functions.linalg.solves import *  # noqa: F403 - the names are listed there
-from varmat.functions.signals.lags import *  # noqa: F403 - the names are listed there
-from varmat.functions.signals.recurrences import *  # noqa: F403 - the names are listed there
-from varmat.functions.sparse.solves import *  # noqa: F403 - the names are listed there
-from varmat.functions.sparse.variable import *  # noqa: F403 - the names are listed there
-from varmat.functions.special.deviances import *  # noqa: F403 - the names are listed there
-from varmat.functions.special.hypergeometric import *  # noqa: F403 - the names are listed there
-from varmat.functions.special.log_incomplete import *  # noqa: F403 - the names are listed there
-from varmat.functions.special.log_normal_tails import *  # noqa: F403 - the names are listed there
-from varmat.functions.special.stirling import *  # noqa: F403 - the names are listed there
-from varmat.functions.special.table import *  # noqa: F403 - the names are listed there
+from varmat.derivatives import *  # noqa: F403
+from varmat.functions.arrays.constant_arrays import *  # noqa: F403
+from varmat.functions.arrays.constant_values import *  # noqa: F403
+from varmat.functions.arrays.containers import *  # noqa: F403
+from varmat.functions.arrays.cumulative import *  # noqa: F403
+from varmat.functions.arrays.exponentials import *  # noqa: F403
+from varmat.functions.arrays.gathering import *  # noqa: F403
+from varmat.functions.arrays.joining import *  # noqa: F403
+from varmat.functions.arrays.orderings import *  # noqa: F403
+from varmat.functions.arrays.reductions import *  # noqa: F403
+from varmat.functions.arrays.shaping import *  # noqa: F403
+from varmat.functions.covariances import *  # noqa: F403
+from varmat.functions.linalg.determinants import *  # noqa: F403
+from varmat.functions.linalg.dot_products import *  # noqa: F403
+from varmat.functions.linalg.factorisations import *  # noqa: F403
+from varmat.functions.linalg.forms import *  # noqa: F403
+from varmat.functions.linalg.inverse_forms import *  # noqa: F403
+from varmat.functions.linalg.least_squares import *  # noqa: F403
+from varmat.functions.linalg.matrix_functions import *  # noqa: F403
+from varmat.functions.linalg.products import *  # noqa: F403
+from varmat.functions.linalg.solves import *  # noqa: F403
+from varmat.functions.signals.lags import *  # noqa: F403
+from varmat.functions.signals.recurrences import *  # noqa: F403
+from varmat.functions.sparse.solves import *  # noqa: F403
+from varmat.functions.sparse.variable import *  # noqa: F403
+from varmat.functions.special.deviances import *  # noqa: F403
+from varmat.functions.special.hypergeometric import *  # noqa: F403
+from varmat.functions.special.log_incomplete import *  # noqa: F403
+from varmat.functions.special.log_normal_tails import *  # noqa: F403
+from varmat.functions.special.stirling import *  # noqa: F403
+from varmat.functions.special.table import *  # noqa: F403
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
-from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
-from varmat.transforms.matrices import *  # noqa: F403 - the names are listed there
-from varmat.transforms.readers import *  # noqa: F403 - the names are listed there
-from varmat.transforms.vectors import *  # noqa: F403 - the names are listed there
+from varmat.transforms.bounded import *  # noqa: F403
+from varmat.transforms.matrices import *  # noqa: F403
+from varmat.transforms.readers import *  # noqa: F403
+from varmat.transforms.vectors import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:
-    from varmat.complexes.fourier import *  # noqa: F403 - the names are listed there
-    from varmat.complexes.linear_algebra import *  # noqa: F403 - the names are listed there
-    from varmat.complexes.names import *  # noqa: F403 - the names are listed there
-    from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed there
-    from varmat.densities.beta_counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
-    from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
-    from varmat.densities.circular import *  # noqa: F403 - the names are listed there
-    from varmat.densities.counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.bounded import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.circular import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.extreme_value import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.heavy_tails import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.incomplete_beta import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.sums import *  # noqa: F403 - the names are listed there
-    from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
-    from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
-    from varmat.densities.gaussian_dlm import *  # noqa: F403 - the names are listed there
-    from varmat.densities.glm import *  # noqa: F403 - the names are listed there
-    from varmat.densities.glm_categories import *  # noqa: F403 - the names are listed there
-    from varmat.densities.glm_counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.heavy_tails import *  # noqa: F403 - the names are listed there
-    from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
-    from varmat.densities.inverse_chi_square import *  # noqa: F403 - the names are listed there
-    from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
-    from varmat.densities.matrix_normal import *  # noqa: F403 - the names are listed there
-    from varmat.densities.matrix_variate import *  # noqa: F403 - the names are listed there
-    from varmat.densities.mixture import *  # noqa: F403 - the names are listed there
-    from varmat.densities.multi_normal import *  # noqa: F403 - the names are listed there
-    from varmat.densities.normal import *  # noqa: F403 - the names are listed there
-    from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
-    from varmat.densities.poisson_binomial import *  # noqa: F403 - the names are listed there
-    from varmat.densities.positive import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.continuous import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.discrete import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.matrices import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.processes import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.regressions import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.vectors import *  # noqa: F403 - the names are listed there
-    from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
-    from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
-    from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
-    from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
-    from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
-    from varmat.densities.wiener_cumulative import *  # noqa: F403 - the names are listed there
-    from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
-    from varmat.functions.distances import *  # noqa: F403 - the names are listed there
-    from varmat.functions.integrals import *  # noqa: F403 - the names are listed there
-    from varmat.functions.interpolation import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.banded import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.decompositions import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.matrix_equations import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.matrix_roots import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.matrix_trigonometry import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.riccati import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.structured_matrices import *  # noqa: F403 - the names are listed there
-    from varmat.functions.linalg.toeplitz_systems import *  # noqa: F403 - the names are listed there
-    from varmat.functions.signals.cosine_transforms import *  # noqa: F403 - the names are listed there
-    from varmat.functions.signals.filters import *  # noqa: F403 - the names are listed there
-    from varmat.functions.signals.nd_convolutions import *  # noqa: F403 - the names are listed there
-    from varmat.functions.splines import *  # noqa: F403 - the names are listed there
-    from varmat.models.model import *  # noqa: F403 - the names are listed there
-    from varmat.models.parameters import *  # noqa: F403 - the names are listed there
-    from varmat.parallel.mapped import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.algebraic_differential import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.laplace_likelihoods import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.laplace_marginal import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.quadrature import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.scan import *  # noqa: F403 - the names are listed there
+    from varmat.complexes.fourier import *  # noqa: F403
+    from varmat.complexes.linear_algebra import *  # noqa: F403
+    from varmat.complexes.names import *  # noqa: F403
+    from varmat.densities.bernoulli import *  # noqa: F403
+    from varmat.densities.beta_counts import *  # noqa: F403
+    from varmat.densities.bounded import *  # noqa: F403
+    from varmat.densities.categorical import *  # noqa: F403
+    from varmat.densities.circular import *  # noqa: F403
+    from varmat.densities.counts import *  # noqa: F403
+    from varmat.densities.cumulative.bounded import *  # noqa: F403
+    from varmat.densities.cumulative.circular import *  # noqa: F403
+    from varmat.densities.cumulative.counts import *  # noqa: F403
+    from varmat.densities.cumulative.extreme_value import *  # noqa: F403
+    from varmat.densities.cumulative.heavy_tails import *  # noqa: F403
+    from varmat.densities.cumulative.incomplete_beta import *  # noqa: F403
+    from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403
+    from varmat.densities.cumulative.location_scale import *  # noqa: F403
+    from varmat.densities.cumulative.positive import *  # noqa: F403
+    from varmat.densities.cumulative.skewed import *  # noqa: F403
+    from varmat.densities.cumulative.sums import *  # noqa: F403
+    from varmat.densities.extreme_value import *  # noqa: F403
+    from varmat.densities.finite_populations import *  # noqa: F403
+    from varmat.densities.gaussian_dlm import *  # noqa: F403
+    from varmat.densities.glm import *  # noqa: F403
+    from varmat.densities.glm_categories import *  # noqa: F403
+    from varmat.densities.glm_counts import *  # noqa: F403
+    from varmat.densities.heavy_tails import *  # noqa: F403
+    from varmat.densities.hmm import *  # noqa: F403
+    from varmat.densities.inverse_chi_square import *  # noqa: F403
+    from varmat.densities.location_scale import *  # noqa: F403
+    from varmat.densities.matrix_normal import *  # noqa: F403
+    from varmat.densities.matrix_variate import *  # noqa: F403
+    from varmat.densities.mixture import *  # noqa: F403
+    from varmat.densities.multi_normal import *  # noqa: F403
+    from varmat.densities.normal import *  # noqa: F403
+    from varmat.densities.ordered import *  # noqa: F403
+    from varmat.densities.poisson_binomial import *  # noqa: F403
+    from varmat.densities.positive import *  # noqa: F403
+    from varmat.densities.random_numbers.continuous import *  # noqa: F403
+    from varmat.densities.random_numbers.discrete import *  # noqa: F403
+    from varmat.densities.random_numbers.matrices import *  # noqa: F403
+    from varmat.densities.random_numbers.processes import *  # noqa: F403
+    from varmat.densities.random_numbers.regressions import *  # noqa: F403
+    from varmat.densities.random_numbers.vectors import *  # noqa: F403
+    from varmat.densities.simplex import *  # noqa: F403
+    from varmat.densities.skewed import *  # noqa: F403
+    from varmat.densities.truncated import *  # noqa: F403
+    from varmat.densities.unnormalised import *  # noqa: F403
+    from varmat.densities.wiener import *  # noqa: F403
+    from varmat.densities.wiener_cumulative import *  # noqa: F403
+    from varmat.densities.wishart_cholesky import *  # noqa: F403
+    from varmat.functions.distances import *  # noqa: F403
+    from varmat.functions.integrals import *  # noqa: F403
+    from varmat.functions.interpolation import *  # noqa: F403
+    from varmat.functions.linalg.banded import *  # noqa: F403
+    from varmat.functions.linalg.decompositions import *  # noqa: F403
+    from varmat.functions.linalg.matrix_equations import *  # noqa: F403
+    from varmat.functions.linalg.matrix_roots import *  # noqa: F403
+    from varmat.functions.linalg.matrix_trigonometry import *  # noqa: F403
+    from varmat.functions.linalg.riccati import *  # noqa: F403
+    from varmat.functions.linalg.structured_matrices import *  # noqa: F403
+    from varmat.functions.linalg.toeplitz_systems import *  # noqa: F403
+    from varmat.functions.signals.cosine_transforms import *  # noqa: F403
+    from varmat.functions.signals.filters import *  # noqa: F403
+    from varmat.functions.signals.nd_convolutions import *  # noqa: F403
+    from varmat.functions.splines import *  # noqa: F403
+    from varmat.models.model import *  # noqa: F403
+    from varmat.models.parameters import *  # noqa: F403
+    from varmat.parallel.mapped import *  # noqa: F403
+    from varmat.solvers.algebraic_differential import *  # noqa: F403
+    from varmat.solvers.differential import *  # noqa: F403
+    from varmat.solvers.implicit import *  # noqa: F403
+    from varmat.solvers.laplace_likelihoods import *  # noqa: F403
+    from varmat.solvers.laplace_marginal import *  # noqa: F403
+    from varmat.solvers.quadrature import *  # noqa: F403
+    from varmat.solvers.scan import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-# What is imported when it is first needed: how names of it end, the package, and its modules. Together they take nearly half of the
-# time of importing everything, and a program needs few of them.
+# What is imported when it is first needed: how names of it end, the package, and its modules.
+# Together they take nearly half of the time of importing everything, and a program needs few of
+# them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     "varmat.models": ((), "model parameters"),
-    "varmat.densities.random_numbers": (("_rng",), "continuous discrete matrices processes regressions vectors"),
+    "varmat.densities.random_numbers": (("_rng",),
+     "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """
-        bounded circular counts extreme_value heavy_tails incomplete_beta incomplete_gamma location_scale positive skewed sums
+        bounded circular counts extreme_value heavy_tails incomplete_beta incomplete_gamma
+        location_scale positive skewed sums
     """),
     "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_unnorm"), """
-        bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations gaussian_dlm glm glm_categories
-        glm_counts heavy_tails hmm inverse_chi_square location_scale matrix_normal matrix_variate mixture multi_normal normal
-        ordered poisson_binomial positive simplex skewed truncated unnormalised wiener wiener_cumulative
-        wishart_cholesky
+        bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations
+        gaussian_dlm glm glm_categories glm_counts heavy_tails hmm inverse_chi_square location_scale
+        matrix_normal matrix_variate mixture multi_normal normal ordered poisson_binomial positive
+        simplex skewed truncated unnormalised wiener wiener_cumulative wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
-    "varmat.solvers": ((), "algebraic_differential differential implicit laplace_likelihoods laplace_marginal quadrature scan"),
+    "varmat.solvers": ((),
+     ("algebraic_differential differential implicit laplace_likelihoods laplace_marginal "
+      "quadrature "
+     "scan")),
     "varmat.functions": ((), """
         distances integrals interpolation splines linalg.banded linalg.decompositions
         linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry linalg.riccati
@@ -257,7 +265,11 @@ def __getattr__(name: str) -> _typing.Any:
         if name in globals():
             return globals()[name]
     if name == "__all__":
-        later = [_import_module(f"{package}.{each}") for package, (_, names) in _LATER.items() for each in names.split()]
+        later = [
+            _import_module(f"{package}.{each}")
+            for package, (_, names) in _LATER.items()
+            for each in names.split()
+        ]
         return [*_NAMES, *(each for module in later for each in module.__all__)]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

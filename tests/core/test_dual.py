@@ -23,13 +23,31 @@ def assigned(x: Any, source: Any) -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda: vm.Dual(VECTOR, 1.0), r"Dual: tan has shape \(\), but must have that of val, \(3,\), or one leading axis more"),
-        (lambda: vm.Dual(1.0, np.ones((2, 3))), r"Dual: tan has shape \(2, 3\), but must have that of val, \(\)"),
-        (lambda: vm.Dual(vm.var(VECTOR), np.ones((2, 2, 3))), r"Dual: tan has shape \(2, 2, 3\), but must have"),
+        (
+            lambda: vm.Dual(VECTOR, 1.0),
+            r"Dual: tan has shape \(\), but must have that of val, \(3,\), or one leading axis more",
+        ),
+        (
+            lambda: vm.Dual(1.0, np.ones((2, 3))),
+            r"Dual: tan has shape \(2, 3\), but must have that of val, \(\)",
+        ),
+        (
+            lambda: vm.Dual(vm.var(VECTOR), np.ones((2, 2, 3))),
+            r"Dual: tan has shape \(2, 2, 3\), but must have",
+        ),
         (lambda: dual() * dual(2), r"multiply: duals with \['2', 'None'\] directions meet"),
-        (lambda: np.linalg.norm(dual(2) + dual(3)), r"add: duals with \['2', '3'\] directions meet"),
-        (lambda: assigned(dual(2), dual()), r"setitem: a dual with None directions cannot be assigned into one with 2"),
-        (lambda: assigned(dual(), dual(3)), r"setitem: a dual with 3 directions cannot be assigned into one with None"),
+        (
+            lambda: np.linalg.norm(dual(2) + dual(3)),
+            r"add: duals with \['2', '3'\] directions meet",
+        ),
+        (
+            lambda: assigned(dual(2), dual()),
+            r"setitem: a dual with None directions cannot be assigned into one with 2",
+        ),
+        (
+            lambda: assigned(dual(), dual(3)),
+            r"setitem: a dual with 3 directions cannot be assigned into one with None",
+        ),
     ],
 )
 def test_parts_that_do_not_fit(use: Any, message: str) -> None:

@@ -1,4 +1,6 @@
-"""From expressions to rules: which statements write them in place, with as few temporaries as can be."""
+"""From expressions to rules: which statements write them in place, with as few temporaries as can
+be.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def test_structures_and_scale():
     np.testing.assert_allclose(got["b"][0], [[6e6, 12e6]], rtol=1e-10)
     assert got["b"][1] == pytest.approx(5e6, rel=1e-10)
     assert vm.finite_diff_gradient(lambda x: x**2, 3.0) == pytest.approx(6.0, rel=1e-11)
-    np.testing.assert_allclose(vm.finite_diff_hessian(lambda p: p[0] * p[1] ** 2, (2.0, 3.0)), [[0, 6], [6, 4]], atol=1e-7)
+    np.testing.assert_allclose(
+        vm.finite_diff_hessian(lambda p: p[0] * p[1] ** 2, (2.0, 3.0)), [[0, 6], [6, 4]], atol=1e-7
+    )
     assert vm.finite_diff_gradient(lambda p: 1.0, {}) == {}
     assert vm.finite_diff_hessian(lambda p: 1.0, {}).shape == (0, 0)
 
@@ -47,5 +49,8 @@ def test_refusals():
     with pytest.raises(TypeError, match=r"^finite_diff_hessian: x has dtype complex128"):
         vm.finite_diff_hessian(f, 1j)
     for functional in (vm.finite_diff_gradient, vm.finite_diff_hessian):
-        with pytest.raises(vm.ShapeError, match=rf"^{functional.__name__}: the result has shape \(1,\), but must be a scalar"):
+        with pytest.raises(
+            vm.ShapeError,
+            match=rf"^{functional.__name__}: the result has shape \(1,\), but must be a scalar",
+        ):
             functional(lambda x: x[:1], np.ones(2))

@@ -31,7 +31,12 @@ def test_jvp_of_structures():
     value, tangent = vm.jvp(f, primals, tangents)
     np.testing.assert_array_equal(value["out"][0], [6.0, 6.0])
     np.testing.assert_array_equal(tangent["out"][0], [9.0, 3.0])
-    assert (value["out"][1], tangent["out"][1], value["one"], tangent["one"]) == (2.0, 1.0, 1.0, 0.0)
+    assert (value["out"][1], tangent["out"][1], value["one"], tangent["one"]) == (
+        2.0,
+        1.0,
+        1.0,
+        0.0,
+    )
     np.testing.assert_array_equal(tangent["constant"], [0.0, 0.0])
 
 
@@ -62,13 +67,36 @@ def test_inputs_are_not_changed():
     np.testing.assert_array_equal(v, np.arange(3.0))
 
 
-@pytest.mark.parametrize(("primals", "tangents", "error", "message"), [
-    (np.ones(2), (np.ones(2),), TypeError, "jvp: primals is a ndarray, but must be a tuple or list of the arguments!"),
-    ((np.ones(2),), (np.ones(3),), vm.ShapeError, r"jvp: tangents\[0\] has shape \(3,\), but must have shape \(2,\)!"),
-    ((np.ones(2),), (), vm.ShapeError, "jvp: tangents is a sequence of length 0, but must be a sequence of length 1!"),
-    (({"a": 1.0},), ({"b": 1.0},), vm.ShapeError, r"jvp: tangents\[0\] is a dict with the keys \[\"'b'\"\]"),
-    ((1.0,), (1j,), TypeError, r"jvp: tangents\[0\] has dtype complex128"),
-])
+@pytest.mark.parametrize(
+    ("primals", "tangents", "error", "message"),
+    [
+        (
+            np.ones(2),
+            (np.ones(2),),
+            TypeError,
+            "jvp: primals is a ndarray, but must be a tuple or list of the arguments!",
+        ),
+        (
+            (np.ones(2),),
+            (np.ones(3),),
+            vm.ShapeError,
+            r"jvp: tangents\[0\] has shape \(3,\), but must have shape \(2,\)!",
+        ),
+        (
+            (np.ones(2),),
+            (),
+            vm.ShapeError,
+            "jvp: tangents is a sequence of length 0, but must be a sequence of length 1!",
+        ),
+        (
+            ({"a": 1.0},),
+            ({"b": 1.0},),
+            vm.ShapeError,
+            r"jvp: tangents\[0\] is a dict with the keys \[\"'b'\"\]",
+        ),
+        ((1.0,), (1j,), TypeError, r"jvp: tangents\[0\] has dtype complex128"),
+    ],
+)
 def test_jvp_refuses_what_does_not_fit(primals, tangents, error, message):
     with pytest.raises(error, match=f"^{message}"):
         vm.jvp(lambda x: x, primals, tangents)
@@ -80,27 +108,46 @@ def test_gradient_dot_vector():
     def f(x, a=1.0, *, b=0.0):
         return a * np.sum(np.exp(x)) + b
 
-    assert vm.gradient_dot_vector(f, x, v, 2.0, b=1.0) == pytest.approx(2 * np.exp(x) @ v, rel=1e-15)
+    assert vm.gradient_dot_vector(f, x, v, 2.0, b=1.0) == pytest.approx(
+        2 * np.exp(x) @ v, rel=1e-15
+    )
     assert vm.gradient_dot_vector(lambda x: 1.0, x, v) == 0.0
     assert vm.gradient_dot_vector(lambda p: p[0] * p[1], (2.0, 3.0), (1.0, 10.0)) == 23.0
-    with pytest.raises(vm.ShapeError, match=r"^gradient_dot_vector: the result has shape \(2,\), but must be a scalar"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^gradient_dot_vector: the result has shape \(2,\), but must be a scalar",
+    ):
         vm.gradient_dot_vector(np.sin, x, v)
-    with pytest.raises(vm.ShapeError, match=r"^gradient_dot_vector: v has shape \(3,\), but must have shape \(2,\)!"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^gradient_dot_vector: v has shape \(3,\), but must have shape \(2,\)!",
+    ):
         vm.gradient_dot_vector(f, x, np.ones(3))
 
 
-@pytest.mark.parametrize(("x", "n", "expected"), [
-    (np.array([2.0, 3.0]), 0, 6.0), (np.array([2.0, 3.0]), -1, 4.0), ([2, 3], 1, 4.0), (np.array([[2.0], [3.0]]), (1, 0), 4.0),
-])
+@pytest.mark.parametrize(
+    ("x", "n", "expected"),
+    [
+        (np.array([2.0, 3.0]), 0, 6.0),
+        (np.array([2.0, 3.0]), -1, 4.0),
+        ([2, 3], 1, 4.0),
+        (np.array([[2.0], [3.0]]), (1, 0), 4.0),
+    ],
+)
 def test_partial_derivative(x, n, expected):
-    assert vm.partial_derivative(lambda x, a, *, b: a * np.prod(x) + b, x, n, 2.0, b=1.0) == expected
+    assert (
+        vm.partial_derivative(lambda x, a, *, b: a * np.prod(x) + b, x, n, 2.0, b=1.0) == expected
+    )
 
 
 def test_partial_derivative_of_a_scalar_and_refusals():
     assert vm.partial_derivative(lambda x: x**3, 2.0, ()) == 12.0
     with pytest.raises(IndexError):
         vm.partial_derivative(np.sum, np.ones(2), 2)
-    with pytest.raises(IndexError, match=r"^partial_derivative: n is 0, but must be the index of one element in the shape"):
+    with pytest.raises(
+        IndexError,
+        match=r"^partial_derivative: n is 0, but must be the index of one element in the shape",
+    ):
         vm.partial_derivative(np.sum, np.ones((2, 2)), 0)
     with pytest.raises(vm.ShapeError, match=r"^partial_derivative: the result has shape"):
         vm.partial_derivative(np.sin, np.ones(2), 0)
@@ -114,7 +161,10 @@ def test_results_must_be_numbers():
 
 
 def test_what_the_function_records_of_its_own_stays_in_a_scope():
-    """A reverse pass inside does not touch the variables outside, and nothing is left on their tape."""
+    """A reverse pass inside does not touch the variables outside, and nothing is left on their
+    tape.
+    """
+
     def f(x):
         z = vm.var(3.0)
         (z * z).grad()
@@ -140,16 +190,25 @@ def test_callbacks_of_the_reverse_pass_are_refused():
         return np.sum(y)
 
     x = np.ones(2)
-    for call in (lambda: vm.jvp(f, (x,), (x,)), lambda: vm.gradient_dot_vector(f, x, x), lambda: vm.partial_derivative(f, x, 0)):
-        with pytest.raises(TypeError, match=r"^\w+: the function uses reverse_pass_callback, which has no tangent rule"):
+    for call in (
+        lambda: vm.jvp(f, (x,), (x,)),
+        lambda: vm.gradient_dot_vector(f, x, x),
+        lambda: vm.partial_derivative(f, x, 0),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=r"^\w+: the function uses reverse_pass_callback, which has no tangent rule",
+        ):
             call()
 
 
 @pytest.mark.parametrize("f", [
-    np.linalg.eigvalsh, lambda x: np.linalg.eigh(x)[0], lambda x: np.linalg.svd(x)[1], lambda x: np.full_like(x, x[0, 0])[0],
+    np.linalg.eigvalsh, lambda x: np.linalg.eigh(x)[0], lambda x: np.linalg.svd(x)[1],
+     lambda x: np.full_like(x, x[0, 0])[0],
 ])  # fmt: skip
 def test_results_of_one_element_can_be_assigned_to(f):
     """What NumPy gives may be a view to be read only, as a diagonal."""
+
     def doubled(x):
         e = f(x)
         e[0] = e[0] * 2.0
@@ -160,20 +219,31 @@ def test_results_of_one_element_can_be_assigned_to(f):
 
 FORWARD = {
     "jvp": lambda f, x: vm.jvp(f, (x,), (np.ones(np.shape(x)) if np.ndim(x) else 1.0,))[1],
-    "gradient_dot_vector": lambda f, x: vm.gradient_dot_vector(f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0),
+    "gradient_dot_vector": lambda f, x: vm.gradient_dot_vector(
+        f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
+    ),
     "hessian": lambda f, x: vm.hessian(f, x),
-    "hessian_times_vector": lambda f, x: vm.hessian_times_vector(f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0),
+    "hessian_times_vector": lambda f, x: vm.hessian_times_vector(
+        f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
+    ),
 }
 every_forward_functional = pytest.mark.parametrize("functional", FORWARD.values(), ids=FORWARD)
 
 
 @every_forward_functional
-@pytest.mark.parametrize(("mixed", "tangent"), [
-    (lambda p, d: np.sum(p) ** 2 * d**2, lambda p: 6.0 * p**2),
-    (lambda p, d: np.sum(p) ** 2 * np.sum(np.stack([d, np.sum(p)])) * d, lambda p: p**2 * (6.0 + p)),
-    (lambda p, d: np.sum(p) ** 2 * np.where(p > 0.0, d, p), lambda p: p**2),
-    (lambda p, d: np.sum(np.zeros_like(p) + d) * np.sum(p) ** 2, lambda p: p**2),
-], ids=["product", "stack", "where", "zeros_like"])
+@pytest.mark.parametrize(
+    ("mixed", "tangent"),
+    [
+        (lambda p, d: np.sum(p) ** 2 * d**2, lambda p: 6.0 * p**2),
+        (
+            lambda p, d: np.sum(p) ** 2 * np.sum(np.stack([d, np.sum(p)])) * d,
+            lambda p: p**2 * (6.0 + p),
+        ),
+        (lambda p, d: np.sum(p) ** 2 * np.where(p > 0.0, d, p), lambda p: p**2),
+        (lambda p, d: np.sum(np.zeros_like(p) + d) * np.sum(p) ** 2, lambda p: p**2),
+    ],
+    ids=["product", "stack", "where", "zeros_like"],
+)
 def test_duals_made_by_hand_are_not_mixed_with_those_of_a_functional(functional, mixed, tangent):
     """What a function reads in their `tan` is differentiated, wherever they are made."""
     from_outside = vm.Dual(3.0, 1.0)
@@ -189,7 +259,10 @@ def test_assigning_what_a_dual_made_by_hand_has_no_place_for(functional):
         d[0] = np.sum(p)
         return np.sum(d).tan
 
-    with pytest.raises(TypeError, match=r"^setitem: what is assigned has derivatives that the array has no place for: make it"):
+    with pytest.raises(
+        TypeError,
+        match=r"^setitem: what is assigned has derivatives that the array has no place for: make it",
+    ):
         functional(f, 2.0)
 
 
@@ -198,7 +271,9 @@ def test_duals_made_by_hand_are_not_mixed_with_those_of_a_jacobian():
         return np.outer(p, p) * (p[0] * vm.Dual(3.0, 1.0)).tan
 
     x = np.linspace(1.0, 2.0, 30)
-    np.testing.assert_allclose(vm.jacobian(f, x), vm.jacobian(lambda p: np.outer(p, p) * p[0], x), rtol=1e-15)
+    np.testing.assert_allclose(
+        vm.jacobian(f, x), vm.jacobian(lambda p: np.outer(p, p) * p[0], x), rtol=1e-15
+    )
 
 
 @every_forward_functional
@@ -208,17 +283,26 @@ def test_duals_made_by_hand_as_a_result(functional):
 
 
 def test_duals_made_by_hand_beside_those_of_a_functional():
-    """What is made and used up by itself is a constant, and a dual of duals is a derivative of its own."""
+    """What is made and used up by itself is a constant, and a dual of duals is a derivative of its
+    own.
+    """
+
     def slope():
         x = vm.Dual(3.0, 1.0)
         return (x * np.exp(x) / np.exp(x) * x).tan
 
-    for functional, expected in ((vm.hessian, 12.0), (lambda f, x: vm.jvp(f, (x,), (1.0,))[1], 24.0)):
+    for functional, expected in (
+        (vm.hessian, 12.0),
+        (lambda f, x: vm.jvp(f, (x,), (1.0,))[1], 24.0),
+    ):
         assert functional(lambda p: p**2 * slope(), 2.0) == pytest.approx(expected, rel=1e-14)
     assert vm.hessian(lambda p: (vm.Dual(p, 1.0) ** 4).tan, 2.0) == pytest.approx(48.0)
     assert vm.jvp(lambda p: (vm.Dual(3.0, p) ** 2).tan, (2.0,), (1.0,))[1] == 6.0
     ones = np.ones(2)
-    assert vm.jvp(lambda p: np.sum(copy.deepcopy(p) * p + np.zeros_like(p)), (ones,), (ones,)) == (2.0, 4.0)
+    assert vm.jvp(lambda p: np.sum(copy.deepcopy(p) * p + np.zeros_like(p)), (ones,), (ones,)) == (
+        2.0,
+        4.0,
+    )
 
 
 def test_functionals_inside_each_other_call_the_function_once():
@@ -230,5 +314,11 @@ def test_functionals_inside_each_other_call_the_function_once():
 
     assert vm.jvp(lambda x: x * vm.jvp(f, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (36.0, 12.0)
     assert len(calls) == 1
-    assert vm.jvp(lambda x: vm.jvp(lambda z: z * x, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (3.0, 1.0)
-    assert vm.jvp(lambda x: vm.jvp(lambda z: x * 2.0, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (0.0, 0.0)
+    assert vm.jvp(lambda x: vm.jvp(lambda z: z * x, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (
+        3.0,
+        1.0,
+    )
+    assert vm.jvp(lambda x: vm.jvp(lambda z: x * 2.0, (2.0,), (1.0,))[1], (3.0,), (1.0,)) == (
+        0.0,
+        0.0,
+    )

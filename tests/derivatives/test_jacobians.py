@@ -26,22 +26,29 @@ WIDE = np.array([np.cos(X), [X[2], 0.0, X[0]]])
 TALL = np.concatenate([np.diag(np.cos(X)), X[0] * np.eye(3) + np.outer(X, [1.0, 0.0, 0.0])])
 
 
-@pytest.mark.parametrize(("f", "x", "expected"), [
-    (wide, X, WIDE),
-    (tall, X, TALL),
-    (lambda x: x, X, np.eye(3)),
-    (lambda x: x[::2], X, np.eye(3)[::2]),
-    (lambda x: np.sum(x * x), X, 2 * X),
-    (lambda x: np.zeros(2), X, np.zeros((2, 3))),
-    (lambda x: np.zeros(5), X, np.zeros((5, 3))),
-    (lambda x: x * X, 2.0, X),
-    (lambda x: x * x, 2.0, 4.0),
-    (lambda x: x * np.arange(2.0)[:, None], X, np.arange(2.0)[:, None, None] * np.eye(3)),
-    (lambda x: np.sum(x, axis=0), np.ones((2, 2)), np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])),
-    (lambda x: x * 2, np.empty(0), np.empty((0, 0))),
-    (lambda x: np.ones(2) * np.sum(x), np.empty(0), np.empty((2, 0))),
-    (lambda x: x[:0], X, np.empty((0, 3))),
-])
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (wide, X, WIDE),
+        (tall, X, TALL),
+        (lambda x: x, X, np.eye(3)),
+        (lambda x: x[::2], X, np.eye(3)[::2]),
+        (lambda x: np.sum(x * x), X, 2 * X),
+        (lambda x: np.zeros(2), X, np.zeros((2, 3))),
+        (lambda x: np.zeros(5), X, np.zeros((5, 3))),
+        (lambda x: x * X, 2.0, X),
+        (lambda x: x * x, 2.0, 4.0),
+        (lambda x: x * np.arange(2.0)[:, None], X, np.arange(2.0)[:, None, None] * np.eye(3)),
+        (
+            lambda x: np.sum(x, axis=0),
+            np.ones((2, 2)),
+            np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]),
+        ),
+        (lambda x: x * 2, np.empty(0), np.empty((0, 0))),
+        (lambda x: np.ones(2) * np.sum(x), np.empty(0), np.empty((2, 0))),
+        (lambda x: x[:0], X, np.empty((0, 3))),
+    ],
+)
 @pytest.mark.parametrize("forward", [False, True], ids=["sweeps", "directions"])
 def test_jacobian(f, x, expected, forward, monkeypatch):
     monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_: forward)
@@ -87,9 +94,12 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
     try:
         got = vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X)
         np.testing.assert_allclose(got, expected, rtol=1e-14)
-        # Whether there is a forward rule is asked of the operation itself, not of the last one of this name.
+        # Whether there is a forward rule is asked of the operation itself, not of the last one of
+        # this name.
         cube().tangent(lambda r, x: lambda t: 3 * x**2 * t)
-        np.testing.assert_allclose(vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X), got, rtol=1e-14)
+        np.testing.assert_allclose(
+            vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X), got, rtol=1e-14
+        )
     finally:
         del OPERATIONS["own_cube"]
 
@@ -99,7 +109,9 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
 
         return np.concatenate([vm.make_callback_var(x.val**2, adjoint), x])
 
-    np.testing.assert_allclose(vm.jacobian(by_callback, X), np.concatenate([np.diag(2 * X), np.eye(3)]), rtol=1e-14)
+    np.testing.assert_allclose(
+        vm.jacobian(by_callback, X), np.concatenate([np.diag(2 * X), np.eye(3)]), rtol=1e-14
+    )
 
 
 def rotated(x):
@@ -109,21 +121,32 @@ def rotated(x):
     return np.stack([y, np.exp(y[::-1])])[:, [0, 0, 2]]
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: np.exp(np.sin(x)) * np.sum(x * x), lambda x: np.linalg.inv(x @ x.T + np.eye(3)), lambda x: rotated(x[:, 0]),
-    lambda x: np.tanh(np.cumsum(x, axis=0)) ** 3, lambda x: (vm.normal_lpdf(x[:, 0], x[:, 1], 1.5), x.T),
-])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.exp(np.sin(x)) * np.sum(x * x),
+        lambda x: np.linalg.inv(x @ x.T + np.eye(3)),
+        lambda x: rotated(x[:, 0]),
+        lambda x: np.tanh(np.cumsum(x, axis=0)) ** 3,
+        lambda x: (vm.normal_lpdf(x[:, 0], x[:, 1], 1.5), x.T),
+    ],
+)
 def test_both_ways_agree(f, monkeypatch):
     x = np.random.default_rng(2).normal(size=(3, 2))
     found = []
     for forward in (False, True):
         monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_, forward=forward: forward)
         found.append(vm.jacobian(f, x))
-    for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in found), strict=True):
+    for one, other in zip(
+        *(each if isinstance(each, tuple) else (each,) for each in found), strict=True
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize(("outputs", "inputs", "calls"), [(64, 64, 2), (4, 4, 1), (2, 64, 1), (64, 2, 2), (1, 1, 1), (256, 256, 2)])
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "calls"),
+    [(64, 64, 2), (4, 4, 1), (2, 64, 1), (64, 2, 2), (1, 1, 1), (256, 256, 2)],
+)
 def test_the_way_is_chosen(outputs, inputs, calls):
     """One evaluation if it is swept, another one for all directions."""
     w = np.random.default_rng(2).normal(size=(outputs, inputs)) / inputs
@@ -134,7 +157,9 @@ def test_the_way_is_chosen(outputs, inputs, calls):
         count += 1
         return np.tanh(w @ x)
 
-    np.testing.assert_allclose(vm.jacobian(f, x), w * (1.0 - np.tanh(w @ x) ** 2)[:, None], rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(
+        vm.jacobian(f, x), w * (1.0 - np.tanh(w @ x) ** 2)[:, None], rtol=1e-10, atol=1e-15
+    )
     assert count == calls
 
 

@@ -1,4 +1,6 @@
-"""Derivatives of derivatives: functionals inside functions that are differentiated, to any depth, in every order of modes."""
+"""Derivatives of derivatives: functionals inside functions that are differentiated, to any depth,
+in every order of modes.
+"""
 
 from __future__ import annotations
 
@@ -59,22 +61,31 @@ MODES = {
 
 @every_outer
 def test_confusion_of_perturbations(outer):
-    """The example of Siskind and Pearlmutter (2005): ``d/dx x d/dy (x + y)`` is one, and two where the directions are confused."""
+    """The example of Siskind and Pearlmutter (2005): ``d/dx x d/dy (x + y)`` is one, and two where
+    the directions are confused.
+    """
     for inner in ALL.values():
-        # Recordings hold constants, see `test_recordings_inside`, and duals made by hand in one function are one direction.
+        # Recordings hold constants, see `test_recordings_inside`, and duals made by hand in one
+        # function are one direction.
         if inner not in RECORDED.values() and not inner is outer is by_hand:
             assert outer(lambda x, inner=inner: x * inner(lambda y: x + y, 2.0), 3.0) == 1.0
-        assert outer(lambda x, inner=inner: x * inner(lambda y: x * y * y, x), 3.0) == pytest.approx(54.0, rel=1e-15)
+        assert outer(
+            lambda x, inner=inner: x * inner(lambda y: x * y * y, x), 3.0
+        ) == pytest.approx(54.0, rel=1e-15)
 
 
 @every_outer
 def test_three_levels(outer):
     """Each function uses the variables of all functions around it."""
+
     def whole(x: Any) -> Any:
         return x * mpmath.diff(lambda y: x * y * y * mpmath.exp(x * x * y * y) + y * y, x)
 
     expected = float(mpmath.diff(whole, 0.7))
-    for second, third in product((DERIVATIVES[name] for name in ("grad", "jacobian", "jvp", "by hand")), repeat=2):
+    for second, third in product(
+        (DERIVATIVES[name] for name in ("grad", "jacobian", "jvp", "by hand")), repeat=2
+    ):
+
         def f(x, second=second, third=third):
             return x * second(lambda y: y * third(lambda z: np.exp(y * x * z) + z * y, y * x), x)
 
@@ -85,7 +96,11 @@ def test_three_levels(outer):
 def test_one_after_the_other(times):
     forward = reverse = mixed = np.sin
     for i in range(times):
-        forward, reverse, mixed = FORWARD(forward), REVERSE(reverse), (FORWARD, REVERSE)[i % 2](mixed)
+        forward, reverse, mixed = (
+            FORWARD(forward),
+            REVERSE(reverse),
+            (FORWARD, REVERSE)[i % 2](mixed),
+        )
     for f in (forward, reverse, mixed):
         assert f(0.3) == pytest.approx(np.sin(0.3 + times * np.pi / 2), rel=1e-14)
 
@@ -103,24 +118,46 @@ def test_second_and_third_derivatives_of_vectors():
     gradient, hessian = vm.grad(cubic), vm.hessian(cubic)
     columns = np.stack([vm.jvp(gradient, (POINT,), (unit,))[1] for unit in UNITS])
     for found in (
-        vm.jacobian(gradient, POINT), columns, vm.jacobian(vm.jacobian(cubic), POINT),
+        vm.jacobian(gradient, POINT),
+        columns,
+        vm.jacobian(vm.jacobian(cubic), POINT),
         np.stack([vm.grad(lambda x, i=i: gradient(x)[i])(POINT) for i in range(3)]),
         np.stack([vm.vjp(gradient, POINT)[1](unit)[0] for unit in UNITS]),
-        np.stack([vm.grad(lambda x, u=unit: vm.gradient_dot_vector(cubic, x, u))(POINT) for unit in UNITS]),
-        np.stack([vm.grad(lambda x, i=i: vm.partial_derivative(cubic, x, i))(POINT) for i in range(3)]),
+        np.stack(
+            [
+                vm.grad(lambda x, u=unit: vm.gradient_dot_vector(cubic, x, u))(POINT)
+                for unit in UNITS
+            ]
+        ),
+        np.stack(
+            [vm.grad(lambda x, i=i: vm.partial_derivative(cubic, x, i))(POINT) for i in range(3)]
+        ),
     ):
         np.testing.assert_allclose(found, second, rtol=1e-14)
     for found in (
-        vm.jacobian(hessian, POINT), vm.jacobian(vm.jacobian(gradient), POINT),
+        vm.jacobian(hessian, POINT),
+        vm.jacobian(vm.jacobian(gradient), POINT),
         np.stack([vm.jvp(hessian, (POINT,), (unit,))[1] for unit in UNITS], -1),
         np.stack([vm.hessian(lambda x, i=i: gradient(x)[i], POINT) for i in range(3)]),
-        np.stack([vm.jacobian(lambda x, u=unit: vm.hessian_times_vector(cubic, x, u), POINT) for unit in UNITS]),
-        np.stack([[vm.grad(lambda x, i=i, j=j: hessian(x)[i, j])(POINT) for i in range(3)] for j in range(3)]),
+        np.stack(
+            [
+                vm.jacobian(lambda x, u=unit: vm.hessian_times_vector(cubic, x, u), POINT)
+                for unit in UNITS
+            ]
+        ),
+        np.stack(
+            [
+                [vm.grad(lambda x, i=i, j=j: hessian(x)[i, j])(POINT) for i in range(3)]
+                for j in range(3)
+            ]
+        ),
         vm.recorded(vm.jacobian(hessian))(POINT),
     ):
         np.testing.assert_allclose(found, third, rtol=1e-13)
     trace = vm.grad(lambda x: np.trace(vm.hessian(cubic, x)))(POINT)
-    np.testing.assert_allclose(trace, vm.grad_tr_mat_times_hessian(cubic, POINT, np.eye(3)), rtol=1e-14)
+    np.testing.assert_allclose(
+        trace, vm.grad_tr_mat_times_hessian(cubic, POINT, np.eye(3)), rtol=1e-14
+    )
 
 
 def test_hessians_of_functions_that_take_gradients():
@@ -145,20 +182,24 @@ def test_duals_made_by_hand():
     assert vm.jvp(lambda p: (p**2 * vm.Dual(3.0, 1.0) ** 2).tan, (2.0,), (1.0,)) == (24.0, 24.0)
     d = vm.Dual(3.0, 1.0)
     assert vm.grad(lambda p: p**2 * (d * d).tan)(2.0) == 24.0
-    # The derivative of a result that depends on a dual from outside is a dual, as the gradient at one is.
+    # The derivative of a result that depends on a dual from outside is a dual, as the gradient at
+    # one is.
     for functional in (vm.grad, vm.jacobian, lambda f: lambda x: vm.jvp(f, (x,), (1.0,))[1]):
         found = functional(lambda p: p**2 * d**2)(2.0)
         assert (found.val, found.tan) == (36.0, 24.0)
         found = functional(lambda p: p**3)(vm.Dual(2.0, 5.0))
         assert (found.val, found.tan) == (12.0, 60.0)
-    # Of duals of duals each tangent is a direction of its own, and what is made beside the inner ones goes with these.
+    # Of duals of duals each tangent is a direction of its own, and what is made beside the inner
+    # ones goes with these.
     x = vm.Dual(vm.Dual(2.0, 1.0), 1.0)
     assert ((x**3).tan.tan, (x**2 * vm.Dual(5.0, 1.0)).tan.tan) == (12.0, 14.0)
     k = vm.Dual(np.ones(2), np.eye(2))
     found = vm.jvp(lambda p: p**2 * k, (np.array([1.0, 3.0]),), (np.ones(2),))[1]
     np.testing.assert_array_equal(found.val, [2.0, 6.0])
     np.testing.assert_array_equal(found.tan, np.diag([2.0, 6.0]))
-    np.testing.assert_array_equal(vm.jacobian(lambda p: p * k, np.array([1.0, 3.0])).tan[1], [[0.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(
+        vm.jacobian(lambda p: p * k, np.array([1.0, 3.0])).tan[1], [[0.0, 0.0], [0.0, 1.0]]
+    )
 
 
 # --- what a function may do ---
@@ -171,6 +212,7 @@ def test_closures_in_loops_are_not_called_again():
     def f(x):
         total = 0.0
         for i in range(1, 4):
+
             def power(z):
                 calls.append(i)  # noqa: B023 - that is what is tested
                 return z**i * x  # noqa: B023
@@ -193,19 +235,34 @@ def written(z, x):
 
 
 def joined(z, x):
-    y = np.stack([z[1] * x[0] + z[1] * x[1], np.exp(z[0] * x[2]) + z[2] * x[2], z[1] * x[0] * z[2] ** 3 * x[1]])
+    y = np.stack(
+        [
+            z[1] * x[0] + z[1] * x[1],
+            np.exp(z[0] * x[2]) + z[2] * x[2],
+            z[1] * x[0] * z[2] ** 3 * x[1],
+        ]
+    )
     return np.sum(y * y * z)
 
 
-@pytest.mark.parametrize("outer", [vm.grad, vm.hessian, lambda f: vm.recorded(vm.hessian(f)), vm.grad_hessian],
-                         ids=["grad", "hessian", "recorded", "grad_hessian"])
-@pytest.mark.parametrize("inner", [vm.grad, vm.jacobian, lambda f: lambda x: vm.vjp(f, x)[1](1.0)[0]],
-                         ids=["grad", "jacobian", "vjp"])
+@pytest.mark.parametrize(
+    "outer",
+    [vm.grad, vm.hessian, lambda f: vm.recorded(vm.hessian(f)), vm.grad_hessian],
+    ids=["grad", "hessian", "recorded", "grad_hessian"],
+)
+@pytest.mark.parametrize(
+    "inner",
+    [vm.grad, vm.jacobian, lambda f: lambda x: vm.vjp(f, x)[1](1.0)[0]],
+    ids=["grad", "jacobian", "vjp"],
+)
 def test_assignments_and_views(outer, inner):
     def function(f):
         return lambda x: np.sum(inner(lambda z: f(z, x))(x * x) * x)
 
-    found, expected = (partial(outer, f) if outer is vm.grad_hessian else outer(f) for f in map(function, (written, joined)))
+    found, expected = (
+        partial(outer, f) if outer is vm.grad_hessian else outer(f)
+        for f in map(function, (written, joined))
+    )
     np.testing.assert_allclose(found(POINT), expected(POINT), rtol=1e-13)
 
 
@@ -237,7 +294,11 @@ def test_structures_and_several_arguments():
     assert vm.derivative(outer, 1.5) == pytest.approx(96.0 * 1.5**7 + 8.0 * 1.5**3, rel=1e-15)
     value, slopes = vm.value_and_grad(lambda x: sum(vm.value_and_grad(lambda z: z**3 * x)(x)))(2.0)
     assert (value, slopes) == (16.0 + 24.0, 32.0 + 36.0)
-    matrix = vm.grad(lambda x: np.sum(vm.jacobian(lambda p: {"u": p[0] * p[1], "v": x * p[0]}, [x, x * x])["u"][1] * x))(3.0)
+    matrix = vm.grad(
+        lambda x: np.sum(
+            vm.jacobian(lambda p: {"u": p[0] * p[1], "v": x * p[0]}, [x, x * x])["u"][1] * x
+        )
+    )(3.0)
     assert matrix == 6.0
 
 
@@ -268,8 +329,12 @@ def test_variables_and_matvars_on_the_tape():
         y = np.sum(vm.grad(cubic)(x) * vm.grad(lambda z: np.sum(z**3 * m))(m)[0])
         y.grad()
         slope = 6.0 * 2.0**2 * 1.5  # d/dm of 3 m³ is 9 m²
-        np.testing.assert_allclose(x.adj, vm.hessian(cubic, POINT) @ np.ones(3) * 3.0 * 2.0**3, rtol=1e-15)
-        np.testing.assert_allclose(m.adj, [np.sum(vm.gradient(cubic, POINT)) * slope, 0.0], rtol=1e-15)
+        np.testing.assert_allclose(
+            x.adj, vm.hessian(cubic, POINT) @ np.ones(3) * 3.0 * 2.0**3, rtol=1e-15
+        )
+        np.testing.assert_allclose(
+            m.adj, [np.sum(vm.gradient(cubic, POINT)) * slope, 0.0], rtol=1e-15
+        )
 
 
 # --- hazards ---
@@ -299,7 +364,9 @@ HAZARDS = {
     "jvp": lambda t, theta: -vm.jvp(lambda s: log_survival(s, theta), (t,), (np.ones(t.shape),))[1],
     "gradient of a sum": lambda t, theta: -vm.grad(lambda s: np.sum(log_survival(s, theta)))(t),
     "by hand": lambda t, theta: -log_survival(vm.Dual(t, np.ones(t.shape)), theta).tan,
-    "each": lambda t, theta: -np.stack([vm.derivative(lambda s: log_survival(s, theta), one) for one in t]),
+    "each": lambda t, theta: (
+        -np.stack([vm.derivative(lambda s: log_survival(s, theta), one) for one in t])
+    ),
 }
 every_hazard = pytest.mark.parametrize("hazard", HAZARDS.values(), ids=HAZARDS)
 
@@ -308,7 +375,9 @@ every_hazard = pytest.mark.parametrize("hazard", HAZARDS.values(), ids=HAZARDS)
 def test_hazards_by_differentiation(hazard):
     f = likelihood(hazard)
     for functional in (vm.gradient, vm.hessian, vm.grad_hessian):
-        np.testing.assert_allclose(functional(f, THETA), functional(exact, THETA), rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(
+            functional(f, THETA), functional(exact, THETA), rtol=1e-14, atol=1e-14
+        )
     if hazard is not HAZARDS["by hand"]:  # of which there are some in these
         expect_ad(f, THETA)
         expect_ad_matvar(f, THETA)
@@ -322,7 +391,9 @@ def test_hazards_in_recordings(hazard, runner):
     f = likelihood(hazard)
     gradient, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
     for theta in (THETA, THETA + 0.1, -THETA):
-        np.testing.assert_allclose(gradient(theta)[1], vm.gradient(exact, theta), rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(
+            gradient(theta)[1], vm.gradient(exact, theta), rtol=1e-13, atol=1e-13
+        )
         np.testing.assert_allclose(hessian(theta), vm.hessian(exact, theta), rtol=1e-13, atol=1e-13)
     assert gradient.program is not None
 
@@ -339,7 +410,9 @@ def test_hazards_in_models():
         return vm.weibull_lpdf(TIMES, shape, scale)
 
     q = np.array([0.2, -0.3])
-    models = (vm.Model(f, shape=vm.positive(), scale=vm.positive()) for f in (log_density, densities))
+    models = (
+        vm.Model(f, shape=vm.positive(), scale=vm.positive()) for f in (log_density, densities)
+    )
     found, expected = (model.log_density_gradient(q, propto=False) for model in models)
     assert found[0] == pytest.approx(expected[0], rel=1e-14)
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
@@ -347,7 +420,11 @@ def test_hazards_in_models():
 
 def test_a_gradient_in_the_function_of_a_model_is_differentiated_again():
     """The parameters that are read off together are computed again too."""
-    model = vm.Model(lambda a, b: vm.normal_lpdf(b, 0.0, a) + vm.gamma_lpdf(a, 2.0, 1.0), a=vm.positive(), b=vm.real(2))
+    model = vm.Model(
+        lambda a, b: vm.normal_lpdf(b, 0.0, a) + vm.gamma_lpdf(a, 2.0, 1.0),
+        a=vm.positive(),
+        b=vm.real(2),
+    )
     q = np.array([0.2, -0.3, 0.7])
     found = vm.jacobian(vm.grad(lambda q: model._target(q, False, True)), q)
     np.testing.assert_allclose(found, model.log_density_hessian(q, propto=False)[2], rtol=1e-14)
@@ -358,17 +435,26 @@ def test_hazards_of_large_arrays(hazard):
     t = np.linspace(0.1, 3.0, 40_000)
     shape, scale = np.exp(THETA)
     found = vm.gradient(lambda theta: np.sum(np.log(hazard(t, theta))), THETA)
-    np.testing.assert_allclose(found, [np.sum(1.0 + shape * np.log(t / scale)), -shape * t.size], rtol=1e-12)
+    np.testing.assert_allclose(
+        found, [np.sum(1.0 + shape * np.log(t / scale)), -shape * t.size], rtol=1e-12
+    )
 
 
 # --- functions of the library ---
 
 
-@pytest.mark.parametrize("name", sorted(
-    name for name, row in ROWS.items() if row.points and row.reference and name not in ("owens_t", "pseudo_huber", "power_below")
-))  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name
+        for name, row in ROWS.items()
+        if row.points and row.reference and name not in ("owens_t", "pseudo_huber", "power_below")
+    ),
+)
 def test_third_derivatives_of_elementwise_functions(name):
-    """At the first point, in four orders of forward and reverse, against each other, and where it is cheap against mpmath."""
+    """At the first point, in four orders of forward and reverse, against each other, and where it
+    is cheap against mpmath.
+    """
     row, point = ROWS[name], [float(x) for x in next(iter(ROWS[name].points))]
     with np.errstate(all="ignore"):
         for i in range(row.arity):
@@ -381,19 +467,28 @@ def test_third_derivatives_of_elementwise_functions(name):
             try:
                 expected = MODES["fff"](f)(point[i])
             except TypeError:  # a derivative of the derivative that is not there
-                with pytest.raises(TypeError, match=r"must be a constant .* there is no derivative with respect to it"):
+                with pytest.raises(
+                    TypeError,
+                    match=r"must be a constant .* there is no derivative with respect to it",
+                ):
                     MODES["rrr"](f)(point[i])
                 continue
             for modes in ("rrr", "rfr", "frf"):
-                np.testing.assert_allclose(MODES[modes](f)(point[i]), expected, rtol=1e-12, atol=1e-14, err_msg=modes)
+                np.testing.assert_allclose(
+                    MODES[modes](f)(point[i]), expected, rtol=1e-12, atol=1e-14, err_msg=modes
+                )
             if name not in SLOW:
-                np.testing.assert_allclose(expected, third_by_mpmath(name, point, i), rtol=1e-11, atol=1e-13)
+                np.testing.assert_allclose(
+                    expected, third_by_mpmath(name, point, i), rtol=1e-11, atol=1e-13
+                )
 
 
 # What takes mpmath longer than a second; their modes are compared with each other.
 SLOW = {
-    "betaincinv", "betainccinv", "gammaincinv", "gammainccinv", "betainc_derivative", "log_betainc_derivative",
-    "log_betaincc_derivative", "log_gammaincc_derivative", "hyp2f1_da", "hyp2f1_db", "hyp2f1_dc", "k0", "k0e", "k1",
+    "betaincinv", "betainccinv", "gammaincinv", "gammainccinv", "betainc_derivative",
+     "log_betainc_derivative",
+    "log_betaincc_derivative", "log_gammaincc_derivative", "hyp2f1_da", "hyp2f1_db", "hyp2f1_dc",
+     "k0", "k0e", "k1",
     "k1e", "kv", "y1", "yv",
     "log_von_mises_integral", "von_mises_moment", "log_skew_normal",
 }  # fmt: skip
@@ -403,7 +498,12 @@ def third_by_mpmath(name: str, point: list[float], i: int) -> float:
     code = compile(ROWS[name].reference or "", f"<reference of {name}>", "eval")
 
     def along(x: Any) -> Any:
-        return mpmath.re(eval(code, {**vars(mpmath), **dict(zip(OPERANDS, [*xs[:i], x, *xs[i + 1 :]], strict=False))}))
+        return mpmath.re(
+            eval(
+                code,
+                {**vars(mpmath), **dict(zip(OPERANDS, [*xs[:i], x, *xs[i + 1 :]], strict=False))},
+            )
+        )
 
     with mpmath.workdps(40):
         xs = list(map(mpmath.mpf, point))
@@ -411,7 +511,13 @@ def third_by_mpmath(name: str, point: list[float], i: int) -> float:
 
 
 def matrix_of(x: Any, stack: Any, sin: Any, cos: Any) -> Any:
-    return stack([[2 + x[0] ** 2, sin(x[1]), x[2] * x[0]], [cos(x[2]), 3 + x[1], x[0] * x[1]], [x[1], x[2] ** 2, 4 - x[0]]])
+    return stack(
+        [
+            [2 + x[0] ** 2, sin(x[1]), x[2] * x[0]],
+            [cos(x[2]), 3 + x[1], x[0] * x[1]],
+            [x[1], x[2] ** 2, 4 - x[0]],
+        ]
+    )
 
 
 def a(x: Any) -> Any:
@@ -431,35 +537,42 @@ mp = mpmath
 # The function, and the same for numbers of mpmath.
 STRUCTURED = {
     "matmul": (lambda x: np.sum(a(x) @ a(x) @ x), lambda x: sum(b(x) * b(x) * mp.matrix(x))),
-    "solve": (lambda x: np.sum(np.linalg.solve(a(x), x)), lambda x: sum(mp.lu_solve(b(x), mp.matrix(x)))),
+    "solve": (lambda x: np.sum(np.linalg.solve(a(x), x)), lambda x: sum(mp.lu_solve(b(x),
+        mp.matrix(x)))),
     "inv": (lambda x: np.sum(np.linalg.inv(a(x))), lambda x: sum(mp.inverse(b(x)))),
     "det": (lambda x: np.linalg.det(a(x)), lambda x: mp.det(b(x))),
     "slogdet": (lambda x: np.linalg.slogdet(a(x))[1], lambda x: mp.log(mp.det(b(x)))),
     "cholesky": (
-        lambda x: np.sum(np.sin(np.linalg.cholesky(a(x) @ a(x).T))), lambda x: sum(map(mp.sin, mp.cholesky(b(x) * b(x).T)))
+        lambda x: np.sum(np.sin(np.linalg.cholesky(a(x) @ a(x).T))),
+         lambda x: sum(map(mp.sin, mp.cholesky(b(x) * b(x).T)))
     ),
     "eigh": (
         lambda x: np.sum(np.linalg.eigh(a(x) @ a(x).T)[0] ** WEIGHTS),
         lambda x: weighted(mp.eigsy(b(x) * b(x).T, eigvals_only=True)),
     ),
     "logsumexp": (lambda x: vm.log_sum_exp(x * x), lambda x: mp.log(sum(mp.exp(y * y) for y in x))),
-    "softmax": (lambda x: vm.softmax(x * x)[1], lambda x: mp.exp(x[1] ** 2) / sum(mp.exp(y * y) for y in x)),
-    "sort": (lambda x: np.sum(np.sort(np.sin(3 * x)) ** WEIGHTS), lambda x: weighted(sorted(mp.sin(3 * y) for y in x))),
+    "softmax": (lambda x: vm.softmax(x * x)[1],
+     lambda x: mp.exp(x[1] ** 2) / sum(mp.exp(y * y) for y in x)),
+    "sort": (lambda x: np.sum(np.sort(np.sin(3 * x)) ** WEIGHTS),
+     lambda x: weighted(sorted(mp.sin(3 * y) for y in x))),
     "indexing": (
         lambda x: np.sum(np.exp(x)[[2, 0, 0]] * x[::-1] * x[1]),
         lambda x: x[1] * (mp.exp(x[2]) * x[2] + mp.exp(x[0]) * (x[0] + x[1])),
     ),
     "norm": (lambda x: np.linalg.norm(x * x), lambda x: mp.sqrt(sum(y**4 for y in x))),
-    "cumprod": (lambda x: np.sum(np.cumprod(np.exp(x))), lambda x: sum(mp.exp(sum(x[:i])) for i in (1, 2, 3))),
+    "cumprod": (lambda x: np.sum(np.cumprod(np.exp(x))),
+     lambda x: sum(mp.exp(sum(x[:i])) for i in (1, 2, 3))),
     "std": (
-        lambda x: np.std(x * x), lambda x: mp.sqrt(sum((y * y - sum(z * z for z in x) / 3) ** 2 for y in x) / 3)
+        lambda x: np.std(x * x),
+         lambda x: mp.sqrt(sum((y * y - sum(z * z for z in x) / 3) ** 2 for y in x) / 3)
     ),
     "einsum": (
         lambda x: np.einsum("i,ij,j->", x, a(x), np.exp(x)),
         lambda x: sum(x[i] * b(x)[i, j] * mp.exp(x[j]) for i in range(3) for j in range(3)),
     ),
     "where": (
-        lambda x: np.sum(np.where(x > 0.5, x**3, np.exp(x) * x[1])), lambda x: x[1] ** 3 + x[2] ** 3 + mp.exp(x[0]) * x[1]
+        lambda x: np.sum(np.where(x > 0.5, x**3, np.exp(x) * x[1])),
+         lambda x: x[1] ** 3 + x[2] ** 3 + mp.exp(x[0]) * x[1]
     ),
     "max": (lambda x: np.max(np.sin(x) * x), lambda x: max(mp.sin(y) * y for y in x)),
     "normal": (
@@ -475,9 +588,11 @@ STRUCTURED = {
     ),
     "multi_normal": (
         lambda x: vm.multi_normal_lpdf(x, x * x, a(x) @ a(x).T),
-        lambda x: -mp.log(2 * mp.pi) * 3 / 2 - mp.log(mp.det(b(x))) - mp.norm(mp.lu_solve(b(x), [y - y * y for y in x])) ** 2 / 2,
+        lambda x: -mp.log(2 * mp.pi) * 3 / 2 - mp.log(mp.det(b(x))) - mp.norm(mp.lu_solve(b(x),
+            [y - y * y for y in x])) ** 2 / 2,
     ),
-    "quadratic form": (lambda x: vm.quad_form_sym(a(x) @ a(x).T, x), lambda x: mp.norm(b(x).T * mp.matrix(x)) ** 2),
+    "quadratic form": (lambda x: vm.quad_form_sym(a(x) @ a(x).T, x),
+     lambda x: mp.norm(b(x).T * mp.matrix(x)) ** 2),
 }  # fmt: skip
 DIRECTION = np.array([1 / 3, -0.5, 0.2])
 
@@ -489,20 +604,28 @@ def test_third_derivatives_of_structured_operations(f, reference):
 
     with mpmath.workdps(30):
         x, u = (list(map(mpmath.mpf, v.tolist())) for v in (POINT, DIRECTION))
-        expected = float(mpmath.diff(lambda s: reference([p + d * s for p, d in zip(x, u, strict=True)]), 0, 3))
+        expected = float(
+            mpmath.diff(lambda s: reference([p + d * s for p, d in zip(x, u, strict=True)]), 0, 3)
+        )
     for modes in MODES.values():
         assert modes(along)(0.0) == pytest.approx(expected, rel=1e-12)
     third = vm.jacobian(vm.jacobian(vm.grad(f)), POINT)
-    assert np.einsum("ijk,i,j,k", third, DIRECTION, DIRECTION, DIRECTION) == pytest.approx(expected, rel=1e-12)
+    assert np.einsum("ijk,i,j,k", third, DIRECTION, DIRECTION, DIRECTION) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 # --- recordings, memory, refusals ---
 
 
 def test_recordings_inside():
-    """At variables they are evaluated as they are written; what else they use is constant to them, or refused."""
+    """At variables they are evaluated as they are written; what else they use is constant to them,
+    or refused.
+    """
     for name, inner in RECORDED.items():
-        with pytest.raises(vm.TapeError, match=r"from outside, whose derivative would be lost: make it an argument"):
+        with pytest.raises(
+            vm.TapeError, match=r"from outside, whose derivative would be lost: make it an argument"
+        ):
             vm.grad(lambda x, inner=inner: inner(lambda y: x * y, 2.0))(3.0)
         assert vm.grad(lambda x, inner=inner: x * inner(lambda y: y**3, x))(2.0) == 36.0, name
     recorded = vm.recorded(lambda y, k: y**3 * k)
@@ -513,12 +636,21 @@ def test_recordings_inside():
 
 
 def test_a_function_that_branches_inside_a_recording():
-    """What depends on the variables of the recording is refused a look, also at a copy in the inner function."""
+    """What depends on the variables of the recording is refused a look, also at a copy in the inner
+    function.
+    """
     for inner in DERIVATIVES.values():
         with pytest.raises(vm.TapeError, match="looks at the value of a variable"):
             vm.recorded(lambda x, inner=inner: inner(lambda y: y * y if y > 1.0 else y, x))(2.0)
-        assert vm.recorded(lambda x, inner=inner: x * inner(lambda y: y * y if y > 1.0 else y, 2.0))(3.0)[1] == 4.0
-        selecting = vm.recorded(lambda x, inner=inner: x * inner(lambda y: np.where(y * x > 1.0, y * y, y), x))
+        assert (
+            vm.recorded(lambda x, inner=inner: x * inner(lambda y: y * y if y > 1.0 else y, 2.0))(
+                3.0
+            )[1]
+            == 4.0
+        )
+        selecting = vm.recorded(
+            lambda x, inner=inner: x * inner(lambda y: np.where(y * x > 1.0, y * y, y), x)
+        )
         assert [selecting(x)[1] for x in (2.0, 0.5, 3.0)] == [8.0, 1.0, 12.0]
 
 
@@ -541,7 +673,12 @@ def test_nothing_remains():
         gc.enable()
     assert stacks() == before
     with pytest.raises(ZeroDivisionError):
-        vm.gradient(lambda x: vm.jvp(lambda z: vm.grad(lambda y: y * x * z * (1 / 0))(x), (1.0,), (1.0,))[1], 2.0)
+        vm.gradient(
+            lambda x: vm.jvp(lambda z: vm.grad(lambda y: y * x * z * (1 / 0))(x), (1.0,), (1.0,))[
+                1
+            ],
+            2.0,
+        )
     assert stacks() == before
 
 
@@ -565,7 +702,10 @@ def test_operations_without_what_it_takes():
         return y + x
 
     for f, name in ((one_way, "one_way"), (squared, "make_callback_var")):
-        refusal = rf"^grad: the function uses {name}, which has no tangent rule, and variables from outside"
+        refusal = (
+            rf"^grad: the function uses {name}, which has no tangent rule, and variables "
+            r"from outside"
+        )
         with pytest.raises(TypeError, match=refusal):
             vm.grad(lambda x, f=f: vm.grad(lambda z: f(z) * x)(2.0))(3.0)
         with pytest.raises(TypeError, match=rf"{name},? (which )?has no tangent rule"):
@@ -578,7 +718,10 @@ def test_in_a_reverse_pass():
         c, x = vm.var(3.0), vm.var(2.0)
 
         def callback():
-            with pytest.raises(vm.TapeError, match=r"^grad: the function uses a Var of shape \(\) from outside, in the reverse"):
+            with pytest.raises(
+                vm.TapeError,
+                match=r"^grad: the function uses a Var of shape \(\) from outside, in the reverse",
+            ):
                 vm.grad(lambda z: z * c)(1.0)
             with pytest.raises(vm.TapeError, match="from outside"):
                 vm.jvp(lambda z: z * c, (1.0,), (1.0,))
@@ -593,15 +736,32 @@ def test_refusals():
     kept = []
     vm.jvp(lambda x: kept.append(x) or x, (1.0,), (1.0,))
     for functional in (vm.grad, vm.jacobian, lambda f: lambda x: vm.jvp(f, (x,), (1.0,))):
-        with pytest.raises(vm.TapeError, match=r"has a derivative of varmat.jvp, which has returned"):
+        with pytest.raises(
+            vm.TapeError, match=r"has a derivative of varmat.jvp, which has returned"
+        ):
             functional(lambda x: x * kept[0])(2.0)
-        with pytest.raises(vm.TapeError, match=r"the result is a Dual that was made by hand, .*: return x.val or x.tan"):
+        with pytest.raises(
+            vm.TapeError,
+            match=r"the result is a Dual that was made by hand, .*: return x.val or x.tan",
+        ):
             functional(lambda x: x * vm.Dual(1.0, 1.0))(2.0)
-    with pytest.raises(TypeError, match=r"^grad: an argument is complex, but must be real where the function uses variables"):
+    with pytest.raises(
+        TypeError,
+        match=r"^grad: an argument is complex, but must be real where the function uses variables",
+    ):
         vm.grad(lambda x: vm.grad(lambda z: np.abs(z) ** 2 * x)(1.0 + 2.0j))(2.0)
-    with pytest.raises(TypeError, match=r"^setitem: what is assigned has derivatives that the array has no place for"):
-        vm.grad(lambda x: vm.jvp(partial(into_an_array_of_the_inner_function, x=x), (np.ones(2),), (np.ones(2),))[1])(2.0)
-    with pytest.raises(vm.ShapeError, match=r"^grad: the result has shape \(2,\), but must be a scalar"):
+    with pytest.raises(
+        TypeError,
+        match=r"^setitem: what is assigned has derivatives that the array has no place for",
+    ):
+        vm.grad(
+            lambda x: vm.jvp(
+                partial(into_an_array_of_the_inner_function, x=x), (np.ones(2),), (np.ones(2),)
+            )[1]
+        )(2.0)
+    with pytest.raises(
+        vm.ShapeError, match=r"^grad: the result has shape \(2,\), but must be a scalar"
+    ):
         vm.grad(lambda x: vm.grad(lambda z: np.ones(2) * z * x)(1.0))(2.0)
     for name in ("finite_diff_gradient", "grad_hessian"):
         with pytest.raises(TypeError, match=rf"^{name}: x is a VarMat, but must be plain numbers"):

@@ -39,7 +39,9 @@ def agree(runner):
 
 
 def regression(theta):
-    return vm.normal_lpdf(Y, X @ theta[:3] + theta[3], np.exp(theta[4])) + vm.normal_lpdf(theta[:3], 0, 1)
+    return vm.normal_lpdf(Y, X @ theta[:3] + theta[3], np.exp(theta[4])) + vm.normal_lpdf(
+        theta[:3], 0, 1
+    )
 
 
 def loop(theta):
@@ -82,23 +84,41 @@ def made_to_write_into(theta):
     b += theta[2:] * vm.var(2.0)
     c = np.empty_like(a)
     c[:3], c[3:] = a[3:], b
-    return np.sum(a * c * np.ones_like(a)) + np.sum(np.outer(b, b)[np.tril_indices_from(np.outer(b, b))])
+    return np.sum(a * c * np.ones_like(a)) + np.sum(
+        np.outer(b, b)[np.tril_indices_from(np.outer(b, b))]
+    )
 
 
 def broadcast(theta):
     a, b = theta[:2].reshape(2, 1), theta[2:5].reshape(1, 3)
     # The factors are smaller than what the third makes of them.
-    thrice = np.sum(vm.fma(theta[:1], theta[1:2], X)) + np.sum(np.where(b > 0.0, theta[0], X) * theta[3])
-    return thrice + np.sum(np.exp(a * b) + a) + np.sum((a + b).T @ a) + np.sum(a - np.sin(b)) ** 2 + np.sum(theta[:2] / a) * b[0, 1]
+    thrice = np.sum(vm.fma(theta[:1], theta[1:2], X)) + np.sum(
+        np.where(b > 0.0, theta[0], X) * theta[3]
+    )
+    return (
+        thrice
+        + np.sum(np.exp(a * b) + a)
+        + np.sum((a + b).T @ a)
+        + np.sum(a - np.sin(b)) ** 2
+        + np.sum(theta[:2] / a) * b[0, 1]
+    )
 
 
 def gathered(theta):
-    return np.sum(theta[[0, 0, 3]] * theta[np.array([True, False, True, True, False])]) + np.sum(theta[::-2] ** 3) * np.sum(theta)
+    return np.sum(theta[[0, 0, 3]] * theta[np.array([True, False, True, True, False])]) + np.sum(
+        theta[::-2] ** 3
+    ) * np.sum(theta)
 
 
 def structured(theta):
     m = np.outer(theta, theta) + 5.0 * np.eye(5)
-    return np.linalg.slogdet(m)[1] + np.sum(np.linalg.solve(m, theta)) + vm.logsumexp(theta) + np.mean(m) + m[1, 2] * (m @ m)[0, 3]
+    return (
+        np.linalg.slogdet(m)[1]
+        + np.sum(np.linalg.solve(m, theta))
+        + vm.logsumexp(theta)
+        + np.mean(m)
+        + m[1, 2] * (m @ m)[0, 3]
+    )
 
 
 def fanned_out(theta):
@@ -109,7 +129,13 @@ def fanned_out(theta):
 def summed_with_numbers(theta):
     y = theta[0] + theta[1:]
     z = theta[0] * np.outer(theta, theta)
-    return np.sum(y * theta[1:]) + 0.5 * np.sum(y) + np.sum(z * z) - 0.25 * np.sum(z) + np.sum(y * theta[1:] * y / theta[0])
+    return (
+        np.sum(y * theta[1:])
+        + 0.5 * np.sum(y)
+        + np.sum(z * z)
+        - 0.25 * np.sum(z)
+        + np.sum(y * theta[1:] * y / theta[0])
+    )
 
 
 def many_terms(theta):
@@ -122,7 +148,8 @@ def many_terms(theta):
 
 
 FUNCTIONS = [
-    regression, loop, assigned, written, made_to_write_into, broadcast, gathered, structured, fanned_out, summed_with_numbers,
+    regression, loop, assigned, written, made_to_write_into, broadcast, gathered, structured,
+     fanned_out, summed_with_numbers,
     many_terms,
 ]  # fmt: skip
 
@@ -153,7 +180,13 @@ def test_arguments_of_another_structure_are_recorded_anew(agree):
             return p["a"] ** 2 * p["b"]
         return p[0] * (sum(p[1]) if isinstance(p[1], list) else p[1]) + 3.0 * sum(p[2:])
 
-    points = [{"a": 2.0, "b": 3.0}, {"b": 3.0, "a": 2.0}, [2.0, 3.0, 4.0], (2.0, 3.0, 4.0), [2.0, [3.0, 4.0]]]
+    points = [
+        {"a": 2.0, "b": 3.0},
+        {"b": 3.0, "a": 2.0},
+        [2.0, 3.0, 4.0],
+        (2.0, 3.0, 4.0),
+        [2.0, [3.0, 4.0]],
+    ]
     agree(f, *((p,) for p in points * 2))
     agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
 
@@ -171,14 +204,24 @@ def test_the_other_arguments_count_where_one_is_named_twice(recorded):
 
 
 def test_an_argument_twice(recorded, agree):
-    agree(lambda x, y: np.sum(x * x) * y, (np.ones(2), 3.0), (np.arange(2.0), 2.0), argnums=(0, 1, 0, -2))
+    agree(
+        lambda x, y: np.sum(x * x) * y,
+        (np.ones(2), 3.0),
+        (np.arange(2.0), 2.0),
+        argnums=(0, 1, 0, -2),
+    )
     _, (first, second) = recorded(np.sum, (0, 0))(np.ones(2))
     first += 1.0
     np.testing.assert_array_equal(second, 1.0)
 
 
 def test_scalars_and_several_arguments(agree):
-    agree(lambda x, y, a: a @ a * x / y, (2.0, 3.0, np.ones(2)), (1.5, -0.5, np.arange(2.0)), argnums=(1, 0, 2))
+    agree(
+        lambda x, y, a: a @ a * x / y,
+        (2.0, 3.0, np.ones(2)),
+        (1.5, -0.5, np.arange(2.0)),
+        argnums=(1, 0, 2),
+    )
 
 
 def test_the_function_runs_once(recorded):
@@ -241,7 +284,11 @@ def test_other_arguments_are_recorded_anew(recorded):
     signed = recorded(lambda x, zero: x * np.copysign(1.0, zero))
     assert signed(2.0, 0.0)[0] == -signed(2.0, -0.0)[0]
     lasting = recorded(lambda x, time: x * time.astype(float))
-    assert [lasting(2.0, np.timedelta64(*time))[0] for time in ((1, "D"), (24, "h"), (1, "D"))] == [2.0, 48.0, 2.0]
+    assert [lasting(2.0, np.timedelta64(*time))[0] for time in ((1, "D"), (24, "h"), (1, "D"))] == [
+        2.0,
+        48.0,
+        2.0,
+    ]
 
 
 def test_the_last_recordings_are_kept(recorded):
@@ -267,26 +314,41 @@ def test_the_last_recordings_are_kept(recorded):
 
 def test_gradients_are_the_callers_own(recorded):
     a = np.ones(3)
-    for f in (lambda x: np.sum(x), lambda x: x @ a, lambda x: np.sum(x * 1.0), lambda x: np.sum(x[:] + 0.0)):
+    for f in (
+        lambda x: np.sum(x),
+        lambda x: x @ a,
+        lambda x: np.sum(x * 1.0),
+        lambda x: np.sum(x[:] + 0.0),
+    ):
         g = recorded(f)
         first = g(np.ones(3))[1]
         first += 7.0
         np.testing.assert_array_equal(g(np.ones(3))[1], 1.0)
     np.testing.assert_array_equal(a, 1.0)
     x, y = np.ones(3), np.ones(3)
-    for f in (lambda x, y: np.sum(x * y), lambda x, y: np.sum((1.0 * x) * y), lambda x, y: np.sum(x[:] * y)):
+    for f in (
+        lambda x, y: np.sum(x * y),
+        lambda x, y: np.sum((1.0 * x) * y),
+        lambda x, y: np.sum(x[:] * y),
+    ):
         for gradient in recorded(f, (0, 1))(x, y)[1]:
             assert not any(np.shares_memory(gradient, each) for each in (x, y))
     _, (gx, gy) = recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(np.zeros(2), np.zeros(2))
     gx += 1.0
     np.testing.assert_array_equal(gy, 1.0)
-    _, (gx, gy) = recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(np.zeros((2, 2)), np.zeros((2, 2)))
+    _, (gx, gy) = recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(
+        np.zeros((2, 2)), np.zeros((2, 2))
+    )
     gx += 1.0
     np.testing.assert_array_equal(gy, 1.0)
 
 
 def test_gradients_that_are_made_by_the_program_are_not_copied(agree):
-    for f in (lambda x: np.sum(np.exp(x)), lambda x: np.sum(np.exp(x) * x), lambda x: np.sum(np.sin(x) * np.cos(x))):
+    for f in (
+        lambda x: np.sum(np.exp(x)),
+        lambda x: np.sum(np.exp(x) * x),
+        lambda x: np.sum(np.sin(x) * np.cos(x)),
+    ):
         g = agree(f, *vectors(3))
         assert not g.program.counts().keys() & {"copy", "assemble", "gather"}
         # In two dimensions they may be in another order.
@@ -365,7 +427,9 @@ def own_reverse_pass(x):
     ],
 )
 def test_looking_at_values_is_refused(recorded, f):
-    with pytest.raises(vm.TapeError, match="recorded: the function looks at the value of a variable here"):
+    with pytest.raises(
+        vm.TapeError, match="recorded: the function looks at the value of a variable here"
+    ):
         recorded(f)(np.array([1.0, 2.0, 3.0]))
     assert vm.value_and_grad(f)(np.array([1.0, 2.0, 3.0]))
 
@@ -393,7 +457,9 @@ def test_what_cannot_be_written_is_refused(recorded):
 
     # The traceback leads to the line of the function.
     for function in (f, callback, lambda x: np.sum(vm.to_matvar(x))):
-        with pytest.raises(vm.TapeError, match=r"recorded: \w+ cannot be written as a program") as refusal:
+        with pytest.raises(
+            vm.TapeError, match=r"recorded: \w+ cannot be written as a program"
+        ) as refusal:
             recorded(function)(np.ones(2))
         assert function.__code__ in [entry.frame.code.raw for entry in refusal.traceback]
     with pytest.raises(TypeError, match="recorded: the argument is a float"):
@@ -405,7 +471,9 @@ def test_what_cannot_be_written_is_refused(recorded):
 def test_refusals_of_the_function_itself_are_its_own(recorded):
     g = recorded(lambda x: vm.normal_lpdf(x[1:], 0.0, x[0]))
     assert np.isfinite(g(np.array([1.0, 2.0]))[0])
-    with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1.0, but must be positive!"):
+    with pytest.raises(
+        vm.DomainError, match=r"normal_lpdf: Scale parameter is -1.0, but must be positive!"
+    ):
         g(np.array([-1.0, 2.0]))
     assert g(np.array([1.0, 2.0])) is not None
 
@@ -413,9 +481,18 @@ def test_refusals_of_the_function_itself_are_its_own(recorded):
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda a: vm.gamma_lpdf(2.0, a, 1.0), "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
-        (lambda a: vm.gamma_lpdf(Y**2, a, 1.0), "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
-        (lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)), r"dirichlet_lpdf: .* is -0.5, but must be positive"),
+        (
+            lambda a: vm.gamma_lpdf(2.0, a, 1.0),
+            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
+        ),
+        (
+            lambda a: vm.gamma_lpdf(Y**2, a, 1.0),
+            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
+        ),
+        (
+            lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)),
+            r"dirichlet_lpdf: .* is -0.5, but must be positive",
+        ),
     ],
 )
 def test_arguments_that_do_not_show_in_the_value_are_refused(recorded, f, message):
@@ -447,7 +524,9 @@ def test_a_look_whose_refusal_is_caught_is_not_frozen(recorded):
         except Exception:
             return -np.inf
 
-    with pytest.raises(vm.TapeError, match="recorded: the function looks at the value of a variable"):
+    with pytest.raises(
+        vm.TapeError, match="recorded: the function looks at the value of a variable"
+    ):
         recorded(guarded)(np.ones(2))
 
 
@@ -477,7 +556,9 @@ def test_covariances_with_checks(agree):
         return np.sum(vm.gp_periodic_cov(x[:2], x[2], x[3], x[4]) * vm.gp_dot_prod_cov(x[:2], x[2]))
 
     g = agree(f, (np.arange(1.0, 6.0),), (np.linspace(0.5, 2.0, 5),))
-    with pytest.raises(vm.DomainError, match=r"gp_periodic_cov: period is -1.0, but must be positive finite!"):
+    with pytest.raises(
+        vm.DomainError, match=r"gp_periodic_cov: period is -1.0, but must be positive finite!"
+    ):
         g(np.array([1.0, 2.0, 3.0, 4.0, -1.0]))
 
 
@@ -488,10 +569,17 @@ def test_bounds_that_are_variables(agree):
 
     x = np.array([0.5, 1.0, -0.3, 0.2])
     g = agree(f, (x,), (x + 0.1,))
-    with pytest.raises(vm.DomainError, match=r"lub_constrain: lb is 6.0, but must be less than ub, which is 5.0!"):
+    with pytest.raises(
+        vm.DomainError, match=r"lub_constrain: lb is 6.0, but must be less than ub, which is 5.0!"
+    ):
         g(np.array([0.5, 1.0, 6.0, 0.2]))
     # Without a bound, at the second point, the operations are others.
-    agree(lambda x: vm.ub_constrain(x[0], x[1]), (np.ones(2),), (np.array([3.0, np.inf]),), elsewhere=1)
+    agree(
+        lambda x: vm.ub_constrain(x[0], x[1]),
+        (np.ones(2),),
+        (np.array([3.0, np.inf]),),
+        elsewhere=1,
+    )
 
 
 def test_where_floats_raise(agree):
@@ -524,8 +612,12 @@ def test_large_arrays_of_few_elements(agree):
         lambda x: np.sum(np.log1p(np.exp(-((0.5 * x - 0.25) ** 2)))) + vm.logsumexp(x * LARGE),
         lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * LARGE),
         lambda x: np.sum(np.exp(x.reshape(200, 200).T) @ x[:200]) * np.sum(x * LARGE) ** 2,
-        lambda x: np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x, LARGE) * x[0]) + x[1:] @ x[:-1],
-        lambda x: vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x),
+        lambda x: (
+            np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x, LARGE) * x[0]) + x[1:] @ x[:-1]
+        ),
+        lambda x: (
+            vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x)
+        ),
         lambda x: np.sum(np.cumsum(x) * np.tanh(x)) + np.sum((np.ones((3, 40_000)) * x) ** 2),
     ],
 )
@@ -543,7 +635,11 @@ def test_large_arrays_that_do_not_lie_in_one_piece(agree):
 
     g = agree(laplacian, *((rng.normal(size=(299, 250)),) for _ in range(3)), rtol=1e-11)
     assert "copy" not in g.program.counts()
-    agree(lambda x: np.sum(np.sin(x[:, ::2]) ** 2), *((rng.normal(size=(2, 80_000)),) for _ in range(3)), rtol=1e-11)
+    agree(
+        lambda x: np.sum(np.sin(x[:, ::2]) ** 2),
+        *((rng.normal(size=(2, 80_000)),) for _ in range(3)),
+        rtol=1e-11,
+    )
 
 
 def test_large_arrays_are_not_copied(recorded):
@@ -551,7 +647,12 @@ def test_large_arrays_are_not_copied(recorded):
     data = np.ones((60, LARGE.size))
 
     def f(x):
-        return np.sum(data @ x) + np.sum(data.T[:, ::2] @ np.exp(x[:30]) * x) + np.sum(data[7, ::2] * x[::2]) + data[3, 5:] @ x[5:]
+        return (
+            np.sum(data @ x)
+            + np.sum(data.T[:, ::2] @ np.exp(x[:30]) * x)
+            + np.sum(data[7, ::2] * x[::2])
+            + data[3, 5:] @ x[5:]
+        )
 
     g = recorded(f)
     for factor in (1.0, 2.0):
@@ -579,7 +680,9 @@ def test_threads_share_a_recording(recorded):
     def work(k):
         for _ in range(50):
             value, gradient = g(points[k])
-            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(gradient, expected[k][1], rtol=1e-12):
+            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
+                gradient, expected[k][1], rtol=1e-12
+            ):
                 wrong.append(k)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
@@ -598,7 +701,9 @@ def test_several_threads_record_several_shapes_at_once(recorded):
     def f(x):
         shapes.append(x.shape)
         time.sleep(0.005)
-        return np.sum(np.linalg.solve(np.outer(x, x) + 5.0 * np.eye(len(x)), x)) + np.sum(np.exp(x) * x)
+        return np.sum(np.linalg.solve(np.outer(x, x) + 5.0 * np.eye(len(x)), x)) + np.sum(
+            np.exp(x) * x
+        )
 
     g, eager = recorded(f), vm.value_and_grad(f)
     points = [np.linspace(0.1, 1.0 + 0.1 * k, 2 + k % 3) for k in range(12)]
@@ -610,7 +715,9 @@ def test_several_threads_record_several_shapes_at_once(recorded):
         barrier.wait()
         for _ in range(100):
             value, gradient = g(points[k])
-            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(gradient, expected[k][1], rtol=1e-11):
+            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
+                gradient, expected[k][1], rtol=1e-11
+            ):
                 wrong.append(k)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(len(points))]
@@ -658,7 +765,10 @@ def test_pickling(recorded):
 def test_runners_are_named():
     assert vm.recorded(operator.neg).runner == "auto"
     for runner in ("fast", None, "Native"):
-        with pytest.raises(ValueError, match=r"^recorded: runner is .*, but must be one of 'auto', 'numpy', 'native'!"):
+        with pytest.raises(
+            ValueError,
+            match=r"^recorded: runner is .*, but must be one of 'auto', 'numpy', 'native'!",
+        ):
             vm.recorded(operator.neg, runner=runner)
 
 
@@ -692,7 +802,13 @@ def test_values_that_are_not_finite_are_computed_as_the_function_says(agree):
     """Once by the program, and then by the function."""
     with np.errstate(all="ignore"):
         agree(lambda x: np.sum(np.log(x)), (Y**2,), (np.zeros(5),), (Y,), elsewhere=2)
-        agree(lambda x: np.sum(x * x), (Y,), (np.array([1e200]) * Y,), (np.array([np.inf, 1.0, 2.0, 3.0, 4.0]),), elsewhere=2)
+        agree(
+            lambda x: np.sum(x * x),
+            (Y,),
+            (np.array([1e200]) * Y,),
+            (np.array([np.inf, 1.0, 2.0, 3.0, 4.0]),),
+            elsewhere=2,
+        )
         # The function itself is finite where a gradient is not.
         agree(lambda x: np.sum(np.sqrt(x)), (Y**2,), (np.zeros(5),))
 
@@ -747,5 +863,7 @@ def test_nothing_stays_on_the_tape(recorded):
 
 @pytest.mark.parametrize("argnums", ["x", 1.0, (0, 1.0)])
 def test_argnums_are_integers(recorded, argnums: object) -> None:
-    with pytest.raises(TypeError, match=r"^recorded: argnums is .*, but must be an integer or a tuple of integers!"):
+    with pytest.raises(
+        TypeError, match=r"^recorded: argnums is .*, but must be an integer or a tuple of integers!"
+    ):
         recorded(lambda x, y: x * y, argnums)(2.0, 3.0)

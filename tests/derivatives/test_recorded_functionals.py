@@ -36,20 +36,32 @@ def agree(made, true):
     np.testing.assert_allclose(made, true, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("f", [log_density, factor, lambda q: q @ q], ids=["density", "cholesky", "squares"])
+@pytest.mark.parametrize(
+    "f", [log_density, factor, lambda q: q @ q], ids=["density", "cholesky", "squares"]
+)
 def test_second_derivatives(f, runner):
-    hessian, product = vm.recorded(vm.hessian(f), runner=runner), vm.recorded(vm.hessian_times_vector(f), runner=runner)
+    hessian, product = (
+        vm.recorded(vm.hessian(f), runner=runner),
+        vm.recorded(vm.hessian_times_vector(f), runner=runner),
+    )
     for point in (POINT, 2.0 * POINT, POINT[::-1].copy()):
         agree(hessian(point), vm.hessian(f, point))
         agree(product(point, DIRECTION), vm.hessian_times_vector(f, point, DIRECTION))
-        agree(vm.recorded(vm.hessp(f), runner=runner)(point, DIRECTION), vm.hessp(f)(point, DIRECTION))
+        agree(
+            vm.recorded(vm.hessp(f), runner=runner)(point, DIRECTION), vm.hessp(f)(point, DIRECTION)
+        )
 
 
 def test_jacobians_and_products(runner):
-    jacobian, forward = vm.recorded(vm.jacobian(several), runner=runner), vm.recorded(vm.jvp(several), runner=runner)
+    jacobian, forward = (
+        vm.recorded(vm.jacobian(several), runner=runner),
+        vm.recorded(vm.jvp(several), runner=runner),
+    )
     for point in (POINT, 2.0 * POINT):
         agree(jacobian(point), vm.jacobian(several, point))
-        for made, true in zip(forward((point,), (DIRECTION,)), vm.jvp(several, (point,), (DIRECTION,)), strict=True):
+        for made, true in zip(
+            forward((point,), (DIRECTION,)), vm.jvp(several, (point,), (DIRECTION,)), strict=True
+        ):
             agree(made, true)
 
 

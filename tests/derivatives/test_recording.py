@@ -1,4 +1,6 @@
-"""Functionals inside each other, in scopes, in threads; what they leave behind; results, and variables that come from outside."""
+"""Functionals inside each other, in scopes, in threads; what they leave behind; results, and
+variables that come from outside.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,13 @@ FUNCTIONALS = {
     "jacobian": lambda f, x: vm.jacobian(f, x),
     "jacobian, tall": lambda f, x: vm.jacobian(lambda x: np.stack([f(x)] * (np.size(x) + 1)), x)[0],
     "hessian": lambda f, x: vm.hessian(f, x),
-    "hessian_times_vector": lambda f, x: vm.hessian_times_vector(f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0),
+    "hessian_times_vector": lambda f, x: vm.hessian_times_vector(
+        f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
+    ),
     "jvp": lambda f, x: vm.jvp(f, (x,), (np.ones(np.shape(x)) if np.ndim(x) else 1.0,))[1],
-    "gradient_dot_vector": lambda f, x: vm.gradient_dot_vector(f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0),
+    "gradient_dot_vector": lambda f, x: vm.gradient_dot_vector(
+        f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
+    ),
     "vjp": lambda f, x: vm.vjp(f, x)[1](1.0)[0],
     "recorded": lambda f, x: vm.recorded(f)(x)[1],
 }
@@ -72,10 +78,18 @@ def test_blocks_are_used_again():
         np.testing.assert_allclose(gradient, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: np.sum(x), lambda x: np.sum(x * x), lambda x: np.sum(np.exp(x) + x), lambda x: x[3], lambda x: np.sum(x[10:] * 2.0),
-    lambda x: np.sum(x.reshape(2, -1).T * 3.0), lambda x: np.sum(x + np.sum(x)),
-])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(x),
+        lambda x: np.sum(x * x),
+        lambda x: np.sum(np.exp(x) + x),
+        lambda x: x[3],
+        lambda x: np.sum(x[10:] * 2.0),
+        lambda x: np.sum(x.reshape(2, -1).T * 3.0),
+        lambda x: np.sum(x + np.sum(x)),
+    ],
+)
 def test_large_results_share_memory_with_nobody(f):
     x = np.linspace(0.0, 1.0, 40_000)
     original = x.copy()
@@ -83,7 +97,11 @@ def test_large_results_share_memory_with_nobody(f):
     copy = gradient.copy()
     blocks = current_tape().arena._free + current_tape().arena._used
     assert not np.shares_memory(gradient, x)
-    assert not any(np.shares_memory(gradient, part) for block in blocks for part in (block.values, block.adjoints))
+    assert not any(
+        np.shares_memory(gradient, part)
+        for block in blocks
+        for part in (block.values, block.adjoints)
+    )
     assert gradient.flags.owndata
     again = vm.value_and_grad(f)(x)
     assert value == again[0]
@@ -100,13 +118,16 @@ def test_a_gradient_inside_a_gradient_over_other_variables():
         inner = vm.hessian(lambda z: np.sum(z**3), np.array([1.0, vm.value(x)[0]]))
         return np.sum(x * x) * step * inner[1, 1]
 
-    np.testing.assert_allclose(vm.gradient(outer, np.array([3.0, 4.0])), np.array([6.0, 8.0]) * 12 * 18, rtol=1e-15)
+    np.testing.assert_allclose(
+        vm.gradient(outer, np.array([3.0, 4.0])), np.array([6.0, 8.0]) * 12 * 18, rtol=1e-15
+    )
 
 
 @every_functional
 @pytest.mark.parametrize("inner", FUNCTIONALS.values(), ids=FUNCTIONALS)
 def test_every_functional_inside_every_other(functional, inner):
     """A functional on plain values inside a function is a constant of it."""
+
     def cubic(z):
         return np.sum(z * z * z) / 3.0
 
@@ -116,36 +137,60 @@ def test_every_functional_inside_every_other(functional, inner):
         return cubic(x) * np.sum(inner(cubic, np.array([2.0])))
 
     x = np.array([1.5])
-    np.testing.assert_allclose(functional(f, x), np.asarray(functional(cubic, x)) * plain, rtol=1e-14)
+    np.testing.assert_allclose(
+        functional(f, x), np.asarray(functional(cubic, x)) * plain, rtol=1e-14
+    )
 
 
 @every_functional
-@pytest.mark.parametrize("outside", [
-    lambda: vm.var(2.0), lambda: vm.var(np.ones(3)), lambda: vm.var(np.ones(3))[1:], lambda: vm.var(np.ones(3))[1],
-    lambda: vm.matvar([2.0]),
-], ids=["Var", "VarMat", "View", "element", "MatVar"])
-@pytest.mark.parametrize("use", [
-    lambda x, c: np.sum(x * c), lambda x, c: np.sum(c), lambda x, c: np.sum(np.concatenate([np.ravel(x), np.ravel(c)])),
-    lambda x, c: np.sum(np.exp(c)) * x,
-], ids=["product", "constant", "concatenate", "chain"])
+@pytest.mark.parametrize(
+    "outside",
+    [
+        lambda: vm.var(2.0),
+        lambda: vm.var(np.ones(3)),
+        lambda: vm.var(np.ones(3))[1:],
+        lambda: vm.var(np.ones(3))[1],
+        lambda: vm.matvar([2.0]),
+    ],
+    ids=["Var", "VarMat", "View", "element", "MatVar"],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, c: np.sum(x * c),
+        lambda x, c: np.sum(c),
+        lambda x, c: np.sum(np.concatenate([np.ravel(x), np.ravel(c)])),
+        lambda x, c: np.sum(np.exp(c)) * x,
+    ],
+    ids=["product", "constant", "concatenate", "chain"],
+)
 def test_variables_from_outside(functional, outside, use):
-    """The derivative is a variable that depends on them, but in a recording, which holds constants."""
+    """The derivative is a variable that depends on them, but in a recording, which holds
+    constants.
+    """
     with vm.nested():
         c = outside()
         if functional is FUNCTIONALS["recorded"]:
-            refusal = r"^\w+: (the function uses a \w+ of shape .* from outside|to_varmat cannot be written as a program)"
+            refusal = (
+                r"^\w+: (the function uses a \w+ of shape .* from outside|to_varmat cannot "
+                r"be written as a program)"
+            )
             with pytest.raises(vm.TapeError, match=refusal):
                 functional(lambda x: use(x, c), 0.5)
         else:
             found = functional(lambda x: use(x, c), 0.5)
-            np.testing.assert_allclose(vm.value(found), functional(lambda x: use(x, vm.value(c)), 0.5), rtol=1e-15)
+            np.testing.assert_allclose(
+                vm.value(found), functional(lambda x: use(x, vm.value(c)), 0.5), rtol=1e-15
+            )
             before = [item.adj for item in (np.ravel(c) if isinstance(c, vm.MatVar) else [c])]
             assert all(np.all(a == 0.0) for a in before)
             if isinstance(found, vm.Var):
                 found.grad()
                 gradient = np.ravel(c.adj)
+
                 def slope(v):
                     return functional(lambda x: use(x, v if np.ndim(vm.value(c)) else v[0]), 0.5)
+
                 expected = vm.finite_diff_gradient(slope, np.ravel(vm.value(c)))
                 np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
         # As a value it is a constant, and none of what is on the outer tape disturbs.
@@ -163,8 +208,12 @@ def test_variables_from_further_outside(functional):
             else:
                 y = functional(lambda x: np.sum(x**2 * c**3), 0.5)
                 y.grad()
-                assert c.adj == pytest.approx(functional(lambda x: np.sum(x**2 * 12.0), 0.5), rel=1e-15)
-            assert np.isfinite(functional(lambda x: np.sum(np.concatenate([np.ravel(x), np.ones(2)])), 0.5))
+                assert c.adj == pytest.approx(
+                    functional(lambda x: np.sum(x**2 * 12.0), 0.5), rel=1e-15
+                )
+            assert np.isfinite(
+                functional(lambda x: np.sum(np.concatenate([np.ravel(x), np.ones(2)])), 0.5)
+            )
 
 
 def test_assigning_a_variable_from_outside():
@@ -191,9 +240,13 @@ def test_a_variable_from_outside_that_is_no_leaf():
 @every_functional
 def test_a_functional_inside_a_function_of_what_is_outside(functional):
     """``d/dx x d/dz (z² x²)`` at ``z = 2``, and of the second derivative."""
-    order = 2 if "hessian" in next(name for name, each in FUNCTIONALS.items() if each is functional) else 1
+    order = (
+        2
+        if "hessian" in next(name for name, each in FUNCTIONALS.items() if each is functional)
+        else 1
+    )
     for name, outer in FUNCTIONALS.items():
-        expected = {1: 12.0, 2: 6.0}[order] * 1.5 ** 2
+        expected = {1: 12.0, 2: 6.0}[order] * 1.5**2
         if "hessian" in name:
             expected = {1: 24.0, 2: 12.0}[order] * 1.5
 
@@ -239,15 +292,22 @@ def test_eight_threads():
     rng = np.random.default_rng(5)
     points = rng.normal(size=(8, 200))
     functions = [
-        lambda x, k=k: np.sum(np.exp(np.sin(x) * (k + 1))) + vm.normal_lpdf(x, 0.1 * k, 1.0 + k) + k * np.sum(x[1:] * x[:-1])
+        lambda x, k=k: (
+            np.sum(np.exp(np.sin(x) * (k + 1)))
+            + vm.normal_lpdf(x, 0.1 * k, 1.0 + k)
+            + k * np.sum(x[1:] * x[:-1])
+        )
         for k in range(8)
     ]
 
     def work(k):
         f, x = functions[k], points[k]
         return [
-            vm.value_and_grad(f)(x)[1], vm.hessian_times_vector(f, x, np.ones(200)), vm.jvp(f, (x,), (x,))[1],
-            vm.vjp(f, x)[1](2.0)[0], vm.gradient(lambda z: np.sum(np.exp(z) * z), np.linspace(0.0, 0.1 * k, 40_000)),
+            vm.value_and_grad(f)(x)[1],
+            vm.hessian_times_vector(f, x, np.ones(200)),
+            vm.jvp(f, (x,), (x,))[1],
+            vm.vjp(f, x)[1](2.0)[0],
+            vm.gradient(lambda z: np.sum(np.exp(z) * z), np.linspace(0.0, 0.1 * k, 40_000)),
         ]
 
     serial = [work(k) for k in range(8)]
@@ -304,26 +364,46 @@ def test_no_array_waits_for_the_collector(use):
         gc.enable()
 
 
-@pytest.mark.parametrize(("result", "message"), [
-    (lambda x: x, r"the result has shape \(3,\), but must be a scalar: sum it, or use varmat.jacobian or varmat.vjp!"),
-    (lambda x: x[:1], r"the result has shape \(1,\), but must be a scalar"),
-    (lambda x: x.reshape(3, 1) * 2, r"the result has shape \(3, 1\), but must be a scalar"),
-    (lambda x: np.zeros(2), r"the result has shape \(2,\), but must be a scalar"),
-])
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            lambda x: x,
+            (
+                r"the result has shape \(3,\), but must be a scalar: sum it, or use "
+                r"varmat.jacobian or "
+                r"varmat.vjp!"
+            ),
+        ),
+        (lambda x: x[:1], r"the result has shape \(1,\), but must be a scalar"),
+        (lambda x: x.reshape(3, 1) * 2, r"the result has shape \(3, 1\), but must be a scalar"),
+        (lambda x: np.zeros(2), r"the result has shape \(2,\), but must be a scalar"),
+    ],
+)
 def test_results_that_are_arrays(result, message):
     for functional in (vm.gradient, lambda f, x: vm.value_and_grad(f, (0,))(x)):
         with pytest.raises(vm.ShapeError, match=message):
             functional(result, np.ones(3))
 
 
-@pytest.mark.parametrize(("result", "message"), [
-    (lambda x: None, r"^gradient: the result is None \(is a return statement missing\?\), but must be real numbers!"),
-    (lambda x: 1j, "^gradient: the result has dtype complex128, but must be real numbers"),
-    (lambda x: "text", "^gradient: the result is a str, but must be real numbers!"),
-    (lambda x: {"a": x[0]}, "^gradient: the result is a dict, but must be real numbers!"),
-    (lambda x: np.sum, "^gradient: the result is a function|_ArrayFunctionDispatcher"),
-    (lambda x: (x[0], x[1]), "^gradient: the result is a tuple, but must be real numbers!"),
-])
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            lambda x: None,
+            (
+                r"^gradient: the result is None \(is a return statement missing\?\), but must be "
+                r"real "
+                r"numbers!"
+            ),
+        ),
+        (lambda x: 1j, "^gradient: the result has dtype complex128, but must be real numbers"),
+        (lambda x: "text", "^gradient: the result is a str, but must be real numbers!"),
+        (lambda x: {"a": x[0]}, "^gradient: the result is a dict, but must be real numbers!"),
+        (lambda x: np.sum, "^gradient: the result is a function|_ArrayFunctionDispatcher"),
+        (lambda x: (x[0], x[1]), "^gradient: the result is a tuple, but must be real numbers!"),
+    ],
+)
 def test_results_that_are_no_numbers(result, message):
     with pytest.raises(TypeError, match=message):
         vm.gradient(result, np.ones(3))

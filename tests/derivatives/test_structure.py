@@ -12,13 +12,19 @@ def quadratic(x):
     return np.sum(x * x)
 
 
-@pytest.mark.parametrize(("x", "message"), [
-    ("a", "^gradient: argument 1 has dtype <U1"),
-    (None, "^gradient: argument 1 has dtype object"),
-    (quadratic, "^gradient: argument 1 is a function, but must be plain numbers!"),
-    ({"a": [1.0, None]}, r"^gradient: argument 1\['a'\]\[1\] has dtype object"),
-    (np.array(["2020-01-01"], "datetime64[D]"), r"^gradient: argument 1 has dtype datetime64\[D\]"),
-])
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ("a", "^gradient: argument 1 has dtype <U1"),
+        (None, "^gradient: argument 1 has dtype object"),
+        (quadratic, "^gradient: argument 1 is a function, but must be plain numbers!"),
+        ({"a": [1.0, None]}, r"^gradient: argument 1\['a'\]\[1\] has dtype object"),
+        (
+            np.array(["2020-01-01"], "datetime64[D]"),
+            r"^gradient: argument 1 has dtype datetime64\[D\]",
+        ),
+    ],
+)
 def test_arguments_that_are_no_numbers(x, message):
     with pytest.raises(TypeError, match=message):
         vm.gradient(lambda x: 1.0, x)
@@ -26,6 +32,7 @@ def test_arguments_that_are_no_numbers(x, message):
 
 def test_variables_as_arguments():
     """The gradient depends on them."""
+
     def cubes(x):
         return sum(np.sum(part**3) for part in (x.values() if isinstance(x, dict) else [x]))
 

@@ -28,16 +28,21 @@ def spd(x):
 
 CASES = {
     "arithmetic": lambda x: np.sum((x[1:] - x[:-1]) ** 2 / (1.0 + x[1:] ** 2)),
-    "choices": lambda x: np.sum(np.where(x > 0.0, np.sqrt(np.abs(x)), np.expm1(x))) + np.max(x) + np.min(x[2:]),
-    "densities": lambda x: vm.normal_lpdf(x[:3], x[3], np.exp(x[4])) + vm.student_t_lpdf(x[1:], 4.0, 0.1, 2.0),
-    "masses": lambda x: vm.poisson_log_lpmf(COUNTS, x[:3]) + vm.bernoulli_logit_lpmf([1, 0, 1], x[3:]),
-    "gamma": lambda x: vm.gamma_lpdf(np.exp(x), 2.5, np.exp(x[0])) + vm.beta_lpdf(1.0 / (1.0 + np.exp(-x)), 2.0, np.exp(x[1])),
+    "choices": lambda x: np.sum(np.where(x > 0.0, np.sqrt(np.abs(x)),
+        np.expm1(x))) + np.max(x) + np.min(x[2:]),
+    "densities": lambda x: vm.normal_lpdf(x[:3], x[3], np.exp(x[4])) + vm.student_t_lpdf(x[1:], 4.0,
+     0.1, 2.0),
+    "masses": lambda x: vm.poisson_log_lpmf(COUNTS, x[:3]) + vm.bernoulli_logit_lpmf([1, 0, 1],
+     x[3:]),
+    "gamma": lambda x: vm.gamma_lpdf(np.exp(x), 2.5,
+     np.exp(x[0])) + vm.beta_lpdf(1.0 / (1.0 + np.exp(-x)), 2.0, np.exp(x[1])),
     "special functions": lambda x: np.sum(vm.lgamma(np.exp(x))) + np.sum(vm.Phi(x)) + np.sum(vm.log_ndtr(x)),
     "matrices": lambda x: vm.multi_normal_lpdf(x[2:4], x[4:], spd(x)),
     "factors": lambda x: np.sum(np.log(np.diag(np.linalg.cholesky(spd(x))))) + np.linalg.det(spd(x)),
     "systems": lambda x: np.sum(np.linalg.solve(spd(x), x[2:4])) + np.sum(np.linalg.inv(spd(x))),
     "running sums": lambda x: np.sum(np.cumsum(x) ** 2) + vm.log_sum_exp(x),
-    "transposes and steps": lambda x: np.sum(np.reshape(x, (2, 3)).T[::-1] * np.arange(6.0).reshape(3, 2)) + np.sum(x[::2] ** 3),
+    "transposes and steps": lambda x: np.sum(np.reshape(x, (2,
+        3)).T[::-1] * np.arange(6.0).reshape(3, 2)) + np.sum(x[::2] ** 3),
     "indices": lambda x: np.sum(x[[0, 0, 3]] * x[[1, 2, 5]] ** 2),
     "a product of three": lambda x: np.sum(np.reshape(x, (2, 3)) @ np.reshape(x, (3, 2)) @ x[:2]),
     "sparse": lambda x: np.sum((vm.SparseVar(x[:3], PATTERN) @ x[3:]) ** 2),
@@ -79,7 +84,9 @@ def test_the_gradient_is_that_of_the_program():
     value, gradient = f(X)
     of_jax = scalar_to_jax(f.program)
     np.testing.assert_allclose(jax.grad(of_jax)(X), gradient, rtol=1e-12)
-    np.testing.assert_allclose(jax.grad(lambda x: of_jax(2.0 * x))(0.5 * X), 2.0 * gradient, rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.grad(lambda x: of_jax(2.0 * x))(0.5 * X), 2.0 * gradient, rtol=1e-12
+    )
     assert float(of_jax(X)) == pytest.approx(value, rel=1e-12)
 
 
@@ -102,7 +109,12 @@ def test_what_jax_cannot_run_is_named():
 
     f = vm.recorded(lambda x: np.sum(cube(x)) + vm.owens_t(x[0], x[1]), runner="numpy")
     f(X)
-    with pytest.raises(TypeError, match=re.escape("to_jax: JAX cannot run the steps cube, cube.reverse, owens_t of this program")):
+    with pytest.raises(
+        TypeError,
+        match=re.escape(
+            "to_jax: JAX cannot run the steps cube, cube.reverse, owens_t of this program"
+        ),
+    ):
         f.program.to_jax()
 
 

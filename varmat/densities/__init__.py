@@ -1,4 +1,6 @@
-"""Probability functions: log densities and masses with Stan's names, one module per family of distributions."""
+"""Probability functions: log densities and masses with Stan's names, one module per family of
+distributions.
+"""
 
 from varmat.densities import (
     bernoulli,

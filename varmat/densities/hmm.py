@@ -1,16 +1,18 @@
 """Hidden Markov models: the marginal likelihood of a chain, and the probabilities of its states.
 
-A step of the filter is a handful of NumPy calls on a vector of a few states, most of it overhead. So the matrices of the steps,
-transitions times emissions, are multiplied with their neighbours, all pairs together, up a tree; what is left near its root is a
-short chain. Its probabilities, forward and backward, go down the tree again, as vectors. Matrices and vectors are scaled before
-they can underflow.
+A step of the filter is a handful of NumPy calls on a vector of a few states, most of it overhead.
+So the matrices of the steps, transitions times emissions, are multiplied with their neighbours, all
+pairs together, up a tree; what is left near its root is a short chain. Its probabilities, forward
+and backward, go down the tree again, as vectors. Matrices and vectors are scaled before they can
+underflow.
 
-The tree takes memory, and many operations where there are many states, and it scales whole matrices. For chains that are too large
-for it, and for those in which something underflows, there is the filter, scaled at every time. A long chain of few states is cut
-into pieces of equal length, which take their steps together: once from every state, which gives a transition matrix for each piece,
-then, with the probabilities at the ends known, forward and backward. Pieces are joined one after the other. The rest of a chain,
-or all of it, is a single piece. If something underflows here as well, there are logarithms.
-"""
+The tree takes memory, and many operations where there are many states, and it scales whole
+matrices. For chains that are too large for it, and for those in which something underflows, there
+is the filter, scaled at every time. A long chain of few states is cut into pieces of equal length,
+which take their steps together: once from every state, which gives a transition matrix for each
+piece, then, with the probabilities at the ends known, forward and backward. Pieces are joined one
+after the other. The rest of a chain, or all of it, is a single piece. If something underflows here
+as well, there are logarithms."""
 
 from __future__ import annotations
 
@@ -34,27 +36,34 @@ __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 
 # Instead of zero where a sum of probabilities divides.
 TINY = float(np.finfo(float).tiny)
-# Each state is reached from each other one with at least this probability: then what underflows counts for nothing later on.
+# Each state is reached from each other one with at least this probability: then what underflows
+# counts for nothing later on.
 CONNECTED = 1e-150
 # The same for the tree, where the starts of matrices count as well as their ends.
 CONNECTED_IN_TREE = 1e-60
 # Chains are cut if they are at least as long, and have no more states than this: measured.
 LONG, FEW = 50, 32
-# The tree is for chains with no more states than that, and no more elements of the matrices of all times: measured.
+# The tree is for chains with no more states than that, and no more elements of the matrices of all
+# times: measured.
 LARGEST = 4_000_000
-# As many multiplications BLAS does in one thread at least; in other threads nobody sees what underflows.
+# As many multiplications BLAS does in one thread at least; in other threads nobody sees what
+# underflows.
 ONE_THREAD = 2**18
-# A level of it is made if there are more matrices than this; they are stored element by element, or, with more states, one by one.
+# A level of it is made if there are more matrices than this; they are stored element by element,
+# or, with more states, one by one.
 SHORT, PLANES = 16, 4
 # States up to which the checks go through floats.
 SMALL = 8
-# Logarithms down to which the largest element of a product, and the sum of a vector at the root, may fall before it is scaled.
+# Logarithms down to which the largest element of a product, and the sum of a vector at the root,
+# may fall before it is scaled.
 LOWEST, LOWEST_AT_ROOT = math.log(1e-60), math.log(1e-150)
 _NAMES = ("log_omegas", "Gamma", "rho")
 
 
 class Filtered(NamedTuple):
-    """What the filter keeps for the posterior: the emissions, and per piece what is known of its start and what it does."""
+    """What the filter keeps for the posterior: the emissions, and per piece what is known of its
+    start and what it does.
+    """
 
     # (times, states), scaled to a largest one of 1
     emissions: Any
@@ -96,14 +105,21 @@ class Tree(NamedTuple):
 def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
     states = np.shape(log_omegas)[0] if np.ndim(log_omegas) == 2 else 0
     for name, x, shape, rule in (
-        ("log_omegas", log_omegas, np.shape(log_omegas) if states else None, "a matrix, at least one state by times"),
+        (
+            "log_omegas",
+            log_omegas,
+            np.shape(log_omegas) if states else None,
+            "a matrix, at least one state by times",
+        ),
         ("Gamma", gamma, (states, states), f"of shape {(states, states)}"),
         ("rho", rho, (states,), f"of shape {(states,)}"),
     ):
         if np.shape(x) != shape:
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
     # Floats are quicker where they are few.
-    if states <= SMALL and all(min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())):
+    if states <= SMALL and all(
+        min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())
+    ):
         return
     check_simplex(function, rho, "rho")
     check_simplex(function, gamma, "Gamma")
@@ -125,7 +141,8 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
     Returns
     -------
     float or Var
-        Zero for a chain without times; -inf, with the gradient zero, if no path of states is possible.
+        Zero for a chain without times; -inf, with the gradient zero, if no path of states is
+        possible.
 
     Raises
     ------
@@ -136,14 +153,14 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 
     Notes
     -----
-    The derivative with respect to `log_omegas` is the matrix of the posterior probabilities of the states, see
-    `hmm_hidden_state_prob`; those with respect to `Gamma` and `rho` are as if their elements were free. They come from one pass
-    backward, made in the reverse pass.
+    The derivative with respect to `log_omegas` is the matrix of the posterior probabilities of the
+    states, see `hmm_hidden_state_prob`; those with respect to `Gamma` and `rho` are as if their
+    elements were free. They come from one pass backward, made in the reverse pass.
 
     References
     ----------
-    Stan Functions Reference, section "Hidden Markov models with discrete latent variables"; L. R. Rabiner, "A tutorial on hidden
-    Markov models", Proceedings of the IEEE 77 (1989).
+    Stan Functions Reference, section "Hidden Markov models with discrete latent variables"; L. R.
+    Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77 (1989).
 
     Examples
     --------
@@ -159,13 +176,17 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 
 
 @hmm_marginal.reverse
-def hmm_marginal_reverse(g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any) -> Any:
+def hmm_marginal_reverse(
+    g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any
+) -> Any:
     parts = _posterior(r, log_omegas, gamma, rho, filtered)
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
 class Chain(Kernel):
-    """Of a chain of emissions, a row for each time: the log marginal, posterior probabilities, and slopes in `Gamma` and `rho`."""
+    """Of a chain of emissions, a row for each time: the log marginal, posterior probabilities, and
+    slopes in `Gamma` and `rho`.
+    """
 
     name = "hmm_chain"
 
@@ -181,7 +202,14 @@ class Chain(Kernel):
             log_omegas = np.log(emissions.T)
         value, filtered = _marginal(log_omegas, gamma, rho)
         posterior, in_gamma, in_rho = _posterior(value, log_omegas, gamma, rho, filtered)
-        return value, posterior.T, in_gamma, in_rho, np.zeros(len(emissions)), np.zeros((2, len(rho)))
+        return (
+            value,
+            posterior.T,
+            in_gamma,
+            in_rho,
+            np.zeros(len(emissions)),
+            np.zeros((2, len(rho))),
+        )
 
     def rows(self, table: Any, operands: Any, results: Any) -> None:
         times, states = operands[0].shape
@@ -191,7 +219,8 @@ class Chain(Kernel):
 CHAIN = Chain()
 
 
-# Emissions are scaled to a largest one of 1 at each time; where a probability underflows all the same the run ends.
+# Emissions are scaled to a largest one of 1 at each time; where a probability underflows all the
+# same the run ends.
 @hmm_marginal.straight
 def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
     if not np.size(log_omegas):
@@ -202,7 +231,11 @@ def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
     emissions = np.exp(log_omegas - peaks).T
     value, posterior, in_gamma, in_rho, *_ = called(CHAIN, emissions, Gamma, rho)
     require(np.isfinite(value))
-    return value + np.sum(peaks), lambda g: (lambda: g * posterior.T, lambda: g * in_gamma, lambda: g * in_rho)
+    return value + np.sum(peaks), lambda g: (
+        lambda: g * posterior.T,
+        lambda: g * in_gamma,
+        lambda: g * in_rho,
+    )
 
 
 @hmm_marginal.tangent
@@ -214,7 +247,8 @@ def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
 
 
 def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
-    """Posterior probabilities of the states of a hidden Markov model at each time, given all observations.
+    """Posterior probabilities of the states of a hidden Markov model at each time, given all
+    observations.
 
     Parameters
     ----------
@@ -235,7 +269,8 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 
     Notes
     -----
-    The gradient of `hmm_marginal` with respect to `log_omegas`. Of variables it is a composition, one time after the other.
+    The gradient of `hmm_marginal` with respect to `log_omegas`. Of variables it is a composition,
+    one time after the other.
 
     References
     ----------
@@ -250,7 +285,10 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
     array([[0.607, 0.366, 0.226],
            [0.393, 0.634, 0.774]])
     """
-    operands = [as_operand(x, f"hmm_hidden_state_prob: {name}") for name, x in zip(_NAMES, (log_omegas, Gamma, rho), strict=True)]
+    operands = [
+        as_operand(x, f"hmm_hidden_state_prob: {name}")
+        for name, x in zip(_NAMES, (log_omegas, Gamma, rho), strict=True)
+    ]
     values = [*map(plain, operands)]
     _check("hmm_hidden_state_prob", *values)
     if any(map(is_differentiable, operands)) and _marginal(*values)[0] == -math.inf:
@@ -264,7 +302,9 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 # Of the logarithm of p: d/dlog_omegas = a b / sum(a b),  d/dGamma = sum over times of a (w b)' / (a Gamma w b),  d/drho = w b / p.
 
 
-def _marginal(log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty) -> tuple[float, Filtered | Tree | None]:
+def _marginal(
+    log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty
+) -> tuple[float, Filtered | Tree | None]:
     """The log marginal, and what the posterior wants back: None if it has to go by logarithms."""
     states, times = log_omegas.shape
     if not times:
@@ -277,7 +317,11 @@ def _marginal(log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty) -> t
     if total == -math.inf:
         return total, None
     least = float(np.minimum.reduce(gamma, axis=None))
-    if states <= FEW and states**2 * times <= LARGEST and (least >= CONNECTED_IN_TREE or states**3 * times <= ONE_THREAD):
+    if (
+        states <= FEW
+        and states**2 * times <= LARGEST
+        and (least >= CONNECTED_IN_TREE or states**3 * times <= ONE_THREAD)
+    ):
         try:
             with np.errstate(all="ignore", under=_underflow(least, CONNECTED_IN_TREE)):
                 value, tree = _tree(_emissions(log_omegas, peaks, space), gamma, rho, least, space)
@@ -305,11 +349,14 @@ def _start(rho: Any, emissions: Any) -> Any:
 
 
 def _underflow(least: float, enough: float) -> Any:
-    """What to do if a probability underflows: if states are not connected, a path that is lost may be the likeliest in the end."""
+    """What to do if a probability underflows: if states are not connected, a path that is lost may
+    be the likeliest in the end.
+    """
     return "ignore" if least >= enough else "raise"
 
 
-# The tree. All matrices are indexed [time, from, to], however they are stored; vectors are in columns.
+# The tree. All matrices are indexed [time, from, to], however they are stored; vectors are in
+# columns.
 
 
 def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tuple[float, Tree]:
@@ -331,7 +378,8 @@ def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tup
             matrices = _products(below[: 2 * count : 2], below[1 : 2 * count : 2], space, log_least)
         else:
             matrices = _first_products(gamma, x, space, log_least)
-        # The row of the second matrix that the largest element of the first one meets is not the largest, but connected with it.
+        # The row of the second matrix that the largest element of the first one meets is not the
+        # largest, but connected with it.
         bound = 2.0 * bound + log_least
         if bound < LOWEST or count <= SHORT:
             scales = np.maximum(np.maximum.reduce(matrices, axis=(1, 2)), TINY)
@@ -349,7 +397,9 @@ def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tup
 
 
 def _matrices(count: int, states: int, space: Any, log_least: float) -> Any:
-    """Uninitialised: element by element, which is quicker for few states, but only `matmul` notices what underflows."""
+    """Uninitialised: element by element, which is quicker for few states, but only `matmul` notices
+    what underflows.
+    """
     if states <= PLANES and log_least > -math.inf:
         return space((states, states, count)).transpose(2, 0, 1)
     return space((count, states, states))
@@ -363,7 +413,9 @@ def _products(left: Any, right: Any, space: Any, log_least: float) -> Any:
 
 
 def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
-    """Of each pair of times: the sum over the state between them is a product with one and the same matrix."""
+    """Of each pair of times: the sum over the state between them is a product with one and the same
+    matrix.
+    """
     states, count = len(gamma), x.shape[1] // 2
     ways = (gamma[:, None] * gamma.T).reshape(-1, states)
     first, second = x[:, : 2 * count : 2], x[:, 1 : 2 * count : 2]
@@ -377,7 +429,9 @@ def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
 
 
 def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
-    """The vector before each of the matrices and after the last one, and the logarithm of the sum of that one, unscaled."""
+    """The vector before each of the matrices and after the last one, and the logarithm of the sum
+    of that one, unscaled.
+    """
     rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
     multiply: Any = np.dot if log_least > -math.inf else np.matmul
     scaled = len(matrices) * log_least < LOWEST_AT_ROOT
@@ -478,8 +532,14 @@ def _pieces(x: Any, pieces: int, length: int) -> Any:
 
 
 def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """Filter pieces together: the probabilities after each step, (steps, pieces, states), and the sums they were divided by."""
-    ones, out, scales = np.ones(len(gamma)), np.empty(emissions.shape), np.empty(emissions.shape[:2])
+    """Filter pieces together: the probabilities after each step, (steps, pieces, states), and the
+    sums they were divided by.
+    """
+    ones, out, scales = (
+        np.ones(len(gamma)),
+        np.empty(emissions.shape),
+        np.empty(emissions.shape[:2]),
+    )
     for w, row, scale in zip(emissions, out, scales, strict=True):
         np.matmul(a, gamma, row)
         row *= w
@@ -490,7 +550,9 @@ def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
 
 
 def _transfers(emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """The transition matrix over each piece, observations included, with rows of sum 1, and the logarithms of their sums."""
+    """The transition matrix over each piece, observations included, with rows of sum 1, and the
+    logarithms of their sums.
+    """
     steps, pieces, states = emissions.shape
     ones, scales = np.ones(states), np.empty((steps, pieces * states))
     now, then = np.tile(np.eye(states), (pieces, 1)), np.empty((pieces * states, states))
@@ -516,7 +578,9 @@ def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return out, b
 
 
-def _posterior(value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | Tree | None) -> tuple[Any, Any, Any]:
+def _posterior(
+    value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | Tree | None
+) -> tuple[Any, Any, Any]:
     """The gradient of the log marginal."""
     if value == -math.inf or not log_omegas.shape[1]:
         return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
@@ -548,8 +612,12 @@ def _filter_posterior(filtered: Filtered, gamma: Any, rho: Any) -> tuple[Any, An
         return both.T, a[:-1].T @ share, u[0] / np.dot(_start(rho, w[0]), b[0])
 
 
-def _both_ways(emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any, gamma: Any) -> tuple[Any, Any]:
-    """At each time the probabilities of the states given what came before, and of what comes later, up to factors."""
+def _both_ways(
+    emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any, gamma: Any
+) -> tuple[Any, Any]:
+    """At each time the probabilities of the states given what came before, and of what comes later,
+    up to factors.
+    """
     a, b = np.empty(emissions.shape), np.empty(emissions.shape)
     pieces, length = len(starts) - 1, _length(len(emissions) - 1, len(gamma))
     end = 1 + pieces * length
@@ -569,11 +637,14 @@ def _both_ways(emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any
     return a, b
 
 
-# The same by logarithms, for chains with states that are not connected, where the scaled probabilities underflow.
+# The same by logarithms, for chains with states that are not connected, where the scaled
+# probabilities underflow.
 
 
 def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
-    """The log marginal, and the logarithms of the probabilities of the states given the observations so far."""
+    """The log marginal, and the logarithms of the probabilities of the states given the
+    observations so far.
+    """
     with np.errstate(all="ignore"):
         log_gamma, out, value = np.log(gamma), np.empty(log_omegas.T.shape), 0.0
         joint = np.log(rho) + log_omegas[:, 0]
@@ -606,7 +677,9 @@ def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any
 
 
 def _posterior_of_anything(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    """The gradient of the log marginal, differentiable: one time after the other if an argument is no plain array."""
+    """The gradient of the log marginal, differentiable: one time after the other if an argument is
+    no plain array.
+    """
     if not any(map(is_differentiable, (log_omegas, gamma, rho))):
         with np.errstate(all="ignore"):
             value, filtered = _marginal(log_omegas, gamma, rho)

@@ -1,8 +1,8 @@
-"""Distributions of matrices: LKJ of correlation matrices, Wishart and inverse Wishart of positive definite ones.
+"""Distributions of matrices: LKJ of correlation matrices, Wishart and inverse Wishart of positive
+definite ones.
 
-The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle is read, and the derivative lies
-in it (see `varmat.functions.linalg.solves`).
-"""
+The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle
+is read, and the derivative lies in it (see `varmat.functions.linalg.solves`)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,30 @@ from varmat.functions.linalg.lapack import (
     triangular_solve,
 )
 from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
-from varmat.functions.special.table import digamma, gammaln, lmgamma, log_rising_factorial, zeta_difference
-from varmat.programs.symbols import applied, inverse_lower, positive_definite, require, solve_lower, spread_back, triangle
+from varmat.functions.special.table import (
+    digamma,
+    gammaln,
+    lmgamma,
+    log_rising_factorial,
+    zeta_difference,
+)
+from varmat.programs.symbols import (
+    applied,
+    inverse_lower,
+    positive_definite,
+    require,
+    solve_lower,
+    spread_back,
+    triangle,
+)
 
-__all__ = ["inv_wishart_lpdf", "lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "lkj_cov_lpdf", "wishart_lpdf"]
+__all__ = [
+    "inv_wishart_lpdf",
+    "lkj_corr_cholesky_lpdf",
+    "lkj_corr_lpdf",
+    "lkj_cov_lpdf",
+    "wishart_lpdf",
+]
 
 QUARTER_LOG_PI = 0.25 * math.log(math.pi)
 HALF_LOG_TWO = 0.5 * math.log(2.0)
@@ -42,12 +62,16 @@ SHAPE = ("Shape parameter", Scalar(positive_finite))
 DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
 
 
-# Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum over k = 1, ..., K - 1 of
-# log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi) / 2, each gamma quotient without cancellation.
+# Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum
+# over k = 1, ..., K - 1 of log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi)
+# / 2, each gamma quotient without cancellation.
 @lru_cache  # most models have the same one throughout
 def _lkj_constant(eta: float, k: int) -> float:
     half = 0.5 * np.arange(1.0, k)
-    return float(add_reduce(log_rising_factorial(eta + (half[::-1] - 0.5), half))) - k * (k - 1) * QUARTER_LOG_PI
+    return (
+        float(add_reduce(log_rising_factorial(eta + (half[::-1] - 0.5), half)))
+        - k * (k - 1) * QUARTER_LOG_PI
+    )
 
 
 def _lkj_constant_slope(eta: Any, k: int) -> Any:
@@ -80,7 +104,8 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
     Returns
     -------
     float or Var
-        -inf, with a gradient of zero, if `L` is not lower triangular with a positive diagonal and rows of norm one, to 1e-8.
+        -inf, with a gradient of zero, if `L` is not lower triangular with a positive diagonal and
+        rows of norm one, to 1e-8.
 
     Raises
     ------
@@ -91,9 +116,10 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The log density is :math:`\\sum_{k=2}^K (K - k + 2 \\eta - 2) \\log L_{kk} + c(\\eta)` with :math:`c(\\eta) = \\sum_{k=1}^{K-1}
-    [\\log\\Gamma(\\eta + \\tfrac{K-1}2) - \\log\\Gamma(\\eta + \\tfrac{K-1-k}2) - \\tfrac k2 \\log\\pi]`. The derivative with
-    respect to `L` is diagonal, as if the diagonal were free. SciPy has no equivalent.
+    The log density is :math:`\\sum_{k=2}^K (K - k + 2 \\eta - 2) \\log L_{kk} + c(\\eta)` with
+    :math:`c(\\eta) = \\sum_{k=1}^{K-1} [\\log\\Gamma(\\eta + \\tfrac{K-1}2) - \\log\\Gamma(\\eta +
+    \\tfrac{K-1-k}2) - \\tfrac k2 \\log\\pi]`. The derivative with respect to `L` is diagonal, as if
+    the diagonal were free. SciPy has no equivalent.
 
     References
     ----------
@@ -114,7 +140,11 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
 
 def _is_correlation_factor(x: Any) -> bool:
     norms = np.einsum("ij,ij->i", x, x)
-    return bool((x.diagonal() > 0).all() and (abs(norms - 1.0) <= 2.0 * TOLERANCE).all() and not x[above(len(x))].any())
+    return bool(
+        (x.diagonal() > 0).all()
+        and (abs(norms - 1.0) <= 2.0 * TOLERANCE).all()
+        and not x[above(len(x))].any()
+    )
 
 
 @lru_cache
@@ -188,7 +218,8 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
     Returns
     -------
     float or Var
-        -inf, with a gradient of zero, if `Sigma` is not symmetric positive definite with ones on the diagonal, to 1e-8.
+        -inf, with a gradient of zero, if `Sigma` is not symmetric positive definite with ones on
+        the diagonal, to 1e-8.
 
     Raises
     ------
@@ -199,9 +230,9 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The log density is :math:`(\\eta - 1) \\log\\det\\Sigma + c(\\eta)`, with the constant of `lkj_corr_cholesky_lpdf`, which is to
-    be preferred. The derivative with respect to Sigma is :math:`(\\eta - 1) \\Sigma^{-1}`, folded onto the lower triangle.
-    SciPy has no equivalent.
+    The log density is :math:`(\\eta - 1) \\log\\det\\Sigma + c(\\eta)`, with the constant of
+    `lkj_corr_cholesky_lpdf`, which is to be preferred. The derivative with respect to Sigma is
+    :math:`(\\eta - 1) \\Sigma^{-1}`, folded onto the lower triangle. SciPy has no equivalent.
 
     References
     ----------
@@ -218,7 +249,9 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
     if factor is None:
         return Saved(-math.inf, factor=None)
     value = 2.0 * (eta - 1.0) * log_diagonal(factor)
-    return Saved(value + _lkj_constant(float(eta), len(sigma)) if "eta" in keep else value, factor=factor)
+    return Saved(
+        value + _lkj_constant(float(eta), len(sigma)) if "eta" in keep else value, factor=factor
+    )
 
 
 @lkj_corr_lpdf.straight
@@ -252,18 +285,23 @@ def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> An
     x = inverse_spd_of(sigma, factor)
     return (
         lambda t: (eta - 1.0) * inner(x, symmetric(t)),
-        lambda t: t * (log_determinant_spd_of(sigma, factor) + _lkj_constant_slope(eta, len(sigma))),
+        lambda t: (
+            t * (log_determinant_spd_of(sigma, factor) + _lkj_constant_slope(eta, len(sigma)))
+        ),
     )
 
 
 # With the standard deviations d, the square roots of the diagonal, of which the logarithms l are normal, z = (l - mu) / sigma and
 # R = Sigma / (d d'):  log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
 @density(
-    Sigma=("Covariance matrix", square_matrix), mu=("Location parameter", finite), sigma=("Scale parameter", positive_finite),
+    Sigma=("Covariance matrix", square_matrix),
+    mu=("Location parameter", finite),
+    sigma=("Scale parameter", positive_finite),
     eta=SHAPE,
-)  # fmt: skip
+)
 def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
-    """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution of the correlations.
+    """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
+    of the correlations.
 
     Parameters
     ----------
@@ -292,10 +330,11 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The sum of `lognormal_lpdf` of the square roots of the diagonal and of `lkj_corr_lpdf` of the correlations, as in Stan: it is no
-    density with respect to the elements of Sigma, for which a Jacobian is missing. The derivative with respect to Sigma is folded
-    onto the lower triangle. Stan has deprecated it: rather give the two parts to a model that has a matrix of correlations and a
-    vector of standard deviations. SciPy has no equivalent.
+    The sum of `lognormal_lpdf` of the square roots of the diagonal and of `lkj_corr_lpdf` of the
+    correlations, as in Stan: it is no density with respect to the elements of Sigma, for which a
+    Jacobian is missing. The derivative with respect to Sigma is folded onto the lower triangle.
+    Stan has deprecated it: rather give the two parts to a model that has a matrix of correlations
+    and a vector of standard deviations. SciPy has no equivalent.
 
     References
     ----------
@@ -311,7 +350,10 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
     k = len(matrix)
     for title, x in (("Location parameter", mu), ("Scale parameter", sigma)):
         if np.shape(x) not in ((), (k,)):
-            raise ShapeError(f"lkj_cov_lpdf: {title} has shape {np.shape(x)}, but must be a scalar or have the shape ({k},)!")
+            raise ShapeError(
+                f"lkj_cov_lpdf: {title} has shape {np.shape(x)}, but must be a scalar or have the "
+                f"shape ({k},)!"
+            )
     factor = factor_or_none(matrix)
     if factor is None:
         return Saved(-math.inf, factor=None)
@@ -325,7 +367,9 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
 
 
 @lkj_cov_lpdf.reverse
-def lkj_cov_reverse(g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+def lkj_cov_reverse(
+    g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+) -> Any:
     if factor is None:
         return (lambda: ZERO,) * 4
     variances = matrix.diagonal()
@@ -342,17 +386,27 @@ def lkj_cov_reverse(g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, 
         of_matrix,
         lambda: g * z / sigma,
         lambda: g * (z * z - 1.0) / sigma,
-        lambda: g * (2.0 * (log_diagonal(factor) - add_reduce(logs)) + _lkj_constant_slope(eta, len(matrix))),
+        lambda: (
+            g
+            * (
+                2.0 * (log_diagonal(factor) - add_reduce(logs))
+                + _lkj_constant_slope(eta, len(matrix))
+            )
+        ),
     )
 
 
 def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
-    """Minus the derivative with respect to the variances apart from that of the determinant, times the variances."""
+    """Minus the derivative with respect to the variances apart from that of the determinant, times
+    the variances.
+    """
     return 0.5 * (1.0 + z / sigma) + (eta - 1.0)
 
 
 @lkj_cov_lpdf.tangent
-def lkj_cov_tangent(r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+def lkj_cov_tangent(
+    r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 4
     x, variances = inverse_spd_of(matrix, factor), np.diagonal(matrix)
@@ -373,14 +427,21 @@ def lkj_cov_tangent(r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: An
 
 
 # The Wishart density in W and the inverse Wishart density are, but for the sign s = +1 or -1 of their powers of determinants,
-#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2 - nu K / 2 log 2 - log gamma_K(nu / 2),
-# where the matrix M stands in the trace as it is, and P inverted: W and S for the one, S and W for the other.
+#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2 - nu K / 2 log 2 -
+#     log gamma_K(nu / 2),
+# where the matrix M stands in the trace as it is, and P inverted: W and S for the one, S and W for
+# the other.
 def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
     k = len(s)
     if w.shape != s.shape:
-        raise ShapeError(f"{function}: random variable has shape {w.shape}, but must have that of scale parameter, {s.shape}!")
+        raise ShapeError(
+            f"{function}: random variable has shape {w.shape}, but must have that of scale "
+            f"parameter, {s.shape}!"
+        )
     title, _ = DEGREES
-    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(function, title, nu)
+    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(
+        function, title, nu
+    )
     factors = factor_or_none(w), cholesky_factor(function, s, name="scale parameter")
     if factors[0] is None:
         return Saved(-math.inf, factors=None, root=None)
@@ -412,38 +473,57 @@ def _wishart_straight(w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
     if keep & {"S", "nu"}:
         value = value - sign * nu * half_s
     if "nu" in keep:
-        value = value - nu * k * HALF_LOG_TWO - k * (k - 1) * QUARTER_LOG_PI - np.sum(applied(gammaln, 0.5 * (nu - np.arange(k))))
+        value = (
+            value
+            - nu * k * HALF_LOG_TWO
+            - k * (k - 1) * QUARTER_LOG_PI
+            - np.sum(applied(gammaln, 0.5 * (nu - np.arange(k))))
+        )
 
     def contributions(g: Any) -> Any:
         def of_m() -> Any:
-            return triangle(g * (_power_of_m(nu, k, sign) * inverse_lower(m) - inverse_lower(p)), half=True)
+            return triangle(
+                g * (_power_of_m(nu, k, sign) * inverse_lower(m) - inverse_lower(p)), half=True
+            )
 
         def of_p() -> Any:
             x = solve_lower(p, root, transposed=True)
             return triangle(g * (x @ x.T - _power_of_p(nu, k, sign) * inverse_lower(p)), half=True)
 
         def of_nu() -> Any:
-            return g * (sign * (half_w - half_s) - k * HALF_LOG_TWO - 0.5 * np.sum(applied(digamma, 0.5 * (nu - np.arange(k)))))
+            return g * (
+                sign * (half_w - half_s)
+                - k * HALF_LOG_TWO
+                - 0.5 * np.sum(applied(digamma, 0.5 * (nu - np.arange(k))))
+            )
 
         return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
     return value, contributions
 
 
-def _wishart_reverse(g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, root: Any, sign: float) -> Any:
+def _wishart_reverse(
+    g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, root: Any, sign: float
+) -> Any:
     if factors is None:
         return (lambda: ZERO,) * 3
     k = len(s)
     m, p = factors if sign > 0 else factors[::-1]
 
     def of_m() -> Any:
-        return half_diagonal(g * (_power_of_m(nu, k, sign) * inverse_triangle(m) - inverse_triangle(p)))
+        return half_diagonal(
+            g * (_power_of_m(nu, k, sign) * inverse_triangle(m) - inverse_triangle(p))
+        )
 
     def of_p() -> Any:
-        return folded(p, triangular_solve(p, root, lower=True, trans=True).T, g, _power_of_p(nu, k, sign))
+        return folded(
+            p, triangular_solve(p, root, lower=True, trans=True).T, g, _power_of_p(nu, k, sign)
+        )
 
     def of_nu() -> Any:
-        return g * nu_slope(sign * 2.0 * (log_diagonal(factors[0]) - log_diagonal(factors[1])), nu, k)
+        return g * nu_slope(
+            sign * 2.0 * (log_diagonal(factors[0]) - log_diagonal(factors[1])), nu, k
+        )
 
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
@@ -506,15 +586,17 @@ def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
     Raises
     ------
     DomainError
-        If an argument is outside its domain; for an `S` that is not positive definite also a `numpy.linalg.LinAlgError`.
+        If an argument is outside its domain; for an `S` that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
     ShapeError
         If the shapes do not fit.
 
     Notes
     -----
-    The log density is :math:`\\tfrac{\\nu-K-1}2 \\log\\det W - \\tfrac12 \\mathrm{tr}(S^{-1} W) - \\tfrac\\nu2 \\log\\det S -
-    \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The derivatives :math:`\\tfrac12 [(\\nu-K-1) W^{-1} - S^{-1}]` and
-    :math:`\\tfrac12 [S^{-1} W S^{-1} - \\nu S^{-1}]` are folded onto the lower triangles. In SciPy ``scipy.stats.wishart(nu, S)``.
+    The log density is :math:`\\tfrac{\\nu-K-1}2 \\log\\det W - \\tfrac12 \\mathrm{tr}(S^{-1} W) -
+    \\tfrac\\nu2 \\log\\det S - \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The
+    derivatives :math:`\\tfrac12 [(\\nu-K-1) W^{-1} - S^{-1}]` and :math:`\\tfrac12 [S^{-1} W S^{-1}
+    - \\nu S^{-1}]` are folded onto the lower triangles. In SciPy ``scipy.stats.wishart(nu, S)``.
 
     References
     ----------
@@ -553,16 +635,18 @@ def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
     Raises
     ------
     DomainError
-        If an argument is outside its domain; for an `S` that is not positive definite also a `numpy.linalg.LinAlgError`.
+        If an argument is outside its domain; for an `S` that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
     ShapeError
         If the shapes do not fit.
 
     Notes
     -----
-    The log density is :math:`\\tfrac\\nu2 \\log\\det S - \\tfrac{\\nu+K+1}2 \\log\\det W - \\tfrac12 \\mathrm{tr}(S W^{-1}) -
-    \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The derivatives :math:`\\tfrac12 [W^{-1} S W^{-1} - (\\nu+K+1)
-    W^{-1}]` and :math:`\\tfrac12 [\\nu S^{-1} - W^{-1}]` are folded onto the lower triangles. In SciPy
-    ``scipy.stats.invwishart(nu, S)``.
+    The log density is :math:`\\tfrac\\nu2 \\log\\det S - \\tfrac{\\nu+K+1}2 \\log\\det W -
+    \\tfrac12 \\mathrm{tr}(S W^{-1}) - \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The
+    derivatives :math:`\\tfrac12 [W^{-1} S W^{-1} - (\\nu+K+1) W^{-1}]` and :math:`\\tfrac12 [\\nu
+    S^{-1} - W^{-1}]` are folded onto the lower triangles. In SciPy ``scipy.stats.invwishart(nu,
+    S)``.
 
     References
     ----------

@@ -1,4 +1,6 @@
-"""Densities without the terms that depend on data only, under Stan's names for them: `normal_lupdf`, `poisson_lupmf`, ..."""
+"""Densities without the terms that depend on data only, under Stan's names for them:
+`normal_lupdf`, `poisson_lupmf`, ...
+"""
 
 from varmat.densities import (
     bernoulli,

@@ -1,4 +1,6 @@
-"""Functionals: gradients, Jacobians, Hessians and products with them, as plain numbers that outlive the tape."""
+"""Functionals: gradients, Jacobians, Hessians and products with them, as plain numbers that outlive
+the tape.
+"""
 
 from varmat.derivatives.finite_differences import (
     finite_diff_grad_hessian,

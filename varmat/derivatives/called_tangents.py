@@ -1,9 +1,10 @@
-"""Tangents in recordings by rules that look at values: one operation, which calls the rule anew at every run.
+"""Tangents in recordings by rules that look at values: one operation, which calls the rule anew at
+every run.
 
-A tangent rule may choose a formula by the values of its operands, as that of the determinant does for singular matrices. What it
-chooses at the recorded point is not right at others, so the whole tangent is one call of Python then: forward mode for the value,
-and forward over reverse for the contributions.
-"""
+A tangent rule may choose a formula by the values of its operands, as that of the determinant does
+for singular matrices. What it chooses at the recorded point is not right at others, so the whole
+tangent is one call of Python then: forward mode for the value, and forward over reverse for the
+contributions."""
 
 from __future__ import annotations
 
@@ -29,11 +30,17 @@ def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     operands = [x.val if isinstance(x, Dual) else x for x in args]
     places = [i for i, x in enumerate(args) if isinstance(x, Dual)]
     given = [*operands, *(args[i].tan for i in places)]
-    return _operation(op, len(args), places, [type(x) in VARIABLES for x in given], settings)(*given)
+    return _operation(op, len(args), places, [type(x) in VARIABLES for x in given], settings)(
+        *given
+    )
 
 
-def _operation(op: Any, count: int, places: list[int], variable: list[bool], settings: Any) -> Operation:
-    """The tangent of an operation as an operation of the operands and of the tangents of those at some places."""
+def _operation(
+    op: Any, count: int, places: list[int], variable: list[bool], settings: Any
+) -> Operation:
+    """The tangent of an operation as an operation of the operands and of the tangents of those at
+    some places.
+    """
 
     level = Level(op.name)
 
@@ -46,14 +53,20 @@ def _operation(op: Any, count: int, places: list[int], variable: list[bool], set
 
     def reverse(g: Any, r: Any, *given: Any) -> tuple[Any, ...]:
         with nested() as tape:
-            leaves = [borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)]
+            leaves = [
+                borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)
+            ]
             rates = tangent(*leaves)
             start_sweep(tape)
-            for rate, c in zip(*(x if isinstance(x, tuple) else (x,) for x in (rates, g)), strict=True):
+            for rate, c in zip(
+                *(x if isinstance(x, tuple) else (x,) for x in (rates, g)), strict=True
+            ):
                 if type(rate) in VARIABLES and c is not None:
                     rate._add(c)
             sweep(tape)
-            return tuple(adjoint_of(x) if each else 0.0 for x, each in zip(leaves, variable, strict=True))
+            return tuple(
+                adjoint_of(x) if each else 0.0 for x, each in zip(leaves, variable, strict=True)
+            )
 
     tangent.__name__ = f"{op.name}.tangent"
     made = Operation(tangent, None, variadic=True, stacked=False, native=False)

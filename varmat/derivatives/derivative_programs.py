@@ -1,4 +1,6 @@
-"""The programs of derivatives: products with Hessians and Jacobians, with the point and the vector as arguments."""
+"""The programs of derivatives: products with Hessians and Jacobians, with the point and the vector
+as arguments.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ class Written(NamedTuple):
 
 
 def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Program:
-    """The program of the Hessian of a scalar function times a vector, with the point and the vector as arguments."""
+    """The program of the Hessian of a scalar function times a vector, with the point and the vector
+    as arguments.
+    """
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
         with watched(tape):
-            y, parts = call_with_tangents(name, f, (rebuilt(points, variables),), tangents, args, named, attached)
+            y, parts = call_with_tangents(
+                name, f, (rebuilt(points, variables),), tangents, args, named, attached
+            )
             value, tangent = scalar_parts(name, y, parts)
             scalar_result(name, value, tape)
             slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
@@ -51,23 +57,31 @@ def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Pr
 
 
 def tangent_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
-    """The program of values and of their derivatives in a direction, with the point and the direction as arguments.
+    """The program of values and of their derivatives in a direction, with the point and the
+    direction as arguments.
 
-    The structure `points` is that of the first arguments of the function, and `args` are the others.
-    """
+    The structure `points` is that of the first arguments of the function, and `args` are the
+    others."""
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
         with watched(tape):
-            y, parts = call_with_tangents(name, f, rebuilt(points, variables), tangents, args, named, attached)
+            y, parts = call_with_tangents(
+                name, f, rebuilt(points, variables), tangents, args, named, attached
+            )
             values = outputs(name, [value for value, _ in parts], tape)
-            rates = [np.zeros(np.shape(x)) if t is None else t for x, (_, t) in zip(values, parts, strict=True)]
+            rates = [
+                np.zeros(np.shape(x)) if t is None else t
+                for x, (_, t) in zip(values, parts, strict=True)
+            ]
             rates = outputs(name, rates, tape)
         program = written(tape, [*variables, *tangents], [*values, *rates])
         return Written(program, _template(y, values), False)
 
 
 def weighted_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
-    """The program of values and of the gradients of their weighted sum, with the point and the weights as arguments."""
+    """The program of values and of the gradients of their weighted sum, with the point and the
+    weights as arguments.
+    """
     with recording_to_write() as tape:
         variables = _variables(points, tape)
         with watched(tape):
@@ -79,8 +93,16 @@ def weighted_program(name: str, f: Any, points: Any, args: Any = (), named: Any 
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
-    """A program that returns a zero and some of the outputs, and takes some of the arguments, which are all that those need."""
-    return optimised(Program(program.arguments[arguments], program.steps, [program.outputs[0], *program.outputs[outputs]]))
+    """A program that returns a zero and some of the outputs, and takes some of the arguments, which
+    are all that those need.
+    """
+    return optimised(
+        Program(
+            program.arguments[arguments],
+            program.steps,
+            [program.outputs[0], *program.outputs[outputs]],
+        )
+    )
 
 
 def _variables(points: Any, tape: Tape) -> list[Any]:
@@ -92,9 +114,13 @@ def _template(y: Any, values: Sequence[Any]) -> Any:
 
 
 def written(
-    tape: Tape, leaves: Sequence[Any], values: Sequence[Any], pulled: Sequence[Any] = (), wanted: Sequence[Any] = (),
+    tape: Tape,
+    leaves: Sequence[Any],
+    values: Sequence[Any],
+    pulled: Sequence[Any] = (),
+    wanted: Sequence[Any] = (),
     weighted: bool = False,
-) -> Program:  # fmt: skip
+) -> Program:
     """The program of what was recorded, as a function of leaves.
 
     Parameters
@@ -112,7 +138,8 @@ def written(
     program = TapeProgram()
     builder = program.builder
     nodes = {id(x): program.node(x, builder.argument(x.shape)) for x in leaves}
-    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads the variables any more.
+    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads
+    # the variables any more.
     for assignment in reversed(tape.assignments):
         assignment.undo()
     for leaf in tape.leaves:
@@ -121,7 +148,10 @@ def written(
     for entry in tape:
         program.entry(*entry)
     # The nodes of views, too, come before the reverse pass, of which they have a part.
-    returned = [program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT)) for y in values]
+    returned = [
+        program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
+        for y in values
+    ]
     for y in pulled:
         weight = builder.argument(np.shape(y)) if weighted else builder.constant(1.0)
         node = program.find(y) if type(y) in VARIABLES else None

@@ -1,4 +1,6 @@
-"""Derivatives from differences: of function values alone, to check the others against, or of derivatives of a lower order."""
+"""Derivatives from differences: of function values alone, to check the others against, or of
+derivatives of a lower order.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,13 @@ def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
     Parameters
     ----------
     f : callable
-        Takes `x` and returns a scalar; it is called with plain numbers, six times per element of `x`.
+        Takes `x` and returns a scalar; it is called with plain numbers, six times per element of
+        `x`.
     x : scalar, array_like or nested structure of them
         The point.
     eps : float
-        The step, in units of ``max(1, |x_i|)`` for element ``x_i``. The function must exist three steps to either side.
+        The step, in units of ``max(1, |x_i|)`` for element ``x_i``. The function must exist three
+        steps to either side.
 
     Returns
     -------
@@ -50,7 +54,8 @@ def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
 
     Notes
     -----
-    The error is about ``eps**6`` times the seventh derivative over 140, plus ``1e-16 / eps`` times the function.
+    The error is about ``eps**6`` times the seventh derivative over 140, plus ``1e-16 / eps`` times
+    the function.
 
     Examples
     --------
@@ -59,7 +64,9 @@ def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
     array([ 3., 12.])
     """
     points = plain_tree("finite_diff_gradient", "x", x)
-    return _rebuilt_from(points, _gradient(_of_vector("finite_diff_gradient", f, points), _flat(points), eps))
+    return _rebuilt_from(
+        points, _gradient(_of_vector("finite_diff_gradient", f, points), _flat(points), eps)
+    )
 
 
 def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
@@ -68,11 +75,13 @@ def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
     Parameters
     ----------
     f : callable
-        Takes `x` and returns a scalar; it is called with plain numbers, 36 times per element of the Hessian.
+        Takes `x` and returns a scalar; it is called with plain numbers, 36 times per element of the
+        Hessian.
     x : scalar, array_like or nested structure of them
         The point, with N numbers in all.
     eps : float
-        The step, in units of ``max(1, |x_i|)`` for element ``x_i``. The function must exist six steps to either side.
+        The step, in units of ``max(1, |x_i|)`` for element ``x_i``. The function must exist six
+        steps to either side.
 
     Returns
     -------
@@ -86,7 +95,8 @@ def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
 
     Notes
     -----
-    The error is about ``eps**6`` times eighth derivatives over 70, plus ``1e-16 / eps**2`` times the function.
+    The error is about ``eps**6`` times eighth derivatives over 70, plus ``1e-16 / eps**2`` times
+    the function.
 
     Examples
     --------
@@ -128,8 +138,9 @@ def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
 
     Notes
     -----
-    The steps are 0.001 times ``max(1, |x_i|)`` for element ``x_i``, so that the error is about 1e-18 times seventh derivatives of
-    the gradient, plus 1e-13 times the gradient. `varmat.hessian` is exact.
+    The steps are 0.001 times ``max(1, |x_i|)`` for element ``x_i``, so that the error is about
+    1e-18 times seventh derivatives of the gradient, plus 1e-13 times the gradient. `varmat.hessian`
+    is exact.
 
     Examples
     --------
@@ -146,7 +157,8 @@ def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
 
 
 def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
-    """The Hessian of a scalar function times a vector, from central differences of order six of its gradient.
+    """The Hessian of a scalar function times a vector, from central differences of order six of its
+    gradient.
 
     Parameters
     ----------
@@ -168,7 +180,8 @@ def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
 
     Notes
     -----
-    The step along `v` is 0.001 times ``max(1, max(|x|)) / max(|v|)``. `varmat.hessian_times_vector` is exact.
+    The step along `v` is 0.001 times ``max(1, max(|x|)) / max(|v|)``. `varmat.hessian_times_vector`
+    is exact.
 
     Examples
     --------
@@ -179,19 +192,26 @@ def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
     """
     function = "finite_diff_hessian_times_vector_auto"
     points = plain_tree(function, "x", x)
-    vector, direction = _flat(points), _flat(rebuilt(points, matching_leaves(function, "v", v, points)))
+    vector, direction = (
+        _flat(points),
+        _flat(rebuilt(points, matching_leaves(function, "v", v, points))),
+    )
     longest = np.max(np.abs(direction), initial=0.0)
     if not longest:
         gradient(f, points)  # which refuses what is no scalar function
         return _rebuilt_from(points, np.zeros(vector.size))
     h = _STEP * max(1.0, np.max(np.abs(vector), initial=0.0)) / longest
     slope = _gradient_of_vector(f, points)
-    parts = (weight * (slope(vector + step * h * direction) - slope(vector - step * h * direction)) for step, weight in _STENCIL)
+    parts = (
+        weight * (slope(vector + step * h * direction) - slope(vector - step * h * direction))
+        for step, weight in _STENCIL
+    )
     return _rebuilt_from(points, sum(parts) / h)
 
 
 def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
-    """The derivatives of the Hessian of a scalar function, from central differences of order six of the exact Hessian.
+    """The derivatives of the Hessian of a scalar function, from central differences of order six of
+    the exact Hessian.
 
     Parameters
     ----------
@@ -205,7 +225,8 @@ def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and column `k`.
+        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
+        column `k`.
 
     Raises
     ------
@@ -214,7 +235,8 @@ def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
 
     Notes
     -----
-    The error is about ``eps**6`` times ninth derivatives, plus ``1e-16 / eps`` times the Hessian. `varmat.grad_hessian` is exact.
+    The error is about ``eps**6`` times ninth derivatives, plus ``1e-16 / eps`` times the Hessian.
+    `varmat.grad_hessian` is exact.
 
     Examples
     --------
@@ -239,7 +261,8 @@ def finite_diff_grad_hessian_auto(f: Any, x: Any) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and column `k`.
+        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
+        column `k`.
 
     Raises
     ------
@@ -261,7 +284,8 @@ def finite_diff_grad_hessian_auto(f: Any, x: Any) -> np.ndarray:
 
 
 def finite_diff_stepsize(u: float) -> float:
-    """The step that balances the errors of a central difference of order two: ``cbrt(2**-52) * max(1, |u|)``.
+    """The step that balances the errors of a central difference of order two: ``cbrt(2**-52) *
+    max(1, |u|)``.
 
     Parameters
     ----------
@@ -274,7 +298,8 @@ def finite_diff_stepsize(u: float) -> float:
 
     Notes
     -----
-    About 6.1e-6 for moderate numbers. The functions of this module, whose differences are of order six, take longer steps.
+    About 6.1e-6 for moderate numbers. The functions of this module, whose differences are of order
+    six, take longer steps.
 
     Examples
     --------
@@ -298,7 +323,9 @@ def _grad_hessian(function: str, f: Any, x: Any, eps: float) -> np.ndarray:
     if np.ndim(vector) != 1:
         raise ShapeError(f"{function}: x has shape {np.shape(vector)}, but must be a vector!")
     n = np.size(vector)
-    return np.reshape(np.array(_central(lambda moved: hessian(f, moved), np.asarray(vector), eps)), (n, n, n))
+    return np.reshape(
+        np.array(_central(lambda moved: hessian(f, moved), np.asarray(vector), eps)), (n, n, n)
+    )
 
 
 def _flat(points: Any) -> np.ndarray:
@@ -318,7 +345,9 @@ def _of_vector(name: str, f: Any, points: Any) -> Any:
     def function(vector: np.ndarray) -> float:
         y = output(name, f(_rebuilt_from(points, vector)))
         if np.shape(y):
-            raise ShapeError(f"{name}: the result has shape {np.shape(y)}, but must be a scalar: sum it!")
+            raise ShapeError(
+                f"{name}: the result has shape {np.shape(y)}, but must be a scalar: sum it!"
+            )
         return float(y)
 
     return function

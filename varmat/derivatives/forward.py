@@ -1,4 +1,6 @@
-"""Directional derivatives, by one pass with dual numbers; nothing is recorded but what the function records of its own."""
+"""Directional derivatives, by one pass with dual numbers; nothing is recorded but what the function
+records of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import to_varmat
 from varmat.core.tape import Tape, current_tape
 from varmat.core.variables import VARIABLES, make_leaf
-from varmat.derivatives.nested import adopt, check_scalar, holds_variables, is_outer, own, refuse_finished
+from varmat.derivatives.nested import (
+    adopt,
+    check_scalar,
+    holds_variables,
+    is_outer,
+    own,
+    refuse_finished,
+)
 from varmat.derivatives.recording import lost, output, plain_copy, recording
 from varmat.derivatives.reverse import ABSENT, Derived, named
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
@@ -26,16 +35,25 @@ def _dual(x: Any, t: Any, level: Level) -> Any:
     """The dual of a point and a direction, which both may depend on what is outside."""
     x, t = own(x), own(t)
     # As `Dual` does it: variables may be assigned into the tangent.
-    return attached(x, make_leaf(t, x._tape.top) if type(x) in VARIABLES and not is_outer(t) else t, level)
+    return attached(
+        x, make_leaf(t, x._tape.top) if type(x) in VARIABLES and not is_outer(t) else t, level
+    )
 
 
 def call_with_tangents(
-    function: str, f: Any, points: Any, tangents: list[Any], args: Any = (), kwargs: Any = None, make: Any = _dual
+    function: str,
+    f: Any,
+    points: Any,
+    tangents: list[Any],
+    args: Any = (),
+    kwargs: Any = None,
+    make: Any = _dual,
 ) -> tuple[Any, list[tuple[Any, Any]]]:
-    """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points`, the tangents and a new level.
+    """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points`, the tangents
+    and a new level.
 
-    Returns what it returns, and value and tangent of each leaf of that; the tangent is None if the leaf is constant.
-    """
+    Returns what it returns, and value and tangent of each leaf of that; the tangent is None if the
+    leaf is constant."""
     level, tape = Level(function), current_tape()
     before, tape.by_hand, start = tape.by_hand, [], len(tape)
     try:
@@ -47,7 +65,8 @@ def call_with_tangents(
     for rule, _, _, _ in tape[start:] if start else tape:
         if rule in CALLBACKS:
             raise TypeError(
-                f"{function}: the function uses {rule.name}, which has no tangent rule, so its share in the derivative would be "
+                f"{function}: the function uses {rule.name}, which has no tangent rule, so its "
+                "share in the derivative would be "
                 "lost: make it an operation with one, see varmat.operation"
             )
     return y, parts
@@ -65,17 +84,24 @@ def _taken_apart(function: str, y: Any, level: Level, tape: Tape) -> tuple[Any, 
 _PLAIN = frozenset({float, np.ndarray, type(None)})
 
 
-def plain_parts(function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None = None) -> list[tuple[Any, Any]]:
-    """Values and tangents as floats and new arrays, tangents with a leading axis if there are `k` directions.
+def plain_parts(
+    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None = None
+) -> list[tuple[Any, Any]]:
+    """Values and tangents as floats and new arrays, tangents with a leading axis if there are `k`
+    directions.
 
-    What depends on variables from outside stays what it is, and what was recorded in the scope goes to the one around it.
-    """
-    if not _PLAIN.issuperset([type(x) for pair in parts for x in pair]) and any(is_outer(x) for pair in parts for x in pair):
+    What depends on variables from outside stays what it is, and what was recorded in the scope goes
+    to the one around it."""
+    if not _PLAIN.issuperset([type(x) for pair in parts for x in pair]) and any(
+        is_outer(x) for pair in parts for x in pair
+    ):
         return _outer_parts(function, parts, tape, k)
     return [(plain_copy(value), plain_copy(_tangent(value, t, k))) for value, t in parts]
 
 
-def scalar_parts(function: str, y: Any, parts: list[tuple[Any, Any]], other: str = "jacobian or varmat.vjp") -> tuple[Any, Any]:
+def scalar_parts(
+    function: str, y: Any, parts: list[tuple[Any, Any]], other: str = "jacobian or varmat.vjp"
+) -> tuple[Any, Any]:
     """Value and tangent of what must be one scalar."""
     if len(parts) != 1 or isinstance(y, (tuple, list, dict)):
         parts = [(output(function, y), None)]  # which refuses it, or makes an array of numbers
@@ -84,18 +110,29 @@ def scalar_parts(function: str, y: Any, parts: list[tuple[Any, Any]], other: str
 
 
 def _tangent(value: Any, tangent: Any, k: int | None) -> Any:
-    return tangent if tangent is not None else np.zeros(np.shape(value) if k is None else (k, *np.shape(value)))
+    return (
+        tangent
+        if tangent is not None
+        else np.zeros(np.shape(value) if k is None else (k, *np.shape(value)))
+    )
 
 
-def _outer_parts(function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None) -> list[tuple[Any, Any]]:
+def _outer_parts(
+    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None
+) -> list[tuple[Any, Any]]:
     parts = [(to_varmat(value), to_varmat(t)) for value, t in parts]
     found = [x for pair in parts for x in pair if holds_variables(x)]
     parent: Any = tape.parent
     if found and tape.watch is None:  # otherwise there is no scope, see `forward_scope`
-        if not (parent or parent.leaves or parent.parent is not None) or any(each.sweeping for each in tape.chain()):
+        if not (parent or parent.leaves or parent.parent is not None) or any(
+            each.sweeping for each in tape.chain()
+        ):
             raise lost(function, found[0])
         adopt(tape, found)
-    return [tuple(x if is_outer(x) else plain_copy(x) for x in (value, _tangent(value, t, k))) for value, t in parts]
+    return [
+        tuple(x if is_outer(x) else plain_copy(x) for x in (value, _tangent(value, t, k)))
+        for value, t in parts
+    ]
 
 
 def forward_scope() -> AbstractContextManager[Tape]:
@@ -136,8 +173,8 @@ def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
 
     Notes
     -----
-    Inside a function that is differentiated itself primals, tangents and what `f` uses from outside may be variables or duals; so
-    are value and tangent then.
+    Inside a function that is differentiated itself primals, tangents and what `f` uses from outside
+    may be variables or duals; so are value and tangent then.
 
     Examples
     --------
@@ -156,7 +193,10 @@ def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
 
 def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     if not isinstance(primals, (tuple, list)):
-        raise TypeError(f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the arguments!")
+        raise TypeError(
+            f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the "
+            "arguments!"
+        )
     points = plain_tree("jvp", "primals", primals, outer_too=True)
     directions = matching_leaves("jvp", "tangents", tangents, points, outer_too=True)
     with forward_scope() as tape:
@@ -166,7 +206,8 @@ def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> float:
-    """The directional derivative of a scalar function, the gradient times a vector, without the gradient.
+    """The directional derivative of a scalar function, the gradient times a vector, without the
+    gradient.
 
     Parameters
     ----------
@@ -206,7 +247,9 @@ def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> f
     return tangent  # type: ignore[no-any-return]
 
 
-def partial_derivative(f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, **kwargs: Any) -> float:
+def partial_derivative(
+    f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, **kwargs: Any
+) -> float:
     """The derivative of a scalar function with respect to one element of its argument.
 
     Parameters
@@ -237,11 +280,19 @@ def partial_derivative(f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, 
     >>> vm.partial_derivative(lambda x: x[0] * x[1] ** 3, np.array([5.0, 2.0]), 1)
     60.0
     """
-    point = plain_tree("partial_derivative", "x", np.asarray(x) if isinstance(x, (list, tuple)) else x, outer_too=True)
+    point = plain_tree(
+        "partial_derivative",
+        "x",
+        np.asarray(x) if isinstance(x, (list, tuple)) else x,
+        outer_too=True,
+    )
     point = point if is_outer(point) else np.asarray(point)
     direction = np.zeros(point.shape)
     if np.ndim(direction[n]):
-        raise IndexError(f"partial_derivative: n is {n!r}, but must be the index of one element in the shape {point.shape}!")
+        raise IndexError(
+            f"partial_derivative: n is {n!r}, but must be the index of one element in the shape "
+            f"{point.shape}!"
+        )
     direction[n] = 1.0
     return _directional("partial_derivative", f, point, direction, args, kwargs)
 
@@ -275,5 +326,7 @@ def derivative(f: Any, x: float, /, *args: Any, **kwargs: Any) -> float:
     """
     point = plain_tree("derivative", "x", x, outer_too=True)
     if type(point) is not float and (isinstance(point, (tuple, list, dict)) or np.shape(point)):
-        raise ShapeError(f"derivative: x has shape {np.shape(point)}, but must be a scalar; see varmat.gradient!")
+        raise ShapeError(
+            f"derivative: x has shape {np.shape(point)}, but must be a scalar; see varmat.gradient!"
+        )
     return _directional("derivative", f, point, 1.0, args, kwargs)

@@ -14,7 +14,14 @@ from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result, stand_in
 from varmat.derivatives.recording import adjoint_of, recording, scalar_result
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
-from varmat.derivatives.structure import derivative_block, leaves_of, matching_leaves, plain_tree, rebuilt, unit_directions
+from varmat.derivatives.structure import (
+    derivative_block,
+    leaves_of,
+    matching_leaves,
+    plain_tree,
+    rebuilt,
+    unit_directions,
+)
 
 __all__ = ["hessian", "hessian_times_vector", "hessp"]
 
@@ -22,12 +29,20 @@ __all__ = ["hessian", "hessian_times_vector", "hessp"]
 @overload
 def hessian_times_vector(f: Callable[..., Any], /) -> Derived[Any]: ...
 @overload
-def hessian_times_vector(f: Callable[..., Any], x: float, v: Any, /, *args: Any, **kwargs: Any) -> float: ...
+def hessian_times_vector(
+    f: Callable[..., Any], x: float, v: Any, /, *args: Any, **kwargs: Any
+) -> float: ...
 @overload
-def hessian_times_vector(f: Callable[..., Any], x: np.ndarray, v: Any, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+def hessian_times_vector(
+    f: Callable[..., Any], x: np.ndarray, v: Any, /, *args: Any, **kwargs: Any
+) -> np.ndarray: ...
 @overload
-def hessian_times_vector(f: Callable[..., Any], x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def hessian_times_vector(f: Callable[..., Any], x: Any = ABSENT, v: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
+def hessian_times_vector(
+    f: Callable[..., Any], x: Any, v: Any, /, *args: Any, **kwargs: Any
+) -> Any: ...
+def hessian_times_vector(
+    f: Callable[..., Any], x: Any = ABSENT, v: Any = ABSENT, /, *args: Any, **kwargs: Any
+) -> Any:
     """The Hessian of a scalar function times a vector, exact and without the Hessian.
 
     Parameters
@@ -44,7 +59,8 @@ def hessian_times_vector(f: Callable[..., Any], x: Any = ABSENT, v: Any = ABSENT
     Returns
     -------
     float, ndarray or structure like `x`
-        Without a point and a vector: a function of them and the further arguments, which `varmat.recorded` takes too.
+        Without a point and a vector: a function of them and the further arguments, which
+        `varmat.recorded` takes too.
 
     Raises
     ------
@@ -55,8 +71,9 @@ def hessian_times_vector(f: Callable[..., Any], x: Any = ABSENT, v: Any = ABSENT
 
     Notes
     -----
-    Forward over reverse: `f` is evaluated once at dual numbers over variables and swept once, at a few times the cost of a
-    gradient, whatever the dimension. What is to be a constant in `f` is ``varmat.value(x)``; ``x.val`` is a variable there.
+    Forward over reverse: `f` is evaluated once at dual numbers over variables and swept once, at a
+    few times the cost of a gradient, whatever the dimension. What is to be a constant in `f` is
+    ``varmat.value(x)``; ``x.val`` is a variable there.
 
     Examples
     --------
@@ -69,7 +86,9 @@ def hessian_times_vector(f: Callable[..., Any], x: Any = ABSENT, v: Any = ABSENT
     """
     if x is ABSENT:
         check_alone("hessian_times_vector", kwargs)
-        return named(Derived(_times_vector, f), f, "hessian_times_vector", like=partial(_times_vector, f))
+        return named(
+            Derived(_times_vector, f), f, "hessian_times_vector", like=partial(_times_vector, f)
+        )
     if v is ABSENT:
         raise TypeError("hessian_times_vector: there is a point, but no vector")
     return _times_vector(f, x, v, *args, **kwargs)
@@ -80,7 +99,8 @@ def _times_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def hessp(f: Callable[..., Any]) -> Derived[np.ndarray]:
-    """The Hessian product of a scalar function in the form that `scipy.optimize.minimize` takes as its argument ``hessp``.
+    """The Hessian product of a scalar function in the form that `scipy.optimize.minimize` takes as
+    its argument ``hessp``.
 
     Parameters
     ----------
@@ -141,9 +161,9 @@ def hessian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any
     Returns
     -------
     float, ndarray or structure of them
-        Of shape ``(N, N)`` for a vector, the shape of `x` twice for an array. For a structure: that of `x`, with the
-        structure of `x` in place of each item. Without a point: a function of the point and the further arguments, which
-        `varmat.recorded` takes too.
+        Of shape ``(N, N)`` for a vector, the shape of `x` twice for an array. For a structure: that
+        of `x`, with the structure of `x` in place of each item. Without a point: a function of the
+        point and the further arguments, which `varmat.recorded` takes too.
 
     Raises
     ------
@@ -176,28 +196,45 @@ def hessian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any
 def _hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     points = plain_tree("hessian", "x", x, outer_too=True)
     leaves = leaves_of(points)
-    rows = [_leaf_products("hessian", f, points, direction, args, kwargs) for direction in unit_directions(leaves)]
+    rows = [
+        _leaf_products("hessian", f, points, direction, args, kwargs)
+        for direction in unit_directions(leaves)
+    ]
     blocks = []
     for leaf in leaves:
         mine, rows = rows[: np.size(leaf)], rows[np.size(leaf) :]
-        parts = [derivative_block([row[i] for row in mine], np.shape(leaf), y) for i, y in enumerate(leaves)]
+        parts = [
+            derivative_block([row[i] for row in mine], np.shape(leaf), y)
+            for i, y in enumerate(leaves)
+        ]
         blocks.append(rebuilt(points, parts))
     return rebuilt(points, blocks)
 
 
 def _product(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> Any:
     points = plain_tree(name, "x", x, outer_too=True)
-    return rebuilt(points, _leaf_products(name, f, points, matching_leaves(name, "v", v, points, outer_too=True), args, kwargs))
+    return rebuilt(
+        points,
+        _leaf_products(
+            name, f, points, matching_leaves(name, "v", v, points, outer_too=True), args, kwargs
+        ),
+    )
 
 
-def _leaf_products(name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any) -> list[Any]:
+def _leaf_products(
+    name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any
+) -> list[Any]:
     with recording() as tape:
         found = _record_and_sweep(name, f, points, direction, args, kwargs, tape)
     return found() if callable(found) else found  # type: ignore[no-any-return]
 
 
-def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any, tape: Tape) -> Any:
-    """The product as a list of leaves, or a function that makes it, after the scope, of what it depends on outside."""
+def _record_and_sweep(
+    name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any, tape: Tape
+) -> Any:
+    """The product as a list of leaves, or a function that makes it, after the scope, of what it
+    depends on outside.
+    """
     variables: list[Any] = []
 
     def make(x: Any, t: Any, level: Level) -> Any:
@@ -209,7 +246,9 @@ def _record_and_sweep(name: str, f: Any, points: Any, direction: list[Any], args
     y, parts = call_with_tangents(name, f, (points,), direction, args, kwargs, make)
     value, tangent = scalar_parts(name, y, parts)
     if is_outer_result(value, tape) or is_outer_result(tangent, tape):
-        return partial(_gradients, gradients_of(name, 0.0 if tangent is None else tangent, variables, tape))
+        return partial(
+            _gradients, gradients_of(name, 0.0 if tangent is None else tangent, variables, tape)
+        )
     scalar_result(name, value, tape)
     slope: Any = 0.0 if tangent is None else scalar_result(name, tangent, tape)
     if tape.swept:

@@ -1,11 +1,11 @@
 """Derivatives of derivatives: functionals inside functions that are differentiated themselves.
 
-In forward mode there is nothing to do: duals of one level have duals of others, or variables, as their parts. A reverse pass gives
-numbers. Where a function that is differentiated in reverse mode uses variables from outside, its value and gradients are made an
-operation of these: the part of its tape that they depend on is kept, and computed again for the derivatives of the gradient, with
-duals in the direction of their adjoints, for the derivative of ``w @ gradient`` is the gradient of the derivative along `w`. The
-user's function is not called again.
-"""
+In forward mode there is nothing to do: duals of one level have duals of others, or variables, as
+their parts. A reverse pass gives numbers. Where a function that is differentiated in reverse mode
+uses variables from outside, its value and gradients are made an operation of these: the part of its
+tape that they depend on is kept, and computed again for the derivatives of the gradient, with duals
+in the direction of their adjoints, for the derivative of ``w @ gradient`` is the gradient of the
+derivative along `w`. The user's function is not called again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,17 @@ from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import Operation
 from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested, start_sweep, sweep
-from varmat.core.variables import ARRAYS, VARIABLES, Outputs, Var, View, borrow_leaf, make_leaf, make_view, outsiders
+from varmat.core.variables import (
+    ARRAYS,
+    VARIABLES,
+    Outputs,
+    Var,
+    View,
+    borrow_leaf,
+    make_leaf,
+    make_view,
+    outsiders,
+)
 from varmat.derivatives.structure import leaves_of
 
 Finish = Callable[[], Any]
@@ -44,7 +54,9 @@ def holds_outer(args: Any) -> bool:
 
 
 def stand_in(x: Any, tape: Tape) -> Any:
-    """A leaf of the tape for a plain number or array, or what depends on nothing but a variable from outside."""
+    """A leaf of the tape for a plain number or array, or what depends on nothing but a variable
+    from outside.
+    """
     if type(x) is float or type(x) is np.ndarray:
         return borrow_leaf(x, tape)
     if isinstance(x, Dual):
@@ -73,16 +85,20 @@ def bottom(x: Any) -> Any:
 
 
 def refuse_finished(function: str, y: Any, tape: Tape, level: Level | None = None) -> None:
-    """Refuse a result that is a dual of a run that is over, or made by hand in the function itself."""
+    """Refuse a result that is a dual of a run that is over, or made by hand in the function
+    itself.
+    """
     while isinstance(y, Dual):
         if y.level in tape.by_hand:
             raise TapeError(
-                f"{function}: the result is a Dual that was made by hand, whose derivative is not the one asked for: return x.val "
+                f"{function}: the result is a Dual that was made by hand, whose derivative is not "
+                "the one asked for: return x.val "
                 "or x.tan"
             )
         if y.level.is_over and y.level is not level:
             raise TapeError(
-                f"{function}: the result has a derivative of varmat.{y.level.function}, which has returned: what is made of the "
+                f"{function}: the result has a derivative of varmat.{y.level.function}, which has "
+                "returned: what is made of the "
                 "arguments of a function must not be kept for another one"
             )
         y = y.val
@@ -103,7 +119,11 @@ def _parts(*fields: Any) -> list[Any]:
 
 def _sources(entry: Any) -> list[Any]:
     rule, _, x, y = entry
-    return [source for _, source, _ in y if type(source) in VARIABLES] if rule is ASSIGN else _parts(x, y)
+    return (
+        [source for _, source, _ in y if type(source) in VARIABLES]
+        if rule is ASSIGN
+        else _parts(x, y)
+    )
 
 
 class Kept:
@@ -119,7 +139,9 @@ class Kept:
         What it is a function of; by default the variables from outside.
     """
 
-    def __init__(self, y: Var, wrt: Sequence[Any], tape: Tape, operands: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self, y: Var, wrt: Sequence[Any], tape: Tape, operands: Sequence[Any] | None = None
+    ) -> None:
         self.y, self.wrt = y, list(wrt)
         self.entries, roots = _needed(tape, y)
         used = {**roots, **{id(x): x for x in self.wrt}}
@@ -131,14 +153,20 @@ class Kept:
         known = made | set(map(id, self.operands))
         for assignment in reversed(tape.assignments):
             assignment.undo()
-        self.constants = [(x, np.copy(x._val) if x.shape else x._val) for x in used.values() if id(x) not in known]
+        self.constants = [
+            (x, np.copy(x._val) if x.shape else x._val) for x in used.values() if id(x) not in known
+        ]
         for assignment in tape.assignments:
             assignment.redo()
 
     def again(
-        self, operands: Sequence[Any], level: Level | None = None, seeds: Sequence[Any] | None = None
+        self,
+        operands: Sequence[Any],
+        level: Level | None = None,
+        seeds: Sequence[Any] | None = None,
     ) -> tuple[Any, list[Any]]:
-        """The scalar, and what it is to be differentiated with respect to, on the current tape, for operands of any kind.
+        """The scalar, and what it is to be differentiated with respect to, on the current tape, for
+        operands of any kind.
 
         Parameters
         ----------
@@ -179,7 +207,9 @@ class Kept:
 
 
 def _needed(tape: Tape, y: Any) -> tuple[list[Any], dict[int, Any]]:
-    """The entries that a variable depends on, in order, and the roots of all variables that they use."""
+    """The entries that a variable depends on, in order, and the roots of all variables that they
+    use.
+    """
     roots = {id(root_of(y)): root_of(y)}
     entries = []
     for entry in reversed(tape):
@@ -274,12 +304,17 @@ class Gradients(Operation):
         return tuple(paired(r, t, level) for r, t in zip(results, rates, strict=True))
 
     def _pushed(self, values: list[Any], mine: list[bool], tangents: list[Any]) -> Any:
-        """The derivative of value and gradients in a direction: those of the derivative of the function."""
+        """The derivative of value and gradients in a direction: those of the derivative of the
+        function.
+        """
         given = [*values, *tangents]
         with nested() as tape:
             leaves = [borrow_leaf(_number(x), tape) for x in given]
             level, rates = Level(self.name), iter(leaves[len(values) :])
-            operands = [paired(x, next(rates), level) if is_mine else x for x, is_mine in zip(leaves, mine, strict=False)]
+            operands = [
+                paired(x, next(rates), level) if is_mine else x
+                for x, is_mine in zip(leaves, mine, strict=False)
+            ]
             y, wrt = self.kept.again(operands, level)
             slope = y.tan if isinstance(y, Dual) else 0.0
             if type(slope) is not Var:
@@ -289,16 +324,18 @@ class Gradients(Operation):
 
 
 def _contributions(name: str, kept: Kept, g: Any, r: Any, *values: Any) -> tuple[Any, ...]:
-    """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c y`` plus the derivative of
-    `y` along `w`.
-    """
+    """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c
+    y`` plus the derivative of `y` along `w`."""
     c, *adjoints = g
     with nested() as tape:
         leaves = [borrow_leaf(x, tape) for x in values]
         level, seeds = None, None
         if any(w is not None for w in adjoints):
             zeros = [_copied(np.zeros(np.shape(x))) for x in r[1:]]
-            seeds = [make_leaf(z if w is None else _copied(w), tape) for w, z in zip(adjoints, zeros, strict=True)]
+            seeds = [
+                make_leaf(z if w is None else _copied(w), tape)
+                for w, z in zip(adjoints, zeros, strict=True)
+            ]
             level = Level(name)
         y, _ = kept.again(leaves, level, seeds)
         slope = y.tan if isinstance(y, Dual) else 0.0
@@ -345,10 +382,13 @@ def gradients_of(function: str, y: Any, wrt: Sequence[Any], tape: Tape) -> Finis
         values, level, k = gradients_of(function, y.val, wrt, tape), y.level, y.directions
         if k is None:
             rates = gradients_of(function, y.tan, wrt, tape)
-            return lambda: tuple(paired(v, t, level) for v, t in zip(values(), rates(), strict=True))
+            return lambda: tuple(
+                paired(v, t, level) for v, t in zip(values(), rates(), strict=True)
+            )
         each = [gradients_of(function, y.tan[i], wrt, tape) for i in range(k)]
         return lambda: tuple(
-            paired(v, np.stack(t), level) for v, t in zip(values(), zip(*(part() for part in each), strict=True), strict=True)
+            paired(v, np.stack(t), level)
+            for v, t in zip(values(), zip(*(part() for part in each), strict=True), strict=True)
         )
     if type(y) is not Var or y._tape is not tape:
         if type(y) in VARIABLES:
@@ -385,15 +425,20 @@ def _refuse_what_cannot(function: str, entries: list[Any], outside: list[Any], t
     if any(each.sweeping for each in tape.chain()[1:]) or parent is None:
         x = outside[0]
         raise TapeError(
-            f"{function}: the function uses a {type(x).__name__} of shape {np.shape(x)} from outside, in the reverse pass of which "
+            f"{function}: the function uses a {type(x).__name__} of shape {np.shape(x)} from "
+            "outside, in the reverse pass of which "
             "it is called, so that its derivative would be lost: use varmat.value(x)"
         )
     for rule, _, _, _ in entries:
-        lacks = rule.again is None and (rule.op is None or getattr(rule.op, "_tangent", True) is None)
+        lacks = rule.again is None and (
+            rule.op is None or getattr(rule.op, "_tangent", True) is None
+        )
         if rule in CALLBACKS or (lacks and rule is not ASSIGN):
             raise TypeError(
-                f"{function}: the function uses {rule.name}, which has no tangent rule, and variables from outside, in which the "
-                "gradient cannot be differentiated therefore: make it an operation with one, see varmat.operation, or use "
+                f"{function}: the function uses {rule.name}, which has no tangent rule, and "
+                "variables from outside, in which the "
+                "gradient cannot be differentiated therefore: make it an operation with one, see "
+                "varmat.operation, or use "
                 "varmat.value(x) for what is a constant here"
             )
 
@@ -402,7 +447,8 @@ def refuse_complex(function: str, x: Any) -> None:
     """Refuse complex points where the gradient depends on what is outside."""
     if isinstance(x, ComplexKind):
         raise TypeError(
-            f"{function}: an argument is complex, but must be real where the function uses variables from outside: differentiate "
+            f"{function}: an argument is complex, but must be real where the function uses "
+            "variables from outside: differentiate "
             "with respect to its real and imaginary parts"
         )
 
@@ -411,11 +457,16 @@ def check_scalar(function: str, y: Any, other: str = "jacobian or varmat.vjp") -
     """Refuse an array where a scalar is needed."""
     shape = getattr(y, "shape", ())
     if shape:
-        raise ShapeError(f"{function}: the result has shape {shape}, but must be a scalar: sum it, or use varmat.{other}!")
+        raise ShapeError(
+            f"{function}: the result has shape {shape}, but must be a scalar: sum it, or use "
+            f"varmat.{other}!"
+        )
 
 
 def is_outer_result(y: Any, tape: Tape) -> bool:
-    """Whether a result has derivatives in what is outside of a scope, or is computed where something outside is used."""
+    """Whether a result has derivatives in what is outside of a scope, or is computed where
+    something outside is used.
+    """
     if isinstance(y, Dual):
         return True
     outer: Any = tape.parent
@@ -428,11 +479,18 @@ def is_outer_result(y: Any, tape: Tape) -> bool:
 
 
 def adopt(tape: Tape, results: Sequence[Any]) -> None:
-    """Hand what stands on the tape of a scope, and results that are views, over to the scope around it."""
+    """Hand what stands on the tape of a scope, and results that are views, over to the scope around
+    it.
+    """
     parent: Any = tape.parent
     found = [x for _, result, x, y in tape for x in _parts(result, x, y)]
     found += [*tape.leaves, *_parts(tape.kept), *_flattened(results)]
-    found += [source for assignment in tape.assignments for _, source, _ in assignment if type(source) in VARIABLES]
+    found += [
+        source
+        for assignment in tape.assignments
+        for _, source, _ in assignment
+        if type(source) in VARIABLES
+    ]
     for x in found:
         while x._tape is tape:
             x._tape = parent

@@ -36,7 +36,8 @@ class Recorded(Recordings):
         super().__init__(function, runner)
         self.argnums = argnums
         self._eager = value_and_grad(function, argnums)
-        # For one array, with nothing else or truth values, the most common calls: what runs the recording, by shape and values.
+        # For one array, with nothing else or truth values, the most common calls: what runs the
+        # recording, by shape and values.
         self._by_shape: dict[tuple[Any, ...], Any] = {}
 
     def __reduce__(self) -> Any:
@@ -44,9 +45,19 @@ class Recorded(Recordings):
         return type(self), (self.function, self.argnums, self.runner)
 
     def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
-        if not named and self.argnums == 0 and args and type(args[0]) is np.ndarray and args[0].dtype is FLOAT64:
+        if (
+            not named
+            and self.argnums == 0
+            and args
+            and type(args[0]) is np.ndarray
+            and args[0].dtype is FLOAT64
+        ):
             others = args[1:]
-            run = self._by_shape.get((args[0].shape, *others)) if all(type(x) is bool for x in others) else None
+            run = (
+                self._by_shape.get((args[0].shape, *others))
+                if all(type(x) is bool for x in others)
+                else None
+            )
             if run is not None:
                 try:
                     value, gradient = run(args[:1])
@@ -54,7 +65,11 @@ class Recorded(Recordings):
                     return self._eager(*args)
                 return (value, gradient) if math.isfinite(value) else self._eager(*args)
         positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
-        leaves: Any = [args[i] for i in positions if type(i) is int and 0 <= i < len(args) and is_plain(args[i])]
+        leaves: Any = [
+            args[i]
+            for i in positions
+            if type(i) is int and 0 <= i < len(args) and is_plain(args[i])
+        ]
         direct = len(leaves) == len(positions)
         if direct:
             structures = tuple([() if type(x) is float else x.shape for x in leaves])
@@ -79,12 +94,14 @@ class Recorded(Recordings):
             if not math.isfinite(value):
                 raise ElsewhereError
         except (ArithmeticError, ValueError, ElsewhereError):
-            # Where Python's floats raise, an argument is refused, a density is zero, or a sum without its factor overflows: as
-            # it is written.
+            # Where Python's floats raise, an argument is refused, a density is zero, or a sum
+            # without its factor overflows: as it is written.
             return self._eager(*args, **named)
         if not direct:
             following = iter(gradients)
-            gradients = [rebuilt(tree, [next(following) for _ in leaves_of(tree)]) for tree in trees]
+            gradients = [
+                rebuilt(tree, [next(following) for _ in leaves_of(tree)]) for tree in trees
+            ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
     def map(self, points: Any, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -112,10 +129,16 @@ class Recorded(Recordings):
             What the function raises at a point.
         """
         if self.argnums != 0:
-            raise TypeError(f"{self.__name__}.map: the function has argnums={self.argnums!r}, but must have argnums=0!")
+            raise TypeError(
+                f"{self.__name__}.map: the function has argnums={self.argnums!r}, but must have "
+                "argnums=0!"
+            )
         points = data(points, f"{self.__name__}.map: points")
         if type(points) is float:
-            raise ShapeError(f"{self.__name__}.map: points is a scalar, but must be an array with a point in each row!")
+            raise ShapeError(
+                f"{self.__name__}.map: points is a scalar, but must be an array with a point in "
+                "each row!"
+            )
         points = np.ascontiguousarray(points)
         values, gradients = np.empty(len(points)), np.empty(points.shape)
         if not len(points):
@@ -142,15 +165,24 @@ class Recorded(Recordings):
 
     def _keep(self, recordings: list[Recording]) -> None:
         super()._keep(recordings)
-        alone = [each for each in recordings if len(each.structures) == 1 and all(type(x) is bool for x in each.others.values())]
-        by_position = [each for each in alone if [*each.others] == [*range(1, len(each.others) + 1)]]
-        self._by_shape = {(each.structures[0], *each.others.values()): each.run for each in by_position}
+        alone = [
+            each
+            for each in recordings
+            if len(each.structures) == 1 and all(type(x) is bool for x in each.others.values())
+        ]
+        by_position = [
+            each for each in alone if [*each.others] == [*range(1, len(each.others) + 1)]
+        ]
+        self._by_shape = {
+            (each.structures[0], *each.others.values()): each.run for each in by_position
+        }
 
 
 class RecordedIfPossible(Recorded):
     """A function recorded once; evaluated anew each time if it cannot be."""
 
-    # What was raised when it was tried: of the function, or because a comparison is another object while it is recorded.
+    # What was raised when it was tried: of the function, or because a comparison is another object
+    # while it is recorded.
     obstacle: Exception | None = None
 
     def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
@@ -167,11 +199,13 @@ class RecordedIfPossible(Recorded):
         return result
 
 
-def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]) -> Program:
+def record(
+    function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]
+) -> Program:
     """The program of the value and the gradients with respect to the arguments at some positions.
 
-    Raises `ElsewhereError` if the function catches the refusal of a value: where nothing is refused it goes another way.
-    """
+    Raises `ElsewhereError` if the function catches the refusal of a value: where nothing is refused
+    it goes another way."""
     with recording_to_write() as tape:
         given = list(args)
         for i in dict.fromkeys(positions):
@@ -182,8 +216,11 @@ def record(function: Any, positions: Sequence[int], args: Sequence[Any], named: 
         return optimised(program_of(tape, variables, y))
 
 
-def record_values(function: Callable[..., Any], point: np.ndarray, copies: int = 1) -> tuple[Program, list[bool]]:
-    """The program of several results of a function of one vector, forward only; errors are those of `record`.
+def record_values(
+    function: Callable[..., Any], point: np.ndarray, copies: int = 1
+) -> tuple[Program, list[bool]]:
+    """The program of several results of a function of one vector, forward only; errors are those of
+    `record`.
 
     Parameters
     ----------
@@ -216,7 +253,9 @@ class RecordedGradient(RecordedFunctional[T]):
 
     @property
     def program(self) -> Program | None:
-        """The program that was made last, of the value and the gradient; None before the first call."""
+        """The program that was made last, of the value and the gradient; None before the first
+        call.
+        """
         return self._recorded.program
 
     def __call__(self, *args: Any, **named: Any) -> T:
@@ -226,40 +265,49 @@ class RecordedGradient(RecordedFunctional[T]):
 @overload
 def recorded(f: Derived[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
 @overload
-def recorded(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, runner: str = "auto") -> Recorded: ...
+def recorded(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, runner: str = "auto"
+) -> Recorded: ...
 def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: str = "auto") -> Any:
-    """A function, or a functional of one, that is recorded once, and evaluated without it afterwards.
+    """A function, or a functional of one, that is recorded once, and evaluated without it
+    afterwards.
 
-    Of a scalar function it is the value and the gradient: the first call runs `f` on variables, as `value_and_grad` does at every
-    call, and writes what was recorded, forward and reverse, as a program, a list of steps on arrays. Later calls run that. For
-    small arrays this takes a fraction of the time, for most of what `value_and_grad` takes is recording. Of a functional it is the
+    Of a scalar function it is the value and the gradient: the first call runs `f` on variables, as
+    `value_and_grad` does at every call, and writes what was recorded, forward and reverse, as a
+    program, a list of steps on arrays. Later calls run that. For small arrays this takes a fraction
+    of the time, for most of what `value_and_grad` takes is recording. Of a functional it is the
     same functional: ``vm.recorded(vm.hessian(f))`` has the results of ``vm.hessian(f)``.
 
     Parameters
     ----------
     f : callable
-        Returns a scalar. It must compute the same operations at every call, whatever the values of its arguments: see Notes.
-        Or what `value_and_grad`, `grad`, `hessian`, `hessian_times_vector`, `hessp`, `jacobian`, `jvp` or `vjp` returns for such a
-        function alone, without a point; for the last three it need not be scalar.
+        Returns a scalar. It must compute the same operations at every call, whatever the values of
+        its arguments: see Notes. Or what `value_and_grad`, `grad`, `hessian`,
+        `hessian_times_vector`, `hessp`, `jacobian`, `jvp` or `vjp` returns for such a function
+        alone, without a point; for the last three it need not be scalar.
     argnums : int or tuple of int
-        The positional arguments to differentiate with respect to, by default the first. A functional brings its own.
+        The positional arguments to differentiate with respect to, by default the first. A
+        functional brings its own.
     runner : {"auto", "numpy", "native"}
-        What runs programs: calls of NumPy, or one compiled loop, which needs numba and is taken where that is installed.
+        What runs programs: calls of NumPy, or one compiled loop, which needs numba and is taken
+        where that is installed.
 
     Returns
     -------
     callable
-        Takes the arguments of `f` and returns ``(value, gradient)``, as in `value_and_grad`; for a functional it takes what that
-        takes, and returns what that returns. For other shapes or structures, and other objects as the other arguments, `f` is
-        recorded anew; the last 16 recordings are kept. The attribute ``program`` is the last of them, and in print the list of its
-        steps. The method ``map`` takes many points at once.
+        Takes the arguments of `f` and returns ``(value, gradient)``, as in `value_and_grad`; for a
+        functional it takes what that takes, and returns what that returns. For other shapes or
+        structures, and other objects as the other arguments, `f` is recorded anew; the last 16
+        recordings are kept. The attribute ``program`` is the last of them, and in print the list of
+        its steps. The method ``map`` takes many points at once.
 
     Raises
     ------
     TapeError
-        If `f` looks at the value of a variable: with ``if``, ``.val``, ``.grad()``, a mask as an index, or a function that does so,
-        as `numpy.argsort` and `numpy.median`; comparisons may select, in `numpy.where`. And for `reverse_pass_callback` and
-        `MatVar`, which cannot be written as a program.
+        If `f` looks at the value of a variable: with ``if``, ``.val``, ``.grad()``, a mask as an
+        index, or a function that does so, as `numpy.argsort` and `numpy.median`; comparisons may
+        select, in `numpy.where`. And for `reverse_pass_callback` and `MatVar`, which cannot be
+        written as a program.
     ValueError
         If there is no such runner.
     ImportError
@@ -271,14 +319,16 @@ def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: st
 
     Notes
     -----
-    What `f` does apart from operations on its arguments happens at the recording only. Other arrays that it reads are held by
-    reference: a new array in their place, another global value, or a random number, is not seen, and new values in the same array
-    not everywhere. Where the program comes to an argument that is refused, or to a density of zero, `f` itself is evaluated, and so
+    What `f` does apart from operations on its arguments happens at the recording only. Other arrays
+    that it reads are held by reference: a new array in their place, another global value, or a
+    random number, is not seen, and new values in the same array not everywhere. Where the program
+    comes to an argument that is refused, or to a density of zero, `f` itself is evaluated, and so
     is a functional where a derivative is not finite. NumPy's warnings appear at the recording only.
 
-    Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a `jacobian` of more outputs than
-    inputs; for this one `f` is called twice. A Hessian is one run for each element of the point, a Jacobian one for each input or
-    output, whichever are fewer. A tangent rule that looks at values is called from Python at every run.
+    Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a
+    `jacobian` of more outputs than inputs; for this one `f` is called twice. A Hessian is one run
+    for each element of the point, a Jacobian one for each input or output, whichever are fewer. A
+    tangent rule that looks at values is called from Python at every run.
 
     Calls from several threads at once are safe.
 
@@ -312,7 +362,10 @@ def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: st
     if type(f) is not Derived:
         return Recorded(f, 0 if argnums is None else argnums, runner)
     if argnums is not None:
-        raise TypeError(f"recorded: argnums is given with {f.__name__}, but must be left out: a functional brings its own!")
+        raise TypeError(
+            f"recorded: argnums is given with {f.__name__}, but must be left out: a functional "
+            "brings its own!"
+        )
     if f.functional == "value_and_grad":
         return Recorded(f.__wrapped__, f.argnums, runner)
     return _RECORDED[f.functional](f, runner)

@@ -1,4 +1,6 @@
-"""Functionals recorded once: products with Hessians and Jacobians, and these themselves, by programs."""
+"""Functionals recorded once: products with Hessians and Jacobians, and these themselves, by
+programs.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,25 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from varmat.derivatives.derivative_programs import part_of, product_program, tangent_program, weighted_program
+from varmat.derivatives.derivative_programs import (
+    part_of,
+    product_program,
+    tangent_program,
+    weighted_program,
+)
 from varmat.derivatives.nested import holds_outer
 from varmat.derivatives.recording import plain_copy
 from varmat.derivatives.recordings import Recording, Recordings
 from varmat.derivatives.reverse import Derived, is_plain
-from varmat.derivatives.structure import derivative_block, leaves_of, matching_leaves, plain_tree, rebuilt, size_of, structure_of
+from varmat.derivatives.structure import (
+    derivative_block,
+    leaves_of,
+    matching_leaves,
+    plain_tree,
+    rebuilt,
+    size_of,
+    structure_of,
+)
 from varmat.programs.program import ElsewhereError
 from varmat.programs.runners import runner_for
 
@@ -47,17 +62,23 @@ class RecordedFunctional(Recordings, Generic[T]):
         raise NotImplementedError
 
     def _known(self, points: Any, args: Any = (), named: Any = None) -> Recording:
-        """The recording for arguments like these; `ElsewhereError` if there is none, for the function caught a refusal."""
+        """The recording for arguments like these; `ElsewhereError` if there is none, for the
+        function caught a refusal.
+        """
         structures = (points.shape,) if type(points) is np.ndarray else (structure_of(points),)
         others = {**(named or {}), **dict(enumerate(args, 1))}
-        return self._found(structures, others) or self._recording(structures, others, points, args, named)
+        return self._found(structures, others) or self._recording(
+            structures, others, points, args, named
+        )
 
     def _points(self, x: Any) -> Any:
         return x if is_plain(x) else plain_tree(self._name, self.title, x)
 
 
 def _is_inside(args: Any) -> bool:
-    """Whether arguments have derivatives of their own, inside another functional: there nothing is recorded."""
+    """Whether arguments have derivatives of their own, inside another functional: there nothing is
+    recorded.
+    """
     return not all(map(is_plain, args)) and holds_outer(args)
 
 
@@ -81,7 +102,9 @@ def _outputs(run: Any, arguments: Any) -> list[Any]:
 
 
 def _rows(known: Recording, leaves: list[Any], like: list[Any]) -> np.ndarray:
-    """The outputs of a program as rows of a matrix: for each unit vector, of the shapes `like`, as the remaining arguments."""
+    """The outputs of a program as rows of a matrix: for each unit vector, of the shapes `like`, as
+    the remaining arguments.
+    """
     n, width = sum(map(size_of, like)), sum(v.size for v in known.program.outputs[1:])
     values, rows = np.zeros(n), np.empty((n, width))
     many = getattr(known.run, "map", None)
@@ -92,22 +115,32 @@ def _rows(known: Recording, leaves: list[Any], like: list[Any]) -> np.ndarray:
         else:
             ends = np.cumsum([size_of(x) for x in like])[:-1]
             for row, unit in zip(rows, np.eye(n), strict=True):
-                directions = [part.reshape(np.shape(x)) for part, x in zip(np.split(unit, ends), like, strict=True)]
-                row[:] = np.concatenate([np.empty(0), *map(np.ravel, known.run([*leaves, *directions])[1:])])
+                directions = [
+                    part.reshape(np.shape(x))
+                    for part, x in zip(np.split(unit, ends), like, strict=True)
+                ]
+                row[:] = np.concatenate(
+                    [np.empty(0), *map(np.ravel, known.run([*leaves, *directions])[1:])]
+                )
     if not (np.isfinite(values).all() and np.isfinite(rows).all()):
         raise ElsewhereError
     return rows
 
 
 def _blocks(matrix: np.ndarray, y: Any, points: Any) -> Any:
-    """A matrix of derivatives of all results with respect to all elements of the point, as the structure of both."""
+    """A matrix of derivatives of all results with respect to all elements of the point, as the
+    structure of both.
+    """
     results, leaves = leaves_of(y), leaves_of(points)
     ends = np.cumsum([0, *map(size_of, leaves)]).tolist()
     blocks, start = [], 0
     for result in results:
         rows = matrix[start : start + size_of(result)]
         start += size_of(result)
-        parts = [derivative_block(rows[:, i:j], np.shape(result), x) for i, j, x in zip(ends, ends[1:], leaves, strict=False)]
+        parts = [
+            derivative_block(rows[:, i:j], np.shape(result), x)
+            for i, j, x in zip(ends, ends[1:], leaves, strict=False)
+        ]
         blocks.append(rebuilt(points, parts))
     return rebuilt(y, blocks)
 
@@ -122,7 +155,9 @@ class RecordedProduct(RecordedFunctional[T]):
         points = self._points(x)
         direction = matching_leaves(self._name, "v", v, points)
         try:
-            products = _outputs(self._known(points, others, named).run, [*leaves_of(points), *direction])
+            products = _outputs(
+                self._known(points, others, named).run, [*leaves_of(points), *direction]
+            )
         except ElsewhereError:
             return self._eager(*args, **named)
         return rebuilt(points, products)  # type: ignore[no-any-return]
@@ -170,7 +205,10 @@ class RecordedJacobian(RecordedFunctional[T]):
         results = len(leaves_of(made.template))
         arguments, outputs, by_inputs = slice(None), slice(1 + results, None), False
         if size_of_all(points) < size_of_all(made.template) and not made.only_reverse:
-            made, by_inputs = tangent_program(self._name, self.function, (points,), args, named), True
+            made, by_inputs = (
+                tangent_program(self._name, self.function, (points,), args, named),
+                True,
+            )
         program = part_of(made.program, arguments, outputs)
         return program, runner_for(program, self.runner), (made.template, by_inputs)
 
@@ -208,14 +246,18 @@ class RecordedTangent(RecordedFunctional[T]):
 
 
 class RecordedPullback(RecordedFunctional[T]):
-    """`varmat.vjp`, recorded once: the values by one program, and the cotangents of the primals by another."""
+    """`varmat.vjp`, recorded once: the values by one program, and the cotangents of the primals by
+    another.
+    """
 
     title = "primals"
 
     def __call__(self, *primals: Any, **named: Any) -> T:
         if named or _is_inside(primals):
             return self._eager(*primals, **named)
-        points = rebuilt(primals, map(plain_copy, leaves_of(plain_tree(self._name, self.title, primals))))
+        points = rebuilt(
+            primals, map(plain_copy, leaves_of(plain_tree(self._name, self.title, primals)))
+        )
         leaves = leaves_of(points)
         try:
             known = self._known(points)
@@ -239,11 +281,16 @@ class RecordedPullback(RecordedFunctional[T]):
         leaves, results = len(leaves_of(points)), len(leaves_of(made.template))
         values = part_of(made.program, slice(leaves), slice(1, 1 + results))
         program = part_of(made.program, slice(None), slice(1 + results, None))
-        return program, runner_for(program, self.runner), (runner_for(values, self.runner), made.template)
+        return (
+            program,
+            runner_for(program, self.runner),
+            (runner_for(values, self.runner), made.template),
+        )
 
 
 # By the name of the functional.
 DERIVATIVES: dict[str, Callable[..., Any]] = {
-    "hessian": RecordedHessian, "hessian_times_vector": RecordedProduct, "hessp": RecordedProduct, "jacobian": RecordedJacobian,
+    "hessian": RecordedHessian, "hessian_times_vector": RecordedProduct, "hessp": RecordedProduct,
+     "jacobian": RecordedJacobian,
     "jvp": RecordedTangent, "vjp": RecordedPullback,
 }  # fmt: skip

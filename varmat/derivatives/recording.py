@@ -1,4 +1,6 @@
-"""Recording a function for the functionals: leaves, what the function returned, and what must not happen in between."""
+"""Recording a function for the functionals: leaves, what the function returned, and what must not
+happen in between.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ from varmat.derivatives.structure import map_leaves, plain_tree
 def recording() -> Iterator[Tape]:
     """A nested scope with the cyclic collector paused.
 
-    Entries live as long as the tape and are never garbage before: on a tape of 10^6 entries the collector, looking through all of
-    them again and again, takes several times as long as the recording.
-    """
+    Entries live as long as the tape and are never garbage before: on a tape of 10^6 entries the
+    collector, looking through all of them again and again, takes several times as long as the
+    recording."""
     collecting = gc.isenabled()
     try:
         gc.disable()
@@ -40,7 +42,9 @@ def recording() -> Iterator[Tape]:
 
 @contextmanager
 def held(lock: Any) -> Iterator[None]:
-    """Hold an `RLock`. From Python 3.14 on an interrupt can come between the entry of ``with lock`` and its block."""
+    """Hold an `RLock`. From Python 3.14 on an interrupt can come between the entry of ``with lock``
+    and its block.
+    """
     try:
         lock.acquire()
         yield
@@ -56,11 +60,14 @@ def leaf_tree(function: str, title: str, tree: Any, tape: Tape, complex_too: boo
 
 
 def scalar_result(function: str, y: Any, tape: Tape) -> Any:
-    """What a function returned where a scalar is needed: a `Var` on `tape`, or a float if it does not depend on the arguments."""
+    """What a function returned where a scalar is needed: a `Var` on `tape`, or a float if it does
+    not depend on the arguments.
+    """
     (y,) = outputs(function, [y], tape)
     if y.__class__ is not float and y.shape:
         raise ShapeError(
-            f"{function}: the result has shape {y.shape}, but must be a scalar: sum it, or use varmat.jacobian or varmat.vjp!"
+            f"{function}: the result has shape {y.shape}, but must be a scalar: sum it, or use "
+            "varmat.jacobian or varmat.vjp!"
         )
     return y
 
@@ -86,15 +93,25 @@ def output(function: str, y: Any) -> Any:
     if isinstance(y, Dual):
         raise lost(function, y)
     if isinstance(y, ComplexKind):
-        raise TypeError(f"{function}: the result is complex, but must be real numbers; take np.real, np.imag or np.abs of it")
-    if y is None or isinstance(y, (dict, str)) or callable(y) or (isinstance(y, (list, tuple)) and is_differentiable(y)):
+        raise TypeError(
+            f"{function}: the result is complex, but must be real numbers; take np.real, np.imag "
+            "or np.abs of it"
+        )
+    if (
+        y is None
+        or isinstance(y, (dict, str))
+        or callable(y)
+        or (isinstance(y, (list, tuple)) and is_differentiable(y))
+    ):
         kind = "None (is a return statement missing?)" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"{function}: the result is {kind}, but must be real numbers!")
     return data(y, f"{function}: the result")
 
 
 def check_closed(function: str, tape: Tape) -> None:
-    """Refuse what was recorded with variables of an outer scope: their derivatives would be lost in silence."""
+    """Refuse what was recorded with variables of an outer scope: their derivatives would be lost in
+    silence.
+    """
     outer: Any = tape.parent
     if outer or outer.leaves or outer.parent is not None:
         for operand in outsiders(tape):
@@ -104,14 +121,18 @@ def check_closed(function: str, tape: Tape) -> None:
 def lost(function: str, outsider: Any) -> TapeError:
     """The error for a function that depends on something differentiable besides its arguments."""
     return TapeError(
-        f"{function}: the function uses a {type(outsider).__name__} of shape {np.shape(outsider)} from outside, whose derivative "
-        "would be lost: make it an argument of the function, or use varmat.value(x) if it is a constant here. (For second "
+        f"{function}: the function uses a {type(outsider).__name__} of shape {np.shape(outsider)} "
+        "from outside, whose derivative "
+        "would be lost: make it an argument of the function, or use varmat.value(x) if it is a "
+        "constant here. (For second "
         "derivatives there are varmat.hessian and varmat.hessian_times_vector.)"
     )
 
 
 def adjoint_of(leaf: Any) -> Any:
-    """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares; of a complex leaf a complex one."""
+    """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares; of a complex
+    leaf a complex one.
+    """
     g = leaf.adj
     if type(g) is not np.ndarray:
         return g if type(g) is complex else float(g)
@@ -121,4 +142,6 @@ def adjoint_of(leaf: Any) -> Any:
 def plain_copy(y: Any) -> Any:
     """The value of a result as a float, or as a C-contiguous array that nobody shares."""
     value = y._val if type(y) in VARIABLES else y
-    return np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)
+    return (
+        np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)
+    )

@@ -1,4 +1,6 @@
-"""What all recorded functions share: the recordings that each keeps, and the scope in which one is made."""
+"""What all recorded functions share: the recordings that each keeps, and the scope in which one is
+made.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class Recording(NamedTuple):
     Attributes
     ----------
     structures : tuple
-        Of the arguments that are differentiated with respect to: a shape is that of a number or an array.
+        Of the arguments that are differentiated with respect to: a shape is that of a number or an
+        array.
     others : dict
         All other arguments, by position or name.
     program : Program
@@ -69,7 +72,8 @@ def _is_same(x: Any, y: Any) -> bool:
 
 
 class Recordings:
-    """A function that is recorded for each combination of shapes and of other arguments; the base of all of them.
+    """A function that is recorded for each combination of shapes and of other arguments; the base
+    of all of them.
 
     Parameters
     ----------
@@ -79,7 +83,9 @@ class Recordings:
 
     def __init__(self, function: Any, runner: str) -> None:
         if not callable(function):
-            raise TypeError(f"recorded: the argument is a {type(function).__name__}, but must be a function!")
+            raise TypeError(
+                f"recorded: the argument is a {type(function).__name__}, but must be a function!"
+            )
         self.function, self.runner = function, check_runner("recorded", runner)
         self.__name__ = f"recorded({getattr(function, '__name__', 'function')})"
         self._recordings: list[Recording] = []
@@ -92,7 +98,9 @@ class Recordings:
 
     @property
     def program(self) -> Program | None:
-        """The program that was made last; None before the first call. Printed, it is a list of its steps."""
+        """The program that was made last; None before the first call. Printed, it is a list of its
+        steps.
+        """
         return self._recordings[0].program if self._recordings else None
 
     def _found(self, structures: Any, others: dict[Any, Any]) -> Recording | None:
@@ -129,10 +137,11 @@ class WatchedTape(Tape):
         super().append(entry)
 
     def tangent(self, by_rule: Callable[[], Any], op: Any, args: Any, settings: Any) -> Any:
-        """The tangent of the result of an operation of duals: by its rule, or by a call of it where the rule looks at a value.
+        """The tangent of the result of an operation of duals: by its rule, or by a call of it where
+        the rule looks at a value.
 
-        Of a user's rule nobody knows that it depends on its operands alone, and not on what was saved at the recorded point.
-        """
+        Of a user's rule nobody knows that it depends on its operands alone, and not on what was
+        saved at the recorded point."""
         if not getattr(op, "is_traceable", True):
             return called_tangent(op, args, settings)
         entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
@@ -145,7 +154,9 @@ class WatchedTape(Tape):
 
 
 def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:
-    """The outcome of a comparison; other looks are refused, but at what a nested scope computes without the variables here."""
+    """The outcome of a comparison; other looks are refused, but at what a nested scope computes
+    without the variables here.
+    """
     scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, variable._tape.chain()))
     if scopes and not any(type(x._tape) is WatchedTape for tape in scopes for x in outsiders(tape)):
         return None
@@ -157,7 +168,8 @@ def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:
 def recording_to_write() -> Iterator[Tape]:
     """A scope of its own memory, of which a program is to be written."""
     with recording() as tape:
-        # The memory of a recording goes back to the system: its program does not want it, nor perhaps anything else in this thread.
+        # The memory of a recording goes back to the system: its program does not want it, nor
+        # perhaps anything else in this thread.
         tape.arena.release(tape.mark)
         tape.arena = Arena()
         tape.mark = tape.arena.mark()

@@ -18,9 +18,25 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
 from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, make_leaf
-from varmat.derivatives.nested import bottom, check_scalar, gradients_of, holds_outer, is_outer_result, refuse_complex
+from varmat.derivatives.nested import (
+    bottom,
+    check_scalar,
+    gradients_of,
+    holds_outer,
+    is_outer_result,
+    refuse_complex,
+)
 from varmat.derivatives.nested import own as own_copy
-from varmat.derivatives.recording import adjoint_of, held, leaf_tree, output, outputs, plain_copy, recording, scalar_result
+from varmat.derivatives.recording import (
+    adjoint_of,
+    held,
+    leaf_tree,
+    output,
+    outputs,
+    plain_copy,
+    recording,
+    scalar_result,
+)
 from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
@@ -32,7 +48,9 @@ __all__ = ["grad", "gradient", "value_and_grad", "vjp"]
 @overload
 def value_and_grad(f: Callable[..., Any]) -> ValueAndGrad: ...
 @overload
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...]) -> Callable[..., tuple[float, Any]]: ...
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | tuple[int, ...]
+) -> Callable[..., tuple[float, Any]]: ...
 def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Any:
     """The function that computes a scalar function together with its gradient.
 
@@ -41,16 +59,19 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     f : callable
         Takes numbers (and anything else) and returns a scalar. Written in NumPy.
     argnums : int or tuple of int
-        The positional arguments to differentiate with respect to. For a method in a class ``self`` counts.
+        The positional arguments to differentiate with respect to. For a method in a class ``self``
+        counts.
 
     Returns
     -------
     callable
-        Takes the arguments of `f` and returns ``(value, gradient)``: a float and the derivatives with respect to argument
-        `argnums`, or a tuple of them. An argument may be a scalar, an array, or a dict, list, tuple or named tuple of them, to
-        any depth; the gradient has the same structure, with a float for each scalar and a new float64 array for each array. For
-        complex numbers it is complex: the derivative with respect to the real part, plus `i` times that with respect to the
-        imaginary part. The other arguments, also keywords, are passed on as they are.
+        Takes the arguments of `f` and returns ``(value, gradient)``: a float and the derivatives
+        with respect to argument `argnums`, or a tuple of them. An argument may be a scalar, an
+        array, or a dict, list, tuple or named tuple of them, to any depth; the gradient has the
+        same structure, with a float for each scalar and a new float64 array for each array. For
+        complex numbers it is complex: the derivative with respect to the real part, plus `i` times
+        that with respect to the imaginary part. The other arguments, also keywords, are passed on
+        as they are.
 
     Raises
     ------
@@ -58,18 +79,21 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
         If `f` returns an array. Sum it, or use `jacobian` or `vjp`.
     TypeError
         If the result is complex, or an argument or the result is not a number.
-        Also if `f` uses variables from outside and an operation that cannot be differentiated twice.
+        Also if `f` uses variables from outside and an operation that cannot be differentiated
+        twice.
     TapeError
-        If the result is a dual made by hand, or has a derivative of a functional that has returned; if `f` uses variables from
-        outside in a callback of a reverse pass.
+        If the result is a dual made by hand, or has a derivative of a functional that has returned;
+        if `f` uses variables from outside in a callback of a reverse pass.
 
     Notes
     -----
-    Inside a function that is differentiated itself arguments may be variables, and `f` may use variables from outside: value and
-    gradient are variables then, or duals in forward mode, so that derivatives of derivatives are right to any depth.
+    Inside a function that is differentiated itself arguments may be variables, and `f` may use
+    variables from outside: value and gradient are variables then, or duals in forward mode, so that
+    derivatives of derivatives are right to any depth.
 
-    Where `f` returns a plain number, which does not depend on the arguments, the gradient is zero. What `f` assigns into its
-    argument does not change the caller's array. Nothing remains on the tape, also when `f` raises.
+    Where `f` returns a plain number, which does not depend on the arguments, the gradient is zero.
+    What `f` assigns into its argument does not change the caller's array. Nothing remains on the
+    tape, also when `f` raises.
 
     Examples
     --------
@@ -89,8 +113,8 @@ T = TypeVar("T")
 
 
 class Derived(partial[T]):
-    """What a functional makes of a function: a partial that becomes a method in a class, as functions do (and all partials from
-    Python 3.14 on).
+    """What a functional makes of a function: a partial that becomes a method in a class, as
+    functions do (and all partials from Python 3.14 on).
 
     Attributes
     ----------
@@ -112,7 +136,9 @@ class Derived(partial[T]):
 if TYPE_CHECKING:
 
     class Gradient(Derived[Any]):
-        """What `grad` makes of a function, if it differentiates with respect to the first argument."""
+        """What `grad` makes of a function, if it differentiates with respect to the first
+        argument.
+        """
 
         __call__: Derivative
 
@@ -127,10 +153,16 @@ class Absent:
 ABSENT: Any = Absent()
 
 
-def named(function: Any, f: Any, functional: str, argnums: int | tuple[int, ...] = 0, like: Any = None) -> Any:
-    """A `Derived` that says what it is; its signature is that of `f`, or of the partial `like` it."""
+def named(
+    function: Any, f: Any, functional: str, argnums: int | tuple[int, ...] = 0, like: Any = None
+) -> Any:
+    """A `Derived` that says what it is; its signature is that of `f`, or of the partial `like`
+    it.
+    """
     if not callable(f):
-        raise TypeError(f"{functional}: the argument is a {type(f).__name__}, but must be a function!")
+        raise TypeError(
+            f"{functional}: the argument is a {type(f).__name__}, but must be a function!"
+        )
     update_wrapper(function, f)
     function.__name__ = f"{functional}({getattr(f, '__name__', 'function')})"
     function.functional, function.argnums = functional, argnums
@@ -142,14 +174,23 @@ def named(function: Any, f: Any, functional: str, argnums: int | tuple[int, ...]
 def check_alone(functional: str, *others: Any) -> None:
     """Refuse arguments beside a function that is given without a point."""
     if any(others):
-        raise TypeError(f"{functional}: there are arguments, but no point: the first one after the function must be the point!")
+        raise TypeError(
+            f"{functional}: there are arguments, but no point: the first one after the function "
+            "must be the point!"
+        )
 
 
-def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> tuple[float, Any]:
-    """Value and gradients with respect to some arguments; without detours for plain arrays and floats."""
+def _differentiated(
+    name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any
+) -> tuple[float, Any]:
+    """Value and gradients with respect to some arguments; without detours for plain arrays and
+    floats.
+    """
     positions = argnums if type(argnums) is tuple else (argnums,)
     for i in positions:
-        if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len({*positions}) < len(positions):
+        if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len(
+            {*positions}
+        ) < len(positions):
             return _of_structures(name, f, argnums, args, kwargs)
     finish: Any = None
     collecting = gc.isenabled()
@@ -165,7 +206,13 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
             outer: Any = tape.parent
             if type(y) is Terms:
                 y = Terms(outputs(name, y, tape))
-            elif type(y) is not Var or y._tape is not tape or outer or outer.leaves or outer.parent is not None:
+            elif (
+                type(y) is not Var
+                or y._tape is not tape
+                or outer
+                or outer.leaves
+                or outer.parent is not None
+            ):
                 finish = _outer_gradients(name, y, [given[i] for i in positions], tape)
                 y = scalar_result(name, y, tape) if finish is None else 0.0
             value = _swept(y, tape)
@@ -188,7 +235,9 @@ def _differentiated(name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: An
 
 
 def _outer_gradients(name: str, y: Any, leaves: list[Any], tape: Tape) -> Any:
-    """Makes value and gradients, after the scope, of a result that has derivatives outside of it; None if it has none."""
+    """Makes value and gradients, after the scope, of a result that has derivatives outside of it;
+    None if it has none.
+    """
     if not isinstance(y, Dual):
         y = output(name, y)
     if not is_outer_result(y, tape):
@@ -205,7 +254,9 @@ def is_plain(x: Any) -> bool:
 
 
 class Terms(tuple[Any, ...]):
-    """What a function may return instead of its sum: for a sum nothing needs to be recorded, each term gets the adjoint one."""
+    """What a function may return instead of its sum: for a sum nothing needs to be recorded, each
+    term gets the adjoint one.
+    """
 
     __slots__ = ()
 
@@ -246,7 +297,9 @@ def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> t
 
 
 def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
-    """Value and gradients, or a function that makes them, after the scope, of what they depend on outside."""
+    """Value and gradients, or a function that makes them, after the scope, of what they depend on
+    outside.
+    """
     chosen = positions_of(name, argnums, len(args))
     given, variables = list(args), {}
     for i in chosen:
@@ -256,7 +309,14 @@ def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, t
     y = f(*given, **kwargs)
     finish = _outer_gradients(name, y, [x for i in variables for x in variables[i]], tape)
     if finish is not None:
-        return partial(_of_outer, finish, args, argnums, chosen, {i: len(leaves) for i, leaves in variables.items()})
+        return partial(
+            _of_outer,
+            finish,
+            args,
+            argnums,
+            chosen,
+            {i: len(leaves) for i, leaves in variables.items()},
+        )
     value = _swept(scalar_result(name, y, tape), tape)
     del y
     # Of an argument named twice each gradient is an array of its own.
@@ -265,7 +325,9 @@ def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, t
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
-def _of_outer(finish: Any, args: Any, argnums: Any, chosen: list[int], counts: dict[int, int]) -> tuple[Any, Any]:
+def _of_outer(
+    finish: Any, args: Any, argnums: Any, chosen: list[int], counts: dict[int, int]
+) -> tuple[Any, Any]:
     value, *leaves = finish()
     following = iter(leaves)
     found = {i: [next(following) for _ in range(count)] for i, count in counts.items()}
@@ -277,9 +339,14 @@ def positions_of(name: str, argnums: Any, count: int) -> list[int]:
     positions = []
     for i in argnums if isinstance(argnums, tuple) else (argnums,):
         if not isinstance(i, (int, np.integer)):
-            raise TypeError(f"{name}: argnums is {argnums!r}, but must be an integer or a tuple of integers!")
+            raise TypeError(
+                f"{name}: argnums is {argnums!r}, but must be an integer or a tuple of integers!"
+            )
         if not -count <= i < count:
-            raise TypeError(f"{name}: argnums is {argnums!r}, but the function was called with {count} positional arguments")
+            raise TypeError(
+                f"{name}: argnums is {argnums!r}, but the function was called with {count} "
+                "positional arguments"
+            )
         positions.append(int(i) % count)
     return positions
 
@@ -335,8 +402,9 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     Parameters
     ----------
     f : callable or Var
-        With a function `f`, ``grad(f)(x, ...)`` is ``value_and_grad(f)(x, ...)[1]``. With a variable, ``grad(y)`` is
-        ``y.grad()``: afterwards ``x.adj`` is the derivative of `y` with respect to any variable `x`.
+        With a function `f`, ``grad(f)(x, ...)`` is ``value_and_grad(f)(x, ...)[1]``. With a
+        variable, ``grad(y)`` is ``y.grad()``: afterwards ``x.adj`` is the derivative of `y` with
+        respect to any variable `x`.
     argnums : int or tuple of int
         The positional arguments to differentiate with respect to, for a function.
 
@@ -364,7 +432,10 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     if isinstance(f, Variable):
         return f.grad()
     if not callable(f):
-        raise TypeError(f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar variable!")
+        raise TypeError(
+            f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar "
+            "variable!"
+        )
     return named(Derived(_gradients, f, argnums), f, "grad", argnums)
 
 
@@ -375,7 +446,9 @@ def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
 @overload
 def vjp(f: Callable[..., Any], /) -> Derived[tuple[Any, Callable[[Any], tuple[Any, ...]]]]: ...
 @overload
-def vjp(f: Callable[..., Any], x: Any, /, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(
+    f: Callable[..., Any], x: Any, /, *primals: Any
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
 def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
     """The value of a function, and the function that multiplies a vector with its Jacobian.
 
@@ -384,14 +457,16 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
     f : callable
         Takes `primals` and returns a scalar, an array, or a structure of them.
     *primals : scalar, array_like or nested structure of them
-        The point. Without it a function of the point is returned, which `varmat.recorded` takes too.
+        The point. Without it a function of the point is returned, which `varmat.recorded` takes
+        too.
 
     Returns
     -------
     value : float, ndarray or structure of them
     pullback : callable
-        Takes a cotangent, of the structure and shapes of `value`, and returns a tuple with one item per primal:
-        the cotangent times the Jacobian. It may be called any number of times, from any thread.
+        Takes a cotangent, of the structure and shapes of `value`, and returns a tuple with one item
+        per primal: the cotangent times the Jacobian. It may be called any number of times, from any
+        thread.
 
     Raises
     ------
@@ -400,9 +475,9 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
 
     Notes
     -----
-    The pull-back owns the recording of `f`, apart from the tape of the thread, until it is collected. The primals are
-    copied; other arrays that `f` reads must not be changed before the last call. Inside a function that is differentiated itself
-    the pull-back calls `f` again.
+    The pull-back owns the recording of `f`, apart from the tape of the thread, until it is
+    collected. The primals are copied; other arrays that `f` reads must not be changed before the
+    last call. Inside a function that is differentiated itself the pull-back calls `f` again.
 
     Examples
     --------
@@ -430,16 +505,22 @@ def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
 
 
 def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
-    """Value and pull-back where there are derivatives in what is outside: the function is called again by the pull-back."""
+    """Value and pull-back where there are derivatives in what is outside: the function is called
+    again by the pull-back.
+    """
     y = f(*map_leaves(lambda x, _: own_copy(x), points))
     results = [x if isinstance(x, Dual) else output("vjp", x) for x in leaves_of(y)]
-    template = rebuilt(y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results])
+    template = rebuilt(
+        y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results]
+    )
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
 
         def product(*given: Any) -> Any:
-            return sum(np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True))
+            return sum(
+                np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True)
+            )
 
         return _of_structures("vjp", product, tuple(range(len(points))), points, {})[1]  # type: ignore[no-any-return]
 
@@ -447,20 +528,30 @@ def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
 
 
 def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any, Any] | None:
-    given = map_leaves(lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points)
+    given = map_leaves(
+        lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points
+    )
     variables = leaves_of(given)
     y = f(*given)
-    if any(is_outer_result(x if isinstance(x, Dual) else output("vjp", x), tape) for x in leaves_of(y)):
+    if any(
+        is_outer_result(x if isinstance(x, Dual) else output("vjp", x), tape) for x in leaves_of(y)
+    ):
         return None
     results = outputs("vjp", leaves_of(y), tape)
     value = rebuilt(y, map(plain_copy, results))
-    # The scope ends here, the recording does not: what stands on its tape moves to the tape of the pull-back. The arena
-    # leaves memory that somebody refers to alone.
+    # The scope ends here, the recording does not: what stands on its tape moves to the tape of the
+    # pull-back. The arena leaves memory that somebody refers to alone.
     own.extend(tape)
-    for mine, theirs in ((own.leaves, tape.leaves), (own.kept, tape.kept), (own.assignments, tape.assignments)):
+    for mine, theirs in (
+        (own.leaves, tape.leaves),
+        (own.kept, tape.kept),
+        (own.assignments, tape.assignments),
+    ):
         mine.extend(theirs)
     own.swept = tape.swept
-    own.top = None  # nothing is recorded on it any more; a tape that held itself would keep its arrays until the collector comes
+    # nothing is recorded on it any more; a tape that held itself would keep its arrays until the
+    # collector comes
+    own.top = None
     return value, _Pullback(own, points, variables, value, results)
 
 
@@ -469,12 +560,16 @@ class _Pullback:
 
     __slots__ = ("_lock", "_points", "_results", "_tape", "_template", "_variables")
 
-    def __init__(self, tape: Tape, points: Any, variables: list[Any], value: Any, results: list[Any]) -> None:
+    def __init__(
+        self, tape: Tape, points: Any, variables: list[Any], value: Any, results: list[Any]
+    ) -> None:
         self._tape = tape
         self._points = points
         self._variables = variables
         # The user may change the value; only its shapes are needed.
-        self._template = map_leaves(lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value)
+        self._template = map_leaves(
+            lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value
+        )
         self._results = results
         self._lock = threading.RLock()
 
@@ -486,6 +581,8 @@ class _Pullback:
                 if isinstance(y, Variable):
                     y._take(np.array(part, order="C") if type(part) is not float else part)  # type: ignore[attr-defined]
             sweep(self._tape)
-            adjoints = [np.array(x.adj, order="C") if x.shape else float(x.adj) for x in self._variables]
+            adjoints = [
+                np.array(x.adj, order="C") if x.shape else float(x.adj) for x in self._variables
+            ]
         result: tuple[Any, ...] = rebuilt(self._points, adjoints)
         return result

@@ -1,4 +1,6 @@
-"""Nested arguments: dicts, lists, tuples and named tuples of scalars and arrays, and results of the same structure."""
+"""Nested arguments: dicts, lists, tuples and named tuples of scalars and arrays, and results of the
+same structure.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from varmat.core.variables import data, like
 
 
 def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -> Any:
-    """Apply ``function(leaf, path)`` to every scalar and array of `tree`; the result has the structure of `tree`."""
+    """Apply ``function(leaf, path)`` to every scalar and array of `tree`; the result has the
+    structure of `tree`.
+    """
     if isinstance(tree, dict):
         result = copy.copy(tree)
         for key, item in tree.items():
@@ -29,7 +33,9 @@ def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -
 
 
 def structure_of(tree: Any) -> Any:
-    """The types, keys and shapes of `tree`: equal for trees in which a leaf of one stands for that of the other."""
+    """The types, keys and shapes of `tree`: equal for trees in which a leaf of one stands for that
+    of the other.
+    """
     if isinstance(tree, dict):
         return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
     if isinstance(tree, (list, tuple)):
@@ -50,8 +56,11 @@ def rebuilt(tree: Any, leaves: Any) -> Any:
     return map_leaves(lambda *_: next(following), tree)
 
 
-def plain_tree(function: str, title: str, tree: Any, complex_too: bool = False, outer_too: bool = False) -> Any:
-    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain real value, or complex one.
+def plain_tree(
+    function: str, title: str, tree: Any, complex_too: bool = False, outer_too: bool = False
+) -> Any:
+    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain
+    real value, or complex one.
 
     With `outer_too` what has derivatives of its own stays as it is.
     """
@@ -61,8 +70,10 @@ def plain_tree(function: str, title: str, tree: Any, complex_too: bool = False, 
             if outer_too:
                 return leaf
             raise TypeError(
-                f"{function}: {title}{path} is a {type(leaf).__name__}, but must be plain numbers, for the result is plain "
-                "numbers and a derivative through it would be lost. varmat.value(x) gives plain numbers; for second derivatives "
+                f"{function}: {title}{path} is a {type(leaf).__name__}, but must be plain numbers, "
+                "for the result is plain "
+                "numbers and a derivative through it would be lost. varmat.value(x) gives plain "
+                "numbers; for second derivatives "
                 "there are varmat.hessian and varmat.hessian_times_vector"
             )
         if callable(leaf):
@@ -74,21 +85,29 @@ def plain_tree(function: str, title: str, tree: Any, complex_too: bool = False, 
     return map_leaves(plain, tree)
 
 
-def matching_leaves(function: str, title: str, other: Any, tree: Any, outer_too: bool = False) -> list[Any]:
-    """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the plain structure `tree`."""
+def matching_leaves(
+    function: str, title: str, other: Any, tree: Any, outer_too: bool = False
+) -> list[Any]:
+    """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the
+    plain structure `tree`.
+    """
     return list(_matching(function, title, other, tree, outer_too))
 
 
 def _matching(function: str, title: str, other: Any, tree: Any, outer_too: bool) -> Iterator[Any]:
     if isinstance(tree, (dict, list, tuple)):
         if _described(other) != _described(tree):
-            raise ShapeError(f"{function}: {title} is {_described(other)}, but must be {_described(tree)}!")
+            raise ShapeError(
+                f"{function}: {title} is {_described(other)}, but must be {_described(tree)}!"
+            )
         for key in tree if isinstance(tree, dict) else range(len(tree)):
             yield from _matching(function, f"{title}[{key!r}]", other[key], tree[key], outer_too)
         return
     leaf = plain_tree(function, title, other, outer_too=outer_too)
     if np.shape(leaf) != np.shape(tree):
-        raise ShapeError(f"{function}: {title} has shape {np.shape(leaf)}, but must have shape {np.shape(tree)}!")
+        raise ShapeError(
+            f"{function}: {title} has shape {np.shape(leaf)}, but must have shape {np.shape(tree)}!"
+        )
     yield leaf
 
 
@@ -118,8 +137,12 @@ def unit_directions(leaves: list[Any]) -> Iterator[list[Any]]:
 
 
 def derivative_block(rows: Any, shape: tuple[int, ...], leaf: Any) -> Any:
-    """The derivative of an output with given shape with respect to `leaf`, of numbers in that order."""
-    if isinstance(rows, ArrayMethods) or (isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)):
+    """The derivative of an output with given shape with respect to `leaf`, of numbers in that
+    order.
+    """
+    if isinstance(rows, ArrayMethods) or (
+        isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)
+    ):
         whole = rows if isinstance(rows, ArrayMethods) else np.stack(rows)
         return np.reshape(whole, shape + np.shape(leaf))
     block = np.empty(shape + np.shape(leaf))

@@ -1,4 +1,6 @@
-"""Exact third derivatives: a reverse pass over the second derivative along two directions, of duals of duals."""
+"""Exact third derivatives: a reverse pass over the second derivative along two directions, of duals
+of duals.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,18 @@ __all__ = ["grad_hessian", "grad_tr_mat_times_hessian"]
 def _point(function: str, x: Any) -> np.ndarray:
     point = plain_tree(function, "x", np.asarray(x) if isinstance(x, (list, tuple)) else x)
     if type(point) is not np.ndarray or point.ndim != 1:
-        what = f"is a {type(point).__name__}" if isinstance(point, dict) else f"has shape {np.shape(point)}"
+        what = (
+            f"is a {type(point).__name__}"
+            if isinstance(point, dict)
+            else f"has shape {np.shape(point)}"
+        )
         raise ShapeError(f"{function}: x {what}, but must be a vector!")
     return point
 
 
-def _gradient_of_second(function: str, f: Any, x: np.ndarray, u: np.ndarray, v: np.ndarray, args: Any, kwargs: Any) -> np.ndarray:
+def _gradient_of_second(
+    function: str, f: Any, x: np.ndarray, u: np.ndarray, v: np.ndarray, args: Any, kwargs: Any
+) -> np.ndarray:
     """The gradient of the second derivative of `f` along `u` and `v`."""
     with recording() as tape:
         variables: list[Any] = []
@@ -70,8 +78,8 @@ def grad_hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the third derivative in elements `i`, `j` and `k` of `x`; the first axis is that in which Stan's
-        list of matrices goes.
+        Element ``[i, j, k]`` is the third derivative in elements `i`, `j` and `k` of `x`; the first
+        axis is that in which Stan's list of matrices goes.
 
     Raises
     ------
@@ -82,8 +90,8 @@ def grad_hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> np.ndarray:
 
     Notes
     -----
-    Forward over forward over reverse: for each pair of elements one evaluation at duals of duals over variables, and one reverse
-    pass.
+    Forward over forward over reverse: for each pair of elements one evaluation at duals of duals
+    over variables, and one reverse pass.
 
     Examples
     --------
@@ -131,8 +139,9 @@ def grad_tr_mat_times_hessian(f: Any, x: Any, m: Any, /, *args: Any, **kwargs: A
 
     Notes
     -----
-    The sum of third derivatives ``m[j, i] * f[i, j, k]``, as one needs it for Laplace approximations and Riemannian samplers:
-    one evaluation at duals of duals over variables, and one reverse pass, for each row of the matrix that is not zero.
+    The sum of third derivatives ``m[j, i] * f[i, j, k]``, as one needs it for Laplace
+    approximations and Riemannian samplers: one evaluation at duals of duals over variables, and one
+    reverse pass, for each row of the matrix that is not zero.
 
     Examples
     --------
@@ -142,9 +151,14 @@ def grad_tr_mat_times_hessian(f: Any, x: Any, m: Any, /, *args: Any, **kwargs: A
     """
     function = "grad_tr_mat_times_hessian"
     point = _point(function, x)
-    matrix = np.asarray(plain_tree(function, "m", np.asarray(m) if isinstance(m, (list, tuple)) else m))
+    matrix = np.asarray(
+        plain_tree(function, "m", np.asarray(m) if isinstance(m, (list, tuple)) else m)
+    )
     if matrix.shape != (point.size, point.size):
-        raise ShapeError(f"{function}: m has shape {matrix.shape}, but must have shape {(point.size, point.size)}!")
+        raise ShapeError(
+            f"{function}: m has shape {matrix.shape}, but must have shape "
+            f"{(point.size, point.size)}!"
+        )
     result, units = np.zeros(point.size), np.eye(point.size)
     for unit, row in zip(units, matrix, strict=True):
         if np.any(row):

@@ -1,12 +1,12 @@
 """Chains of a model that Python evaluates at every point, each sampled by a process of its own.
 
-Threads would wait for one another, because only one of them at a time runs Python. The processes are those of loky: they are
-new ones instead of copies of this one with its threads, they take functions that are defined in a notebook, and their death is
-noticed.
+Threads would wait for one another, because only one of them at a time runs Python. The processes
+are those of loky: they are new ones instead of copies of this one with its threads, they take
+functions that are defined in a notebook, and their death is noticed.
 
-With one core, or where processes cannot be had, chains are sampled in this process, one after the other. The draws are the
-same: the seed of a chain is made of the seed of the sampling and the number of the chain.
-"""
+With one core, or where processes cannot be had, chains are sampled in this process, one after the
+other. The draws are the same: the seed of a chain is made of the seed of the sampling and the
+number of the chain."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from varmat.models import progress
 from varmat.models.callbacks import Callbacks
 from varmat.models.results import joined_chains, optional
 
-# The processes tell what their chains do, and are told to stop, by numbers in a file that all of them map: a row for each chain,
-# and one more. A lock would stay locked if the process that holds it is killed.
+# The processes tell what their chains do, and are told to stop, by numbers in a file that all of
+# them map: a row for each chain, and one more. A lock would stay locked if the process that holds
+# it is killed.
 _DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, _SECONDS = range(5)
 _STOP = -1
 # Seconds between two looks at a chain.
@@ -41,7 +42,11 @@ _BETWEEN = 0.1
 
 def chain_seed(seed: int, chain: int) -> int:
     """The seed of a chain; the first has that of the sampling."""
-    return int(np.random.SeedSequence([seed, chain]).generate_state(1, np.uint64)[0]) if chain else seed
+    return (
+        int(np.random.SeedSequence([seed, chain]).generate_state(1, np.uint64)[0])
+        if chain
+        else seed
+    )
 
 
 class _Watched(Callbacks):
@@ -73,15 +78,23 @@ class _Job:
     is_watched: bool
 
     def run(self, chain: int, board: np.ndarray, tick: Callable[[], None]) -> tuple[Any, bool]:
-        """Sample one chain: the result, and whether it is complete. Calls a function now and then, which may interrupt it."""
+        """Sample one chain: the result, and whether it is complete. Calls a function now and then,
+        which may interrupt it.
+        """
         nutpie = optional("nutpie", "Model.sample")
         calls = _Watched(self.model, self.seed, self.centre, self.settings["tune"], chain)
         calls.board = board[chain]
         compiled, result, begun = calls.compiled(self.coords, self.dims), None, time.monotonic()
         sampler = nutpie.sample(
-            compiled, init_mean=self.centre, seed=chain_seed(self.seed, chain), chains=1, cores=1, progress_bar=False,
-            blocking=False, **self.settings,
-        )  # fmt: skip
+            compiled,
+            init_mean=self.centre,
+            seed=chain_seed(self.seed, chain),
+            chains=1,
+            cores=1,
+            progress_bar=False,
+            blocking=False,
+            **self.settings,
+        )
         look = begun
         try:
             while result is None:
@@ -103,16 +116,23 @@ class _Job:
 
 
 def _look(sampler: Any, board: np.ndarray) -> float:
-    """Write down the statistics of a chain that is being sampled; returns when to do so again: it costs a copy of the draws."""
+    """Write down the statistics of a chain that is being sampled; returns when to do so again: it
+    costs a copy of the draws.
+    """
     begun = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ warns if there are no draws yet
         trace = sampler.inspect()
-    statistics = [trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace]
+    statistics = [
+        trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace
+    ]
     board[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
     for each in statistics:
         if each.sizes["draw"]:
-            board[_STEP], board[_GRADIENTS] = each["step_size"].values[0, -1], each["n_steps"].values[0, -1]
+            board[_STEP], board[_GRADIENTS] = (
+                each["step_size"].values[0, -1],
+                each["n_steps"].values[0, -1],
+            )
     return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
 
 
@@ -122,7 +142,8 @@ def _look(sampler: Any, board: np.ndarray) -> float:
 def _begin() -> None:
     """Leave an interrupt to the process that started this one: the terminal sends it to all."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(Exception):  # which is said by what comes next; here all processes do it at the same time
+    # which is said by what comes next; here all processes do it at the same time
+    with suppress(Exception):
         optional("nutpie", "Model.sample")
 
 
@@ -154,7 +175,9 @@ def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Any, bool] | N
 
 
 def _travels(error: BaseException) -> bool:
-    """Whether an error arrives in another process as it is: not if its class is made of other arguments than it hands on."""
+    """Whether an error arrives in another process as it is: not if its class is made of other
+    arguments than it hands on.
+    """
     try:
         there = pickle.loads(optional("cloudpickle", "Model.sample").dumps(error))
     except Exception:
@@ -189,11 +212,20 @@ class Chains:
     """
 
     def __init__(
-        self, model: Any, seed: int, centre: np.ndarray | None, coords: dict[str, Any], dims: dict[str, Any],
+        self,
+        model: Any,
+        seed: int,
+        centre: np.ndarray | None,
+        coords: dict[str, Any],
+        dims: dict[str, Any],
         settings: dict[str, Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         own = dict(settings)
-        self._chains, cores, is_watched = own.pop("chains"), own.pop("cores"), own.pop("progress_bar")
+        self._chains, cores, is_watched = (
+            own.pop("chains"),
+            own.pop("cores"),
+            own.pop("progress_bar"),
+        )
         own.pop("blocking", None)
         self._job = _Job(model, seed, centre, coords, dims, own, is_watched)
         self._display = progress.Display(is_watched)
@@ -205,7 +237,10 @@ class Chains:
     def _begin(self, cores: int | None) -> str:
         """Start processes; what hinders it, if something does."""
         try:
-            loky, cloudpickle = optional("loky", "Model.sample"), optional("cloudpickle", "Model.sample")
+            loky, cloudpickle = (
+                optional("loky", "Model.sample"),
+                optional("cloudpickle", "Model.sample"),
+            )
         except ImportError as error:
             return f'{error.name} is not installed: pip install "varmat[sample]"'
         workers = min(self._chains, cores or loky.cpu_count())
@@ -216,7 +251,9 @@ class Chains:
         try:
             self._payload = cloudpickle.dumps(self._job)
         except Exception as error:
-            return unpicklable(self._job.model, cloudpickle) or f"the model cannot be pickled: {error}"
+            return (
+                unpicklable(self._job.model, cloudpickle) or f"the model cannot be pickled: {error}"
+            )
         self._executor = loky.ProcessPoolExecutor(workers, initializer=_begin)
         try:
             if reason := self._of(self._executor.submit(_loads, self._payload)):
@@ -253,7 +290,10 @@ class Chains:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "board")
             board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
-            runs = [self._executor.submit(_run, self._payload, str(path), self._chains, i) for i in range(self._chains)]
+            runs = [
+                self._executor.submit(_run, self._payload, str(path), self._chains, i)
+                for i in range(self._chains)
+            ]
             try:
                 self._wait(runs, board)
             except KeyboardInterrupt:
@@ -280,8 +320,13 @@ class Chains:
         try:
             return run.result()
         except optional("loky", "Model.sample").BrokenProcessPool as error:
-            text = "a process that sampled a chain was killed or crashed, perhaps because there was not enough memory"
-            raise RuntimeError(f"Model.sample: {text}; with cores=1, chains are sampled in this process") from error
+            text = (
+                "a process that sampled a chain was killed or crashed, perhaps because there "
+                "was not enough memory"
+            )
+            raise RuntimeError(
+                f"Model.sample: {text}; with cores=1, chains are sampled in this process"
+            ) from error
 
     def _show(self, board: np.ndarray, at_once: bool = False) -> None:
         self._display.show(lambda: self._lines(board), at_once)
@@ -290,13 +335,26 @@ class Chains:
         total, rows = self._job.settings["draws"] + self._job.settings["tune"], []
         for draws, divergences, step, gradients, seconds in board[:_STOP].tolist():
             left = progress.remaining(int(draws), total, seconds)
-            figures = int(draws), int(divergences), f"{step:.3g}", int(gradients), f"{seconds:.0f}s", left
+            figures = (
+                int(draws),
+                int(divergences),
+                f"{step:.3g}",
+                int(gradients),
+                f"{seconds:.0f}s",
+                left,
+            )
             rows.append((int(draws), total, figures))
-        return progress.table("Progress", ("Draws", "Divergences", "Step size", "Grad evals", "Elapsed", "Remaining"), rows)
+        return progress.table(
+            "Progress",
+            ("Draws", "Divergences", "Step size", "Grad evals", "Elapsed", "Remaining"),
+            rows,
+        )
 
 
 def unpicklable(model: Any, cloudpickle: Any) -> str:
-    """What it is in a model that cannot be pickled: data by name, or what one of its functions reads."""
+    """What it is in a model that cannot be pickled: data by name, or what one of its functions
+    reads.
+    """
 
     def error_of(thing: Any) -> str:
         try:

@@ -62,9 +62,17 @@ class BoundFunction:
         parameters = inspect.signature(function).parameters.values()
         self._function = function
         self.needed = [p.name for p in parameters if p.default is p.empty]
-        self.optional = [p.name for p in parameters if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
-        self._in_place = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_ONLY]
-        self._by_name = [name for name in [*self.needed, *self.optional] if name not in self._in_place]
+        self.optional = [
+            p.name
+            for p in parameters
+            if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY
+        ]
+        self._in_place = [
+            p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_ONLY
+        ]
+        self._by_name = [
+            name for name in [*self.needed, *self.optional] if name not in self._in_place
+        ]
 
     def at(self, values: Mapping[str, Any]) -> Any:
         """The bound where parameters and data have these values."""
@@ -74,7 +82,8 @@ class BoundFunction:
 
 @final
 class Dependent(Transform):
-    """A transform of each element whose bounds are functions of parameters that come before it, or of data.
+    """A transform of each element whose bounds are functions of parameters that come before it, or
+    of data.
 
     Parameters
     ----------
@@ -85,7 +94,9 @@ class Dependent(Transform):
     shape : tuple of int
     """
 
-    def __init__(self, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[int, ...]
+    ) -> None:
         super().__init__(shape, shape)
         self._make = make
         self._bounds = [BoundFunction(bound) if callable(bound) else bound for bound in bounds]
@@ -93,7 +104,10 @@ class Dependent(Transform):
 
     def at(self, values: Mapping[str, Any]) -> Transform:
         """The transform where the parameters before it have these values."""
-        bounds = (bound.at(values) if isinstance(bound, BoundFunction) else bound for bound in self._bounds)
+        bounds = (
+            bound.at(values) if isinstance(bound, BoundFunction) else bound
+            for bound in self._bounds
+        )
         return self._make(*bounds, self.shape)
 
     def _constrain(self, x: Any, jacobian: bool) -> Any:
@@ -113,9 +127,13 @@ def _checked(function: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(n.__index__() for n in shape)
 
 
-def _bounded(function: str, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[Any, ...]) -> Transform:
+def _bounded(
+    function: str, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[Any, ...]
+) -> Transform:
     checked = _checked(function, shape)
-    return Dependent(make, bounds, checked) if any(map(callable, bounds)) else make(*bounds, checked)
+    return (
+        Dependent(make, bounds, checked) if any(map(callable, bounds)) else make(*bounds, checked)
+    )
 
 
 # --- each element alone ---
@@ -179,7 +197,8 @@ def lower(bound: Any, *shape: Shape) -> Transform:
     Parameters
     ----------
     bound : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -209,7 +228,8 @@ def upper(bound: Any, *shape: Shape) -> Transform:
     Parameters
     ----------
     bound : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -239,7 +259,8 @@ def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
     Parameters
     ----------
     lower, upper : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -268,12 +289,14 @@ interval = lower_upper
 
 
 def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
-    """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the non-centred form.
+    """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the
+    non-centred form.
 
     Parameters
     ----------
     offset, multiplier : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -284,7 +307,8 @@ def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
     Raises
     ------
     DomainError
-        If the offset is not finite, or the multiplier not positive finite; of a function this is said when the model is evaluated.
+        If the offset is not finite, or the multiplier not positive finite; of a function this is
+        said when the model is evaluated.
     ShapeError
         If a size is not a nonnegative integer, or one of the two does not broadcast to the shape.
 
@@ -333,7 +357,8 @@ def ordered(size: int, *shape: Shape) -> Transform:
 
 
 def positive_ordered(size: int, *shape: Shape) -> Transform:
-    """A vector with positive, ascending elements as a parameter of a `Model`, by `positive_ordered_constrain`.
+    """A vector with positive, ascending elements as a parameter of a `Model`, by
+    `positive_ordered_constrain`.
 
     Parameters
     ----------
@@ -365,7 +390,8 @@ def positive_ordered(size: int, *shape: Shape) -> Transform:
 
 
 def simplex(size: int, *shape: Shape) -> Transform:
-    """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by `simplex_constrain`.
+    """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by
+    `simplex_constrain`.
 
     Parameters
     ----------
@@ -529,7 +555,8 @@ def cov_matrix(size: int, *shape: Shape) -> Transform:
 
 
 def cholesky_corr(size: int, *shape: Shape) -> Transform:
-    """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by `cholesky_corr_constrain`.
+    """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by
+    `cholesky_corr_constrain`.
 
     Parameters
     ----------
@@ -561,7 +588,8 @@ def cholesky_corr(size: int, *shape: Shape) -> Transform:
 
 
 def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transform:
-    """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by `cholesky_factor_constrain`.
+    """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by
+    `cholesky_factor_constrain`.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Sampling with nutpie, by one of three ways.
 
-Recorded models are called without Python where numba is installed, see `varmat.models.native_sampling`. Models that Python
-evaluates at every point are sampled by processes, see `varmat.models.chains`. Recordings that NumPy runs are called from
-nutpie's threads.
+Recorded models are called without Python where numba is installed, see
+`varmat.models.native_sampling`. Models that Python evaluates at every point are sampled by
+processes, see `varmat.models.chains`. Recordings that NumPy runs are called from nutpie's threads.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ from varmat.models.results import optional
 
 def _labels(labels: Sequence[Any]) -> Any:
     """Labels as nutpie takes them: numbers and dates in an array, strings in a list."""
-    # The dates of pandas, and Python's, are objects to NumPy; those with a time zone remain what they are.
-    dates = bool(labels) and all(isinstance(x, date) and getattr(x, "tzinfo", None) is None for x in labels)
+    # The dates of pandas, and Python's, are objects to NumPy; those with a time zone remain what
+    # they are.
+    dates = bool(labels) and all(
+        isinstance(x, date) and getattr(x, "tzinfo", None) is None for x in labels
+    )
     array = np.asarray(labels, "M8[ns]" if dates else None)
     # nutpie knows one kind of numbers each, and no days.
-    known = {"i": "i8", "u": "i8", "f": "f8", "M": "M8[ns]", "m": "m8[ns]", "b": "?"}.get(array.dtype.kind)
+    known = {"i": "i8", "u": "i8", "f": "f8", "M": "M8[ns]", "m": "m8[ns]", "b": "?"}.get(
+        array.dtype.kind
+    )
     return list(map(str, labels)) if known is None else array.astype(known)
 
 
@@ -38,16 +43,23 @@ def _reason(error: BaseException) -> str:
 
 
 def _warn_of_obstacle(model: Any, how: str = "", level: int = 4) -> bool:
-    """Warn that a log density is evaluated in Python at every point if it could not be recorded; whether it is so."""
+    """Warn that a log density is evaluated in Python at every point if it could not be recorded;
+    whether it is so.
+    """
     obstacle = getattr(model._value_and_grad, "obstacle", None)
     if obstacle is not None:
-        text = f"the log density cannot be recorded, so that every point is evaluated in Python{how}: {_reason(obstacle)}"
+        text = (
+            "the log density cannot be recorded, so that every point is evaluated in "
+            f"Python{how}: {_reason(obstacle)}"
+        )
         warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=level)
     return obstacle is not None
 
 
 def _evaluated_in_python(calls: Callbacks) -> bool:
-    """Whether the function of the user is evaluated at every point: tried at a start, if it was not yet."""
+    """Whether the function of the user is evaluated at every point: tried at a start, if it was not
+    yet.
+    """
     recorder = calls.model._value_and_grad
     if not isinstance(recorder, Recorded):
         return True
@@ -56,7 +68,9 @@ def _evaluated_in_python(calls: Callbacks) -> bool:
     return getattr(recorder, "obstacle", None) is not None
 
 
-def _by_chains(calls: Callbacks, labels: dict[str, Any], dims: dict[str, Any], settings: dict[str, Any]) -> Any:
+def _by_chains(
+    calls: Callbacks, labels: dict[str, Any], dims: dict[str, Any], settings: dict[str, Any]
+) -> Any:
     """Sample chain by chain a model that Python evaluates at every point, and say how and why."""
     from varmat.models.chains import Chains  # needs a sixth of the time that varmat takes to import
 
@@ -74,17 +88,26 @@ def _by_chains(calls: Callbacks, labels: dict[str, Any], dims: dict[str, Any], s
         return chains.sample()
 
 
-def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]) -> Any:
+def run_nutpie(
+    model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]
+) -> Any:
     """Sample a model with nutpie; its result, as ArviZ data."""
     nutpie = optional("nutpie", "Model.sample")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
     calls = Callbacks(model, seed, init, settings["tune"])
     coords, named = known_dims(model, calls.shapes)
-    labels, dims = {name: _labels(each) for name, each in coords.items()}, {name: tuple(each) for name, each in named.items()}
+    labels, dims = (
+        {name: _labels(each) for name, each in coords.items()},
+        {name: tuple(each) for name, each in named.items()},
+    )
     native = prepared(calls, settings)
     # These settings are about all chains together.
-    is_whole = settings["chains"] == 1 or not settings.get("blocking", True) or any(settings.get(name) for name in ELSEWHERE)
+    is_whole = (
+        settings["chains"] == 1
+        or not settings.get("blocking", True)
+        or any(settings.get(name) for name in ELSEWHERE)
+    )
     by_chains = native is None and not is_whole and _evaluated_in_python(calls)
     if calls.failures:
         raise calls.failures[0]
@@ -101,4 +124,6 @@ def run_nutpie(model: Any, init: np.ndarray | None, seed: int | None, settings: 
         raise calls.failures[0]
     if not is_told:
         _warn_of_obstacle(model)
-    return result if native is None else native.completed(result, settings.get("progress_bar", False))
+    return (
+        result if native is None else native.completed(result, settings.get("progress_bar", False))
+    )

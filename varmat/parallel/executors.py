@@ -52,7 +52,10 @@ def _made(name: str) -> Any:
     try:
         loky: Any = import_module("loky")
     except ImportError as error:
-        raise ImportError('executor="processes" needs loky, which is not installed: pip install "varmat[parallel]"') from error
+        raise ImportError(
+            'executor="processes" needs loky, which is not installed: pip install '
+            '"varmat[parallel]"'
+        ) from error
     return loky.ProcessPoolExecutor(processors())
 
 
@@ -68,10 +71,15 @@ def processors() -> int:
 
 def check(name: str, executor: Any) -> None:
     """Refuse what is no executor."""
-    if executor is None or executor in ("threads", "processes", "serial") or callable(getattr(executor, "submit", None)):
+    if (
+        executor is None
+        or executor in ("threads", "processes", "serial")
+        or callable(getattr(executor, "submit", None))
+    ):
         return
     raise TypeError(
-        f'{name}: executor is {executor!r}, but must be an executor of concurrent.futures, "threads", "processes" or "serial"!'
+        f"{name}: executor is {executor!r}, but must be an executor of concurrent.futures, "
+        '"threads", "processes" or "serial"!'
     )
 
 
@@ -101,7 +109,8 @@ def answers(name: str, requests: Sequence[Request], executor: Any, parcel: Parce
     requests : sequence of Request
     executor : Executor, str or None
     parcel : callable
-        What a worker is sent besides a request: its jobs, and the work itself if the second argument is true.
+        What a worker is sent besides a request: its jobs, and the work itself if the second
+        argument is true.
 
     Raises
     ------
@@ -110,7 +119,11 @@ def answers(name: str, requests: Sequence[Request], executor: Any, parcel: Parce
     """
     if executor is None:
         executor = "threads"
-    if executor == "serial" or here.is_busy or (executor == "threads" and (len(requests) == 1 or processors() == 1)):
+    if (
+        executor == "serial"
+        or here.is_busy
+        or (executor == "threads" and (len(requests) == 1 or processors() == 1))
+    ):
         return [_here(name, request, parcel) for request in requests]
     found: list[Any] = [None] * len(requests)
     left = list(range(len(requests)))
@@ -127,7 +140,8 @@ def answers(name: str, requests: Sequence[Request], executor: Any, parcel: Parce
         pools.renew(executor, pool)
     jobs = [job for i in left for job in requests[i].jobs]
     raise RuntimeError(
-        f"{name}: a worker that had the jobs {_listed(jobs)} was killed or crashed {ATTEMPTS + 1} times, perhaps because there "
+        f"{name}: a worker that had the jobs {_listed(jobs)} was killed or crashed {ATTEMPTS + 1} "
+        "times, perhaps because there "
         "was not enough memory"
     )
 
@@ -136,12 +150,19 @@ def _here(name: str, request: Request, parcel: Parcel) -> Any:
     """The answer to a request in this thread."""
     found = _checked(name, lambda: run(identity(), request))
     # Other threads may have asked for so much else meanwhile that the work is forgotten.
-    return _checked(name, lambda: run(identity(), request, parcel(request, True))) if type(found) is Unknown else found
+    return (
+        _checked(name, lambda: run(identity(), request, parcel(request, True)))
+        if type(found) is Unknown
+        else found
+    )
 
 
 def _warn(name: str, requests: Sequence[Request], left: list[int]) -> None:
     jobs = [job for i in left for job in requests[i].jobs]
-    text = f"{name}: the executor has lost a worker and is broken; the jobs {_listed(jobs)} are computed in this process"
+    text = (
+        f"{name}: the executor has lost a worker and is broken; the jobs {_listed(jobs)} are "
+        "computed in this process"
+    )
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
@@ -149,10 +170,19 @@ def _listed(jobs: list[int]) -> str:
     return ", ".join(map(str, jobs[:8])) + (f" and {len(jobs) - 8} others" if len(jobs) > 8 else "")
 
 
-def _round(name: str, pool: Any, requests: Sequence[Request], found: list[Any], left: list[int], parcel: Parcel) -> list[int]:
+def _round(
+    name: str,
+    pool: Any,
+    requests: Sequence[Request],
+    found: list[Any],
+    left: list[int],
+    parcel: Parcel,
+) -> list[int]:
     """Submit what is left, and collect the answers; what is lost with a worker is left again."""
     lost: list[int] = []
-    futures: list[tuple[int, Future[Any] | None]] = [(i, _submitted(pool, requests[i])) for i in left]
+    futures: list[tuple[int, Future[Any] | None]] = [
+        (i, _submitted(pool, requests[i])) for i in left
+    ]
     try:
         while futures:
             unknown: list[int] = []
@@ -169,9 +199,13 @@ def _round(name: str, pool: Any, requests: Sequence[Request], found: list[Any], 
                 if type(found[i]) is Unknown:
                     unknown.append(i)
                     without += found[i].lacks_work
-            # The work is sent to as many as there are workers at most: the next ones find it there, or say so.
+            # The work is sent to as many as there are workers at most: the next ones find it there,
+            # or say so.
             most = min(without, workers_of(pool))
-            futures = [(i, _submitted(pool, requests[i], parcel(requests[i], n < most))) for n, i in enumerate(unknown)]
+            futures = [
+                (i, _submitted(pool, requests[i], parcel(requests[i], n < most)))
+                for n, i in enumerate(unknown)
+            ]
     except BaseException:
         for _, future in futures:
             if future is not None:
@@ -189,7 +223,9 @@ def _submitted(pool: Any, request: Request, parcel: Any = None) -> Any:
 
 
 def _checked(name: str, result: Callable[[], Any]) -> Any:
-    """An answer; raises the error that a job had, with its number, and the traceback of the other process as its cause."""
+    """An answer; raises the error that a job had, with its number, and the traceback of the other
+    process as its cause.
+    """
     try:
         answer = result()
     except JobError as wrapped:

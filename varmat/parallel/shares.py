@@ -1,9 +1,9 @@
-"""What a worker has and does: the function of a call, the data of its jobs, and the values and derivatives that it is asked for.
+"""What a worker has and does: the function of a call, the data of its jobs, and the values and
+derivatives that it is asked for.
 
-A worker is a thread or another process, maybe on another machine. All that it is sent is `run` with numbers: the work that they
-are for is known by a key. A worker that does not know it says so, and then is sent it, once. A thread of the process that made
-the work knows it from the start.
-"""
+A worker is a thread or another process, maybe on another machine. All that it is sent is `run` with
+numbers: the work that they are for is known by a key. A worker that does not know it says so, and
+then is sent it, once. A thread of the process that made the work knows it from the start."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ from varmat.solvers.inner import Inner, value_now
 
 __all__: list[str] = []
 
-# Works that a process keeps, those used last; and how often a gradient is evaluated before it is recorded.
+# Works that a process keeps, those used last; and how often a gradient is evaluated before it is
+# recorded.
 MOST_WORKS = 16
 EAGER = 2
 
 
 class Place(NamedTuple):
-    """Where a variable stood among the arguments: an operand of the call, all of it or an item or slice of it."""
+    """Where a variable stood among the arguments: an operand of the call, all of it or an item or
+    slice of it.
+    """
 
     leaf: int
     index: Any = None
@@ -44,7 +47,9 @@ class Place(NamedTuple):
 
 
 class Here(threading.local):
-    """Whether this thread is working on a share: what it calls is not shared out again, for all workers may be waiting."""
+    """Whether this thread is working on a share: what it calls is not shared out again, for all
+    workers may be waiting.
+    """
 
     is_busy = False
 
@@ -88,15 +93,30 @@ class Work:
     shared : tuple
         The common arguments, with a `Place` for each variable.
     is_sum : bool
-        Whether the function returns numbers that are added, ``f(*own, *shared)``; else it returns vectors, ``f(*shared, *own)``.
+        Whether the function returns numbers that are added, ``f(*own, *shared)``; else it returns
+        vectors, ``f(*shared, *own)``.
     leaves : int
         How many operands there are.
     jobs : dict
-        Number -> the arguments that are its own, with a `Place` for each variable; in another process those that it was sent.
+        Number -> the arguments that are its own, with a `Place` for each variable; in another
+        process those that it was sent.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], shared: tuple[Any, ...], is_sum: bool, leaves: int) -> None:
-        self.name, self.function, self.shared, self.is_sum, self.leaves = name, function, shared, is_sum, leaves
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        shared: tuple[Any, ...],
+        is_sum: bool,
+        leaves: int,
+    ) -> None:
+        self.name, self.function, self.shared, self.is_sum, self.leaves = (
+            name,
+            function,
+            shared,
+            is_sum,
+            leaves,
+        )
         self.jobs: dict[int, tuple[Any, ...]] = {}
         self._shares: dict[Any, Any] = {}
 
@@ -128,12 +148,16 @@ class Share:
             return np.stack(y) if isinstance(y, (list, tuple)) else y
         if np.shape(value_now(y)):
             shape = np.shape(value_now(y))
-            raise ShapeError(f"{self.work.name}: f returns an array of shape {shape}, but must return a number!")
+            raise ShapeError(
+                f"{self.work.name}: f returns an array of shape {shape}, but must return a number!"
+            )
         return y
 
 
 class Along:
-    """The derivative of a share along one operand: a function of what the share takes, and of the direction."""
+    """The derivative of a share along one operand: a function of what the share takes, and of the
+    direction.
+    """
 
     def __init__(self, share: Any, leaf: int, direction: int) -> None:
         self.work, self.share = share.work, share
@@ -162,7 +186,8 @@ class Evaluated:
         self.share, self.places = share, share.places
         self._inner = Inner(share.work.name, share, ())
         self._count = 0
-        # Whether it returns one number, whose gradient is recorded best; of a vector that is not known before the first call.
+        # Whether it returns one number, whose gradient is recorded best; of a vector that is not
+        # known before the first call.
         self._is_number = share.work.is_sum
         positions = tuple(range(len(self.places)))
         number = share if self._is_number else _Number(share)
@@ -172,7 +197,9 @@ class Evaluated:
     def values(self, numbers: Sequence[Any]) -> np.ndarray:
         return self._inner.values(numbers, ())
 
-    def gradient(self, numbers: Sequence[Any], cotangent: np.ndarray | None) -> tuple[np.ndarray, Sequence[Any]]:
+    def gradient(
+        self, numbers: Sequence[Any], cotangent: np.ndarray | None
+    ) -> tuple[np.ndarray, Sequence[Any]]:
         """The values, and their cotangent, by default all ones, times the derivatives."""
         if not numbers:
             return self.values(numbers), ()
@@ -180,12 +207,15 @@ class Evaluated:
             self._count += 1
             value, gradient = (self._eager if self._count <= EAGER else self._recorded)(*numbers)
             weight = 1.0 if cotangent is None else float(cotangent[0])
-            return np.array([self._plain(value)]), gradient if weight == 1.0 else [weight * c for c in gradient]
+            return np.array([self._plain(value)]), gradient if weight == 1.0 else [
+                weight * c for c in gradient
+            ]
         value, pullback = self._inner.pullback(numbers, ())
         shape, size = np.shape(self._plain(value)), np.size(value)
         if cotangent is not None and cotangent.size != size:
             raise ShapeError(
-                f"{self.share.work.name}: f returns {size} elements where it returned {cotangent.size} before; their number "
+                f"{self.share.work.name}: f returns {size} elements where it returned "
+                f"{cotangent.size} before; their number "
                 "must be the same for all parameters!"
             )
         self._is_number = size == 1
@@ -210,7 +240,8 @@ class _Number:
         shape = np.shape(value_now(y))
         if np.prod(shape, dtype=int) != 1:
             raise ShapeError(
-                f"{self.share.work.name}: f returns an array of shape {shape} where it returned one element before; their number "
+                f"{self.share.work.name}: f returns an array of shape {shape} where it returned "
+                "one element before; their number "
                 "must be the same for all parameters!"
             )
         return np.sum(y) if shape else y
@@ -245,7 +276,9 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The values of jobs, the sums of their gradients with respect to what they have in common, and the gradients of their own."""
+    """The values of jobs, the sums of their gradients with respect to what they have in common, and
+    the gradients of their own.
+    """
 
     values: list[np.ndarray]
     common: dict[int, Any]
@@ -299,11 +332,13 @@ def keep(key: str, work: Work) -> None:
             _KNOWN.popitem(last=False)
 
 
-def run(process: Any, request: Request, parcel: tuple[bytes | None, bytes] | None = None) -> Answer | Unknown | Failure:
+def run(
+    process: Any, request: Request, parcel: tuple[bytes | None, bytes] | None = None
+) -> Answer | Unknown | Failure:
     """What a worker does: the answer to a request, with the work and its jobs where they were sent.
 
-    `process` is the process that asks. An error of a job is raised in it, and comes back as a `Failure` from another.
-    """
+    `process` is the process that asks. An error of a job is raised in it, and comes back as a
+    `Failure` from another."""
     try:
         return _answer(request, parcel)
     except JobError as error:
@@ -344,11 +379,16 @@ def answered(work: Work, request: Request) -> Answer:
         try:
             share = work.share(job, request.directions)
             following = iter(request.own[i])
-            numbers = [request.common[x.leaf] if x.leaf in request.common else next(following) for x in share.places]
+            numbers = [
+                request.common[x.leaf] if x.leaf in request.common else next(following)
+                for x in share.places
+            ]
             if not request.has_gradient:
                 values.append(share.values(numbers))
                 continue
-            value, gradient = share.gradient(numbers, None if request.cotangents is None else request.cotangents[i])
+            value, gradient = share.gradient(
+                numbers, None if request.cotangents is None else request.cotangents[i]
+            )
         except Exception as error:
             raise JobError(job, error) from error
         values.append(value)

@@ -1,9 +1,10 @@
-"""Long arrays block by block: elementwise steps and their sums become one step, whose temporaries stay in the cache.
+"""Long arrays block by block: elementwise steps and their sums become one step, whose temporaries
+stay in the cache.
 
-The steps are assigned to rounds. A round is what can be computed before a sum of the same round is known: first the steps that need
-whole arrays, then a loop for each length. Most models need one round: the reverse pass of a sum needs what the forward pass
-computes, but not the sum. What nothing outside of a loop reads is never more than a block.
-"""
+The steps are assigned to rounds. A round is what can be computed before a sum of the same round is
+known: first the steps that need whole arrays, then a loop for each length. Most models need one
+round: the reverse pass of a sum needs what the forward pass computes, but not the sum. What nothing
+outside of a loop reads is never more than a block."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ import numpy as np
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
 from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
 
-# Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for the calls; twice and four times
-# of it are as good.
+# Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for
+# the calls; twice and four times of it are as good.
 BLOCK = 1 << 14
 
 
@@ -38,7 +39,9 @@ class Loop(Kernel):
 
     name = "loop"
 
-    def __init__(self, size: int, steps: list[Step], outside: list[Value], kept: list[Value]) -> None:
+    def __init__(
+        self, size: int, steps: list[Step], outside: list[Value], kept: list[Value]
+    ) -> None:
         self.size, self.steps, self.outside, self.kept = size, steps, outside, kept
         self.sums = [step for step in steps if is_sum(step)]
         # Arrays, by the id of what is made, that are no more than a block.
@@ -49,7 +52,9 @@ class Loop(Kernel):
         return [*((v.shape, v.dtype) for v in self.kept), *(((), FLOAT) for _ in self.sums)]
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
-        results = [np.empty(v.shape, v.dtype) for v in self.kept] + [np.empty(()) for _ in self.sums]
+        results = [np.empty(v.shape, v.dtype) for v in self.kept] + [
+            np.empty(()) for _ in self.sums
+        ]
         self.bind(operands, results)()
         return tuple(results)
 
@@ -57,7 +62,10 @@ class Loop(Kernel):
         arrays = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
         arrays |= {id(v): x for v, x in zip(self.kept, results, strict=False)}
         flat = {key: x.reshape(-1) if x.ndim else x for key, x in arrays.items()}
-        numbers = {number: np.empty(BLOCK, bool if number[0] else float) for number in set(self.place_of_temporary.values())}
+        numbers = {
+            number: np.empty(BLOCK, bool if number[0] else float)
+            for number in set(self.place_of_temporary.values())
+        }
         totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
 
         def part(value: Value, start: int, stop: int) -> Any:
@@ -97,7 +105,9 @@ def is_sum(step: Step) -> bool:
 
 
 def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, int]]:
-    """Numbers of blocks for what is made and not kept, by the id of the value; a number is used again when nobody reads it."""
+    """Numbers of blocks for what is made and not kept, by the id of the value; a number is used
+    again when nobody reads it.
+    """
     last = {id(v.base): i for i, step in enumerate(steps) for v in step.operands}
     places: dict[int, tuple[bool, int]] = {}
     free: dict[bool, list[int]] = {True: [], False: []}
@@ -117,18 +127,28 @@ def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, 
 
 
 def length_of(step: Step) -> int | None:
-    """The number of elements of the long arrays of a step that can go into a loop; None for all others."""
+    """The number of elements of the long arrays of a step that can go into a loop; None for all
+    others.
+    """
     kernel, operands = step.kernel, step.operands
     if not isinstance(kernel, (Ufunc, Select, Sum, Reduce, Matmul)):
         return None
     size = max((v.size for v in operands), default=0)
-    if size <= 2 * BLOCK or not all(v.size == size and v.is_contiguous if v.shape else True for v in operands):
+    if size <= 2 * BLOCK or not all(
+        v.size == size and v.is_contiguous if v.shape else True for v in operands
+    ):
         return None
     if isinstance(kernel, Reduce):
-        return size if kernel.ufunc is np.add and len(kernel.axes) == len(operands[0].shape) else None
+        return (
+            size if kernel.ufunc is np.add and len(kernel.axes) == len(operands[0].shape) else None
+        )
     if isinstance(kernel, Matmul):
         return size if not step.results[0].shape and operands[0].base is not None else None
-    return size if step.results[0].size == size and len({v.shape for v in operands if v.shape}) == 1 else None
+    return (
+        size
+        if step.results[0].size == size and len({v.shape for v in operands if v.shape}) == 1
+        else None
+    )
 
 
 def by_blocks(program: Program) -> Program:
@@ -136,7 +156,8 @@ def by_blocks(program: Program) -> Program:
     lengths = [length_of(step) for step in program.steps]
     if not any(lengths):
         return program
-    # For each value the round from which on a loop of its length, and anything else, may read it, and that length.
+    # For each value the round from which on a loop of its length, and anything else, may read it,
+    # and that length.
     rounds: list[int] = []
     in_loops: dict[int, int] = {}
     whole: dict[int, int] = {}
@@ -147,7 +168,14 @@ def by_blocks(program: Program) -> Program:
             at = max((whole.get(key, 0) for key in reads), default=0)
             after = (at, at)
         else:
-            at = max((in_loops[key] if length[key] == size else whole[key] for key in reads if key in whole), default=0)
+            at = max(
+                (
+                    in_loops[key] if length[key] == size else whole[key]
+                    for key in reads
+                    if key in whole
+                ),
+                default=0,
+            )
             after = (at + 1, at + 1) if is_sum(step) else (at, at + 1)
         rounds.append(at)
         for value in step.results:
@@ -164,25 +192,43 @@ def _assembled(program: Program, lengths: list[int | None], rounds: list[int]) -
         new = changed.get(id(value.base))
         if new is None:
             return value
-        return new.view(value.shape, value.offset, value.strides) if value.is_view or value.shape != new.shape else new
+        return (
+            new.view(value.shape, value.offset, value.strides)
+            if value.is_view or value.shape != new.shape
+            else new
+        )
 
     steps: list[Step] = []
     readers: dict[int, set[int]] = {}
-    group_of = {id(step): (at, size) for step, size, at in zip(program.steps, lengths, rounds, strict=True)}
+    group_of = {
+        id(step): (at, size) for step, size, at in zip(program.steps, lengths, rounds, strict=True)
+    }
     for step in program.steps:
         for v in step.operands:
-            readers.setdefault(id(v.base), set()).add(hash(group_of[id(step)]) if group_of[id(step)][1] else id(step))
+            readers.setdefault(id(v.base), set()).add(
+                hash(group_of[id(step)]) if group_of[id(step)][1] else id(step)
+            )
     returned = {id(v.base) for v in program.outputs}
 
     def plain(step: Step) -> None:
         if any(id(v.base) in changed for v in step.operands):
-            made = Step(step.kernel, [now(v) for v in step.operands], [(v.shape, v.dtype) for v in step.results])
-            changed.update((id(old), new) for old, new in zip(step.results, made.results, strict=True))
+            made = Step(
+                step.kernel,
+                [now(v) for v in step.operands],
+                [(v.shape, v.dtype) for v in step.results],
+            )
+            changed.update(
+                (id(old), new) for old, new in zip(step.results, made.results, strict=True)
+            )
             step = made
         steps.append(step)
 
     for at in range(max(rounds) + 1):
-        here = [(step, size) for step, size, r in zip(program.steps, lengths, rounds, strict=True) if r == at]
+        here = [
+            (step, size)
+            for step, size, r in zip(program.steps, lengths, rounds, strict=True)
+            if r == at
+        ]
         for step, size in here:
             if size is None:
                 plain(step)

@@ -1,4 +1,6 @@
-"""Solutions of equations as functions of what the equations depend on, by the implicit function theorem."""
+"""Solutions of equations as functions of what the equations depend on, by the implicit function
+theorem.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +37,25 @@ def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callabl
     Parameters
     ----------
     solve : callable
-        ``solve(*args)`` returns the solution for plain numbers, by whatever means; it is never differentiated.
+        ``solve(*args)`` returns the solution for plain numbers, by whatever means; it is never
+        differentiated.
     residual : callable
-        ``residual(y, *args)`` is zero at the solution, and has as many elements as the solution. Written in NumPy. What it depends
-        on must be among `args`: it must not read variables from outside.
+        ``residual(y, *args)`` is zero at the solution, and has as many elements as the solution.
+        Written in NumPy. What it depends on must be among `args`: it must not read variables from
+        outside.
 
     Returns
     -------
     callable
-        Takes the arguments of `solve`, in which scalars and arrays may be variables, to any depth of lists, tuples and dicts, and
-        returns the solution: a float or an array, or a `Var` or `VarMat` of its shape.
+        Takes the arguments of `solve`, in which scalars and arrays may be variables, to any depth
+        of lists, tuples and dicts, and returns the solution: a float or an array, or a `Var` or
+        `VarMat` of its shape.
 
     Raises
     ------
     DomainError
-        When the derivative is asked for, if the Jacobian of the residual is singular at the solution.
+        When the derivative is asked for, if the Jacobian of the residual is singular at the
+        solution.
     ShapeError
         Then, if the residual has another number of elements than the solution.
     TapeError
@@ -57,9 +63,10 @@ def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callabl
 
     Notes
     -----
-    With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The reverse pass solves one linear
-    system with the transpose of the Jacobian, and takes one product with the derivative of the residual. Hessians go through the
-    same formula. The derivative is that of the exact solution, so `solve` should be exact to as many digits as are wanted.
+    With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The
+    reverse pass solves one linear system with the transpose of the Jacobian, and takes one product
+    with the derivative of the residual. Hessians go through the same formula. The derivative is
+    that of the exact solution, so `solve` should be exact to as many digits as are wanted.
 
     References
     ----------
@@ -93,7 +100,8 @@ def _solved(inner: Inner, solve: Callable[..., Any]) -> Any:
 
 def _plain_solution(inner: Inner, solve: Callable[..., Any], leaves: Sequence[Any]) -> Any:
     y = data(solve(*inner.arguments(leaves)), f"{inner.name}: the solution")
-    return np.array(y) if isinstance(y, np.ndarray) else y  # its own, whatever the solver does with what it returned
+    # its own, whatever the solver does with what it returned
+    return np.array(y) if isinstance(y, np.ndarray) else y
 
 
 @operation(variadic=True)
@@ -148,7 +156,10 @@ def _check_size(inner: Inner, value: Any, n: int) -> None:
 
 
 def _wrong_size(inner: Inner, found: int, n: int) -> ShapeError:
-    return ShapeError(f"{inner.name}: the residual has {found} elements, but must have as many as there are unknowns, {n}!")
+    return ShapeError(
+        f"{inner.name}: the residual has {found} elements, but must have as many as there are "
+        f"unknowns, {n}!"
+    )
 
 
 def _solve(inner: Inner, matrix: Any, b: Any) -> Any:
@@ -156,7 +167,8 @@ def _solve(inner: Inner, matrix: Any, b: Any) -> Any:
         return np.linalg.solve(matrix, b)
     except np.linalg.LinAlgError as error:
         raise DomainError(
-            f"{inner.name}: the Jacobian of the residual is singular at the solution, so the solution has no derivative!"
+            f"{inner.name}: the Jacobian of the residual is singular at the solution, so the "
+            "solution has no derivative!"
         ) from error
 
 
@@ -188,12 +200,17 @@ def _residual(inner: Inner, leaves: Sequence[Any], y: np.ndarray) -> np.ndarray:
 
 
 def _newton(
-    inner: Inner, leaves: Sequence[Any], y: np.ndarray, f_tol: float, max_steps: int, shortest: float
+    inner: Inner,
+    leaves: Sequence[Any],
+    y: np.ndarray,
+    f_tol: float,
+    max_steps: int,
+    shortest: float,
 ) -> np.ndarray:
     """Newton's method; a step that does not make the residual smaller is halved.
 
-    It goes on below the tolerance until the residual does not fall any more, for the derivatives are those of the exact solution.
-    """
+    It goes on below the tolerance until the residual does not fall any more, for the derivatives
+    are those of the exact solution."""
     f = _residual(inner, leaves, y)
     norm = float(np.linalg.norm(f))
     steps = 0
@@ -207,7 +224,11 @@ def _newton(
             nearer = y - part * step
             f = _residual(inner, leaves, nearer)
             smaller = float(np.linalg.norm(f))
-            if smaller < norm or norm <= f_tol or part * np.linalg.norm(step) <= shortest * (1.0 + np.linalg.norm(y)):
+            if (
+                smaller < norm
+                or norm <= f_tol
+                or part * np.linalg.norm(step) <= shortest * (1.0 + np.linalg.norm(y))
+            ):
                 break
             part *= 0.5
         if not smaller < norm:
@@ -220,13 +241,20 @@ def _newton(
 def _check_residual(inner: Inner, norm: float, f_tol: float, steps: int) -> None:
     if not norm <= f_tol:
         raise DomainError(
-            f"{inner.name}: the norm of the residual is {norm!r} after {steps} steps, but must be at most the function tolerance, "
+            f"{inner.name}: the norm of the residual is {norm!r} after {steps} steps, but must be "
+            "at most the function tolerance, "
             f"{f_tol!r}; start nearer to a solution, or allow more steps, if there is one!"
         )
 
 
 def _by_newton(
-    name: str, f: Callable[..., Any], y_guess: Any, args: Sequence[Any], scaling_step: float, f_tol: float, max_steps: int
+    name: str,
+    f: Callable[..., Any],
+    y_guess: Any,
+    args: Sequence[Any],
+    scaling_step: float,
+    f_tol: float,
+    max_steps: int,
 ) -> Any:
     y = _guess(name, y_guess)
     _positive(name, scaling_step=scaling_step, f_tol=f_tol, max_steps=max_steps)
@@ -239,7 +267,13 @@ def _by_newton(
 
 
 def _by_powell(
-    name: str, f: Callable[..., Any], y_guess: Any, args: Sequence[Any], rel_tol: float, f_tol: float, max_steps: int
+    name: str,
+    f: Callable[..., Any],
+    y_guess: Any,
+    args: Sequence[Any],
+    rel_tol: float,
+    f_tol: float,
+    max_steps: int,
 ) -> Any:
     y = _guess(name, y_guess)
     _positive(name, rel_tol=rel_tol, f_tol=f_tol, max_steps=max_steps)
@@ -250,9 +284,12 @@ def _by_powell(
 
         plain_inner = Inner(name, f, given)
         found = root(
-            lambda x: _residual(plain_inner, (), x), y, jac=lambda x: jacobian_of(plain_inner, x, ()), method="hybr",
+            lambda x: _residual(plain_inner, (), x),
+            y,
+            jac=lambda x: jacobian_of(plain_inner, x, ()),
+            method="hybr",
             options={"xtol": rel_tol, "maxfev": max_steps},
-        )  # fmt: skip
+        )
         norm = float(np.linalg.norm(found.fun))
         if not norm <= f_tol and not math.isnan(norm):
             _check_residual(plain_inner, norm, f_tol, found.nfev)
@@ -267,11 +304,13 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
     Parameters
     ----------
     f : callable
-        ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it depends on must be among `args`.
+        ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it
+        depends on must be among `args`.
     y_guess : array_like, shape (n,)
         Where the search starts; finite. The solution has no derivative in it.
 {settings}    *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
+        tuples and dicts.
 
     Returns
     -------
@@ -280,15 +319,16 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
     Raises
     ------
     DomainError
-        If the norm of the residual is above the tolerance where the search ends, which the message names; if `y_guess` is not
-        finite, or a tolerance is not positive; and if the derivative is asked for where the Jacobian is singular.
+        If the norm of the residual is above the tolerance where the search ends, which the message
+        names; if `y_guess` is not finite, or a tolerance is not positive; and if the derivative is
+        asked for where the Jacobian is singular.
     ShapeError
         If `y_guess` has no elements, or `f` returns another number of them.
 
     Notes
     -----
-    The derivative is that of the exact solution, by the implicit function theorem: see `implicit`. So the search goes on below the
-    tolerance for as long as the residual falls.
+    The derivative is that of the exact solution, by the implicit function theorem: see `implicit`.
+    So the search goes on below the tolerance for as long as the residual falls.
 
     References
     ----------
@@ -307,11 +347,18 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
 
 _NEWTON = (
     "Newton's method with a line search",
-    "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006, section 11.1.",
+    (
+        "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006, section "
+        "11.1."
+    ),
 )
 _POWELL = (
     "Powell's hybrid method, as `scipy.optimize.root` has it",
-    "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for Nonlinear Algebraic Equations, 1970.",
+    (
+        "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for "
+        "Nonlinear "
+        "Algebraic Equations, 1970."
+    ),
 )
 _STEPS = """    max_steps : int
         The most {steps}.
@@ -328,10 +375,16 @@ _POWELL_SETTINGS = """    rel_tol : float
 """ + _STEPS.format(steps="evaluations of `f`")
 
 
-def _documented(function: Callable[..., Any], method: tuple[str, str], settings: str, call: str) -> Callable[..., Any]:
+def _documented(
+    function: Callable[..., Any], method: tuple[str, str], settings: str, call: str
+) -> Callable[..., Any]:
     called = f"{function.__name__}(f, np.ones(2) / 2, {call}"
     function.__doc__ = _SOLVER.format(
-        method=method[0], source=method[1], settings=settings, call=called + "2.0)", call_of_a=called + "a)"
+        method=method[0],
+        source=method[1],
+        settings=settings,
+        call=called + "2.0)",
+        call_of_a=called + "a)",
     )
     return function
 
@@ -341,7 +394,12 @@ def solve_newton(f: Callable[..., Any], y_guess: Any, *args: Any) -> Any:
 
 
 def solve_newton_tol(
-    f: Callable[..., Any], y_guess: Any, scaling_step: float, f_tol: float, max_steps: int, *args: Any
+    f: Callable[..., Any],
+    y_guess: Any,
+    scaling_step: float,
+    f_tol: float,
+    max_steps: int,
+    *args: Any,
 ) -> Any:
     return _by_newton("solve_newton_tol", f, y_guess, args, scaling_step, f_tol, max_steps)
 
@@ -363,9 +421,15 @@ _documented(solve_powell_tol, _POWELL, _POWELL_SETTINGS, "1e-10, 1e-6, 100, ")
 
 
 def algebra_solver(
-    f: Callable[..., Any], y_guess: Any, theta: Any, x_r: Any, x_i: Any, rel_tol: float = 1e-10, f_tol: float = 1e-6,
+    f: Callable[..., Any],
+    y_guess: Any,
+    theta: Any,
+    x_r: Any,
+    x_i: Any,
+    rel_tol: float = 1e-10,
+    f_tol: float = 1e-6,
     max_steps: int = 1000,
-) -> Any:  # fmt: skip
+) -> Any:
     """`solve_powell_tol` with the arguments of older Stan programs.
 
     Parameters
@@ -405,9 +469,15 @@ def algebra_solver(
 
 
 def algebra_solver_newton(
-    f: Callable[..., Any], y_guess: Any, theta: Any, x_r: Any, x_i: Any, scaling_step: float = 1e-3, f_tol: float = 1e-6,
+    f: Callable[..., Any],
+    y_guess: Any,
+    theta: Any,
+    x_r: Any,
+    x_i: Any,
+    scaling_step: float = 1e-3,
+    f_tol: float = 1e-6,
     max_steps: int = 200,
-) -> Any:  # fmt: skip
+) -> Any:
     """`solve_newton_tol` with the arguments of older Stan programs.
 
     Parameters
@@ -443,20 +513,26 @@ def algebra_solver_newton(
     >>> vm.algebra_solver_newton(lambda y, theta, x_r, x_i: y**2 - theta, [1.5], np.array([4.0]), [], [])
     array([2.])
     """
-    return _by_newton("algebra_solver_newton", f, y_guess, (theta, x_r, x_i), scaling_step, f_tol, max_steps)
+    return _by_newton(
+        "algebra_solver_newton", f, y_guess, (theta, x_r, x_i), scaling_step, f_tol, max_steps
+    )
 
 
-def fixed_point(f: Callable[..., Any], y_guess: Any, *args: Any, f_tol: float = 1e-10, max_steps: int = 500) -> Any:
+def fixed_point(
+    f: Callable[..., Any], y_guess: Any, *args: Any, f_tol: float = 1e-10, max_steps: int = 500
+) -> Any:
     """The fixed point of a contraction, y = f(y, \\*args).
 
     Parameters
     ----------
     f : callable
-        ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it depends on must be among `args`.
+        ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it
+        depends on must be among `args`.
     y_guess : array_like, shape (n,)
         Where the iteration starts; finite. The solution has no derivative in it.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
+        tuples and dicts.
     f_tol : float
         The norm of f(y) - y up to which the solution is accepted.
     max_steps : int
@@ -469,15 +545,16 @@ def fixed_point(f: Callable[..., Any], y_guess: Any, *args: Any, f_tol: float = 
     Raises
     ------
     DomainError
-        If f(y) - y is larger than that where the iteration ends; if `y_guess` is not finite, or a setting is not positive; and if
-        the derivative is asked for where 1 is an eigenvalue of that of `f`.
+        If f(y) - y is larger than that where the iteration ends; if `y_guess` is not finite, or a
+        setting is not positive; and if the derivative is asked for where 1 is an eigenvalue of that
+        of `f`.
     ShapeError
         If `y_guess` has no elements, or `f` returns another number of them.
 
     Notes
     -----
-    The iteration is that of `scipy.optimize.fixed_point`, with accelerated convergence. The derivative is that of the exact
-    solution, by the implicit function theorem: see `implicit`.
+    The iteration is that of `scipy.optimize.fixed_point`, with accelerated convergence. The
+    derivative is that of the exact solution, by the implicit function theorem: see `implicit`.
 
     Examples
     --------
@@ -491,9 +568,16 @@ def fixed_point(f: Callable[..., Any], y_guess: Any, *args: Any, f_tol: float = 
 
 
 def algebra_solver_fp(
-    f: Callable[..., Any], y_guess: Any, theta: Any, x_r: Any, x_i: Any, u_scale: Any = None, f_scale: Any = None,
-    f_tol: float = 1e-8, max_steps: int = 200,
-) -> Any:  # fmt: skip
+    f: Callable[..., Any],
+    y_guess: Any,
+    theta: Any,
+    x_r: Any,
+    x_i: Any,
+    u_scale: Any = None,
+    f_scale: Any = None,
+    f_tol: float = 1e-8,
+    max_steps: int = 200,
+) -> Any:
     """`fixed_point` with the arguments of Stan's function.
 
     Parameters
@@ -537,7 +621,14 @@ def algebra_solver_fp(
     return _fixed_point("algebra_solver_fp", f, y_guess, (theta, x_r, x_i), f_tol, max_steps)
 
 
-def _fixed_point(name: str, f: Callable[..., Any], y_guess: Any, args: Sequence[Any], f_tol: float, max_steps: int) -> Any:
+def _fixed_point(
+    name: str,
+    f: Callable[..., Any],
+    y_guess: Any,
+    args: Sequence[Any],
+    f_tol: float,
+    max_steps: int,
+) -> Any:
     y = _guess(name, y_guess)
     _positive(name, f_tol=f_tol, max_steps=max_steps)
 
@@ -554,7 +645,8 @@ def _fixed_point(name: str, f: Callable[..., Any], y_guess: Any, args: Sequence[
         except RuntimeError:
             norm = float(np.linalg.norm(_residual(inner, (), y)))
             raise DomainError(
-                f"{name}: the iteration has not come to an end in {max_steps} steps; the norm of f(y) - y is {norm!r} at y_guess"
+                f"{name}: the iteration has not come to an end in {max_steps} steps; the norm of "
+                f"f(y) - y is {norm!r} at y_guess"
             ) from None
         return _newton(inner, (), found, f_tol, 5, 1e-15)
 

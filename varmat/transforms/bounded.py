@@ -1,8 +1,8 @@
-"""Transforms of each element alone: bounds from below, from above and from both sides, and affine ones.
+"""Transforms of each element alone: bounds from below, from above and from both sides, and affine
+ones.
 
-An infinite bound is no bound: the element stays what it is. Bounds may be variables. Those that are finite everywhere, which is
-the common case, cost no selection.
-"""
+An infinite bound is no bound: the element stays what it is. Bounds may be variables. Those that are
+finite everywhere, which is the common case, cost no selection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.functions.elementwise import formula, row
 from varmat.functions.special.table import expit
-from varmat.transforms.common import check_against, check_inside, check_within, joined, operand, operands, plain_sum, split
+from varmat.transforms.common import (
+    check_against,
+    check_inside,
+    check_within,
+    joined,
+    operand,
+    operands,
+    plain_sum,
+    split,
+)
 
 __all__ = [
     "corr_constrain",
@@ -50,11 +59,23 @@ upper_bound = Domain("greater than -inf", lambda x: x > -inf)
 def _log_cosh(x: Any) -> Any:
     # The first form loses nothing near 0, the second far from it.
     a = np.abs(x)
-    return np.where(a < 1.0, -0.5 * np.log1p(-np.square(np.tanh(a))), a - np.log(2.0) + np.log1p(np.exp(-2.0 * a)))
+    return np.where(
+        a < 1.0,
+        -0.5 * np.log1p(-np.square(np.tanh(a))),
+        a - np.log(2.0) + np.log1p(np.exp(-2.0 * a)),
+    )
 
 
-log_cosh = row("log_cosh", "g * tanh(x)", "Logarithm of the hyperbolic cosine, without overflow", None,
-    "log(cosh(x))", (0.5, -1e-8, 1.0, 20.0, -700.0), 0.462117, ufunc=_log_cosh)
+log_cosh = row(
+    "log_cosh",
+    "g * tanh(x)",
+    "Logarithm of the hyperbolic cosine, without overflow",
+    None,
+    "log(cosh(x))",
+    (0.5, -1e-8, 1.0, 20.0, -700.0),
+    0.462117,
+    ufunc=_log_cosh,
+)
 
 
 def _sum(x: Any) -> Any:
@@ -64,7 +85,9 @@ def _sum(x: Any) -> Any:
 
 
 def _check_bound(function: str, name: str, bound: Any, domain: Domain, x: Any) -> Any:
-    """Whether there is a bound, or for each element whether there is one; refuses what cannot be a bound."""
+    """Whether there is a bound, or for each element whether there is one; refuses what cannot be a
+    bound.
+    """
     if np.ndim(bound):
         check_within(function, name, np.shape(bound), np.shape(x))
 
@@ -102,8 +125,9 @@ def affine(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
     return y, _sum(log(multiplier)) * count
 
 
-# With s = expit(-|x|) = e / (1 + e), where e = exp(-|x|), the distance from the nearer bound is (ub - lb) s, of which no digit is
-# lost at either end, and dy/dx = (ub - lb) s (1 - s). The log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x|
+# With s = expit(-|x|) = e / (1 + e), where e = exp(-|x|), the distance from the nearer bound is (ub
+# - lb) s, of which no digit is lost at either end, and dy/dx = (ub - lb) s (1 - s). The
+# log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x|
 # - 2 log1p(e), its derivative -tanh(x / 2).
 @operation()
 def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
@@ -112,9 +136,15 @@ def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     e = np.exp(-a)
     width = ub - lb
     near = width * (e / (1.0 + e))
-    y = float(ub - near if x > 0 else lb + near) if type(x) is float else np.where(x > 0, ub - near, lb + near)
+    y = (
+        float(ub - near if x > 0 else lb + near)
+        if type(x) is float
+        else np.where(x > 0, ub - near, lb + near)
+    )
     slope = near / (1.0 + e)
-    return Saved((y, plain_sum(np.log(width) - a - 2.0 * np.log1p(e))) if jacobian else y, slope=slope)
+    return Saved(
+        (y, plain_sum(np.log(width) - a - 2.0 * np.log1p(e))) if jacobian else y, slope=slope
+    )
 
 
 @interval_constrain.reverse
@@ -134,11 +164,14 @@ def interval_reverse(g: Any, r: Any, x: Any, lb: Any, ub: Any, jacobian: bool, s
 def interval_tangent(r: Any, x: Any, lb: Any, ub: Any, jacobian: bool) -> Any:
     up, down = expit(x), expit(-x)
     width, shape = ub - lb, np.shape(x)
-    return tuple(joined(maps, jacobian) for maps in (
-        lambda t: (t * width * up * down, np.sum(t * (down - up))),
-        lambda t: (t * down, -np.sum(np.broadcast_to(t / width, shape))),
-        lambda t: (t * up, np.sum(np.broadcast_to(t / width, shape))),
-    ))  # fmt: skip
+    return tuple(
+        joined(maps, jacobian)
+        for maps in (
+            lambda t: (t * width * up * down, np.sum(t * (down - up))),
+            lambda t: (t * down, -np.sum(np.broadcast_to(t / width, shape))),
+            lambda t: (t * up, np.sum(np.broadcast_to(t / width, shape))),
+        )
+    )
 
 
 # --- the public functions ---
@@ -172,7 +205,8 @@ def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to `x` is ``exp(x)``, and to `lb` one; where there is no bound, one and zero.
+    The derivative with respect to `x` is ``exp(x)``, and to `lb` one; where there is no bound, one
+    and zero.
 
     References
     ----------
@@ -221,7 +255,8 @@ def lb_free(y: Any, lb: Any) -> Any:
 
     Notes
     -----
-    The derivative with respect to `y` is ``1 / (y - lb)``, to `lb` its negative; where there is no bound, one and zero.
+    The derivative with respect to `y` is ``1 / (y - lb)``, to `lb` its negative; where there is no
+    bound, one and zero.
 
     Examples
     --------
@@ -231,7 +266,14 @@ def lb_free(y: Any, lb: Any) -> Any:
     """
     y, lb = operands("lb_free", y=y, lb=lb)
     free = np.logical_not(_check_bound("lb_free", "lb", lb, lower_bound, y))
-    check_against("lb_free", "Lower bounded variable", y, "greater than or equal to {}", lambda y, lb: y >= lb, lb)
+    check_against(
+        "lb_free",
+        "Lower bounded variable",
+        y,
+        "greater than or equal to {}",
+        lambda y, lb: y >= lb,
+        lb,
+    )
     x = _quiet_log(y - lb)
     return np.where(free, y, x) if np.any(free) else x
 
@@ -264,7 +306,8 @@ def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to `x` is ``-exp(x)``, and to `ub` one; where there is no bound, one and zero.
+    The derivative with respect to `x` is ``-exp(x)``, and to `ub` one; where there is no bound, one
+    and zero.
 
     References
     ----------
@@ -310,7 +353,8 @@ def ub_free(y: Any, ub: Any) -> Any:
 
     Notes
     -----
-    The derivative with respect to `y` is ``-1 / (ub - y)``, to `ub` its negative; where there is no bound, one and zero.
+    The derivative with respect to `y` is ``-1 / (ub - y)``, to `ub` its negative; where there is no
+    bound, one and zero.
 
     Examples
     --------
@@ -320,7 +364,14 @@ def ub_free(y: Any, ub: Any) -> Any:
     """
     y, ub = operands("ub_free", y=y, ub=ub)
     free = np.logical_not(_check_bound("ub_free", "ub", ub, upper_bound, y))
-    check_against("ub_free", "Upper bounded variable", y, "less than or equal to {}", lambda y, ub: y <= ub, ub)
+    check_against(
+        "ub_free",
+        "Upper bounded variable",
+        y,
+        "less than or equal to {}",
+        lambda y, ub: y <= ub,
+        ub,
+    )
     x = _quiet_log(ub - y)
     return np.where(free, y, x) if np.any(free) else x
 
@@ -333,7 +384,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     x : array_like, any shape
         Unconstrained.
     lb, ub : array_like
-        Bounds, broadcast to the shape of `x`; -inf and inf for none: then as `ub_constrain`, `lb_constrain`, or not at all.
+        Bounds, broadcast to the shape of `x`; -inf and inf for none: then as `ub_constrain`,
+        `lb_constrain`, or not at all.
     jacobian : bool
         Return the logarithm of the absolute Jacobian determinant too.
 
@@ -353,7 +405,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivatives with respect to `x`, `lb` and `ub` are ``(ub - lb) * expit(x) * expit(-x)``, ``expit(-x)`` and ``expit(x)``.
+    The derivatives with respect to `x`, `lb` and `ub` are ``(ub - lb) * expit(x) * expit(-x)``,
+    ``expit(-x)`` and ``expit(x)``.
 
     References
     ----------
@@ -370,17 +423,21 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     x, lb, ub = operands("lub_constrain", x=x, lb=lb, ub=ub)
     low = _check_bound("lub_constrain", "lb", lb, lower_bound, x)
     high = _check_bound("lub_constrain", "ub", ub, upper_bound, x)
-    check_against("lub_constrain", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub)
+    check_against(
+        "lub_constrain", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub
+    )
     if np.all(low) and np.all(high):
         return interval_constrain(x, lb, ub, jacobian=jacobian)
     if not np.any(low):
         return ub_constrain(x, ub, jacobian)
     if not np.any(high):
         return lb_constrain(x, lb, jacobian)
-    # One transform after the other, each the identity where it does not apply: a stretch from 0 to 4, at 0, has the
-    # log-Jacobian log(4) - 2 log(2), which is exactly 0.
+    # One transform after the other, each the identity where it does not apply: a stretch from 0 to
+    # 4, at 0, has the log-Jacobian log(4) - 2 log(2), which is exactly 0.
     both = low & high
-    y, p = interval_constrain(np.where(both, x, 0.0), np.where(both, lb, 0.0), np.where(both, ub, 4.0), jacobian=True)
+    y, p = interval_constrain(
+        np.where(both, x, 0.0), np.where(both, lb, 0.0), np.where(both, ub, 4.0), jacobian=True
+    )
     z, q = lb_constrain(np.where(both, 0.0, x), np.where(high, -inf, lb), jacobian=True)
     z, s = ub_constrain(z, np.where(low, inf, ub), jacobian=True)
     y = np.where(both, y, z)
@@ -390,7 +447,15 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
 def _interval_free(function: str, title: str, y: Any, lb: Any, ub: Any) -> Any:
     low = _check_bound(function, "lb", lb, lower_bound, y)
     high = _check_bound(function, "ub", ub, upper_bound, y)
-    check_against(function, title, y, "in the interval [{}, {}]", lambda y, lb, ub: (lb <= y) & (y <= ub), lb, ub)
+    check_against(
+        function,
+        title,
+        y,
+        "in the interval [{}, {}]",
+        lambda y, lb, ub: (lb <= y) & (y <= ub),
+        lb,
+        ub,
+    )
     if not np.any(low):
         return ub_free(y, ub)
     if not np.any(high):
@@ -424,7 +489,8 @@ def lub_free(y: Any, lb: Any, ub: Any) -> Any:
 
     Notes
     -----
-    With respect to `lb` the derivative is ``-1 / (y - lb)``, to `ub` it is ``-1 / (ub - y)``, and to `y` the negative of their sum.
+    With respect to `lb` the derivative is ``-1 / (y - lb)``, to `ub` it is ``-1 / (ub - y)``, and
+    to `y` the negative of their sum.
 
     Examples
     --------
@@ -439,7 +505,9 @@ def lub_free(y: Any, lb: Any, ub: Any) -> Any:
     return _interval_free("lub_free", "Bounded variable", y, lb, ub)
 
 
-def offset_multiplier_constrain(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
+def offset_multiplier_constrain(
+    x: Any, offset: Any, multiplier: Any, jacobian: bool = False
+) -> Any:
     """Shift and stretch: ``offset + multiplier * x``.
 
     Parameters
@@ -478,7 +546,9 @@ def offset_multiplier_constrain(x: Any, offset: Any, multiplier: Any, jacobian: 
     >>> vm.offset_multiplier_constrain(2.0, 10.0, 3.0)
     16.0
     """
-    x, offset, multiplier = operands("offset_multiplier_constrain", x=x, offset=offset, multiplier=multiplier)
+    x, offset, multiplier = operands(
+        "offset_multiplier_constrain", x=x, offset=offset, multiplier=multiplier
+    )
     _check_bound("offset_multiplier_constrain", "offset", offset, finite, x)
     _check_bound("offset_multiplier_constrain", "multiplier", multiplier, positive_finite, x)
     return affine(x, offset, multiplier, jacobian)
@@ -507,7 +577,8 @@ def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
 
     Notes
     -----
-    The derivatives with respect to `y`, `offset` and `multiplier` are 1, -1 and ``-x`` over the multiplier, for the result `x`.
+    The derivatives with respect to `y`, `offset` and `multiplier` are 1, -1 and ``-x`` over the
+    multiplier, for the result `x`.
 
     Examples
     --------
@@ -515,7 +586,9 @@ def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
     >>> vm.offset_multiplier_free(16.0, 10.0, 3.0)
     2.0
     """
-    y, offset, multiplier = operands("offset_multiplier_free", y=y, offset=offset, multiplier=multiplier)
+    y, offset, multiplier = operands(
+        "offset_multiplier_free", y=y, offset=offset, multiplier=multiplier
+    )
     _check_bound("offset_multiplier_free", "offset", offset, finite, y)
     _check_bound("offset_multiplier_free", "multiplier", multiplier, positive_finite, y)
     check_inside(finite, "offset_multiplier_free", "Affinely transformed variable", y)
@@ -780,6 +853,8 @@ def corr_free(y: Any) -> Any:
     0.0
     """
     y = operand(y, "corr_free", "y")
-    check_against("corr_free", "Correlation variable", y, "in the interval [-1, 1]", lambda y: abs(y) <= 1)
+    check_against(
+        "corr_free", "Correlation variable", y, "in the interval [-1, 1]", lambda y: abs(y) <= 1
+    )
     with np.errstate(divide="ignore"):
         return arctanh(y)

@@ -46,7 +46,8 @@ def _shape(shape: int | Shape) -> Shape:
 class Transform(ABC):
     """A differentiable map from all of R^n onto a set of arrays, and its inverse.
 
-    Abstract: a subclass gives both shapes to ``__init__`` and defines `_constrain` and `_unconstrain`.
+    Abstract: a subclass gives both shapes to ``__init__`` and defines `_constrain` and
+    `_unconstrain`.
 
     Parameters
     ----------
@@ -132,12 +133,17 @@ class Transform(ABC):
         """
         y = data(y, f"{type(self).__name__}: y")
         if np.shape(y) != self.shape:
-            raise ShapeError(f"{type(self).__name__}: y has shape {np.shape(y)}, but must have shape {self.shape}!")
+            raise ShapeError(
+                f"{type(self).__name__}: y has shape {np.shape(y)}, but must have shape "
+                f"{self.shape}!"
+            )
         return self._unconstrain(y)
 
     @abstractmethod
     def _constrain(self, x: Any, jacobian: bool) -> Any:
-        """The value, together with the log-Jacobian if asked for, at an `x` of the unconstrained shape."""
+        """The value, together with the log-Jacobian if asked for, at an `x` of the unconstrained
+        shape.
+        """
 
     @abstractmethod
     def _unconstrain(self, y: Any) -> Any:
@@ -155,7 +161,8 @@ class Transform(ABC):
                 return np.reshape(x, self.unconstrained_shape)
             return float(x[0]) if type(x) is np.ndarray else x[0]
         raise ShapeError(
-            f"{type(self).__name__}: x has shape {shape}, but must have shape {self.unconstrained_shape}, "
+            f"{type(self).__name__}: x has shape {shape}, but must have shape "
+            f"{self.unconstrained_shape}, "
             f"or be flat with {self.unconstrained_size} elements!"
         )
 
@@ -171,7 +178,9 @@ class FromFunctions(Transform):
 
     _functions: tuple[Any, Any]
 
-    def __init__(self, shape: Shape, unconstrained_shape: Shape, *bounds: Any, **sizes: int) -> None:
+    def __init__(
+        self, shape: Shape, unconstrained_shape: Shape, *bounds: Any, **sizes: int
+    ) -> None:
         super().__init__(shape, unconstrained_shape)
         self._bounds = bounds
         self._sizes = sizes
@@ -189,7 +198,8 @@ class FromFunctions(Transform):
 
     def _checked_size(self, name: str, size: Any, least: int) -> int:
         check_integer(type(self).__name__, name, size, least)
-        return int(size)  # with small integers of NumPy's, the number of unconstrained elements would wrap around
+        # with small integers of NumPy's, the number of unconstrained elements would wrap around
+        return int(size)
 
 
 class ElementwiseTransform(FromFunctions):
@@ -200,14 +210,18 @@ class ElementwiseTransform(FromFunctions):
 
     def __init__(self, shape: int | Shape, *bounds: Any) -> None:
         shape = _shape(shape)
-        bounds = tuple(as_operand(bound, f"{type(self).__name__}: bound {i}") for i, bound in enumerate(bounds, 1))
+        bounds = tuple(
+            as_operand(bound, f"{type(self).__name__}: bound {i}")
+            for i, bound in enumerate(bounds, 1)
+        )
         super().__init__(shape, shape, *bounds)
         constrain = self._functions[0]
 
         def are_finite(*values: Any) -> bool:
             return all(np.all(np.isfinite(value)) for value in values)
 
-        # What is wrong with the bounds is said now, not again at each call; a recording looks again in every run.
+        # What is wrong with the bounds is said now, not again at each call; a recording looks again
+        # in every run.
         constrain(data(np.zeros(shape)), *(bounds if is_watched(*bounds) else map(plain, bounds)))
         if check_values(are_finite, *bounds) and self._finite is not None:
             self._functions = self._finite, self._functions[1]

@@ -1,8 +1,9 @@
-"""Transforms of matrices: correlation and covariance matrices and their Cholesky factors. All work on stacks.
+"""Transforms of matrices: correlation and covariance matrices and their Cholesky factors. All work
+on stacks.
 
-Both kinds of factors are made by one operation each, to which `Places` say where the unconstrained elements stand and how much
-each counts in the log-Jacobian; the matrices are the products of the factors with their transposes.
-"""
+Both kinds of factors are made by one operation each, to which `Places` say where the unconstrained
+elements stand and how much each counts in the log-Jacobian; the matrices are the products of the
+factors with their transposes."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Places(NamedTuple):
     constant : float
         A term of the log-Jacobian of each matrix, used for covariance matrices.
     source : ndarray of int
-        For each place of the matrix the element that stands there, or the number of elements where none does.
+        For each place of the matrix the element that stands there, or the number of elements where
+        none does.
     diagonal : ndarray of bool
         Which elements stand on the diagonal.
     lower, eye : ndarray
@@ -77,10 +79,22 @@ class Places(NamedTuple):
     eye: Any
 
     @classmethod
-    def of(cls, shape: tuple[int, int], rows: Any, cols: Any, weights: Any, constant: float = 0.0) -> Places:
+    def of(
+        cls, shape: tuple[int, int], rows: Any, cols: Any, weights: Any, constant: float = 0.0
+    ) -> Places:
         source = np.full(shape, rows.size)
         source[rows, cols] = np.arange(rows.size)
-        return cls(shape, rows, cols, weights, constant, source, rows == cols, triangle_mask(shape), np.eye(*shape))
+        return cls(
+            shape,
+            rows,
+            cols,
+            weights,
+            constant,
+            source,
+            rows == cols,
+            triangle_mask(shape),
+            np.eye(*shape),
+        )
 
     def matrix(self, v: Any) -> Any:
         """The elements in their places, zeros elsewhere; differentiable."""
@@ -103,9 +117,10 @@ def size_of(function: str, name: str, value: Any) -> int:
 # --- Cholesky factors of correlation matrices ---
 
 
-# Row i has i partial correlations z[j] = tanh(x[j]) and the element 1: L[i, j] = z[j] S[j] with S[j] = prod_{m < j} c[m], where
-# c = sqrt(1 - z**2) = 1 / cosh(x). So dL[i, j] = S[j] c[j]**2 dx[j] - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts
-# each log(c) twice for the tanh, and once more for each element of the row between it and the diagonal.
+# Row i has i partial correlations z[j] = tanh(x[j]) and the element 1: L[i, j] = z[j] S[j] with
+# S[j] = prod_{m < j} c[m], where c = sqrt(1 - z**2) = 1 / cosh(x). So dL[i, j] = S[j] c[j]**2 dx[j]
+# - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts each log(c) twice for the tanh, and once
+# more for each element of the row between it and the diagonal.
 @operation(stacked=True)
 def correlation_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
     """The Cholesky factor of a correlation matrix from partial correlations."""
@@ -127,14 +142,19 @@ def correlation_factor_straight(x: Any, *, places: Places, jacobian: bool = Fals
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
     filled = np.where(places.source < places.rows.size, places.matrix(c), 1.0)
-    s = np.concatenate([np.ones((*np.shape(filled)[:-1], 1)), np.multiply.accumulate(filled[..., :-1], axis=-1)], axis=-1)
+    s = np.concatenate(
+        [np.ones((*np.shape(filled)[:-1], 1)), np.multiply.accumulate(filled[..., :-1], axis=-1)],
+        axis=-1,
+    )
     y, slope = s * (places.matrix(z) + places.eye), s[..., places.rows, places.cols] * (c * c)
     value = (y, -np.sum(places.weights * applied(log_cosh, x))) if jacobian else y
     return value, lambda g: correlation_factor_reverse(g, value, x, places, jacobian, z, slope)
 
 
 @correlation_factor.reverse
-def correlation_factor_reverse(g: Any, r: Any, x: Any, places: Places, jacobian: bool, z: Any, slope: Any) -> Any:
+def correlation_factor_reverse(
+    g: Any, r: Any, x: Any, places: Places, jacobian: bool, z: Any, slope: Any
+) -> Any:
     g, h, r = split(g, r, jacobian)
     rows, cols = places.rows, places.cols
     later = later_sums(np.where(places.lower, g, 0.0) * r)
@@ -147,7 +167,9 @@ def correlation_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -
     y = r[0] if jacobian else r
     z, a = np.tanh(x), log_cosh(x)
     n = places.shape[1]
-    slope = np.exp(-2.0 * a) * np.exp(-exclusive_cumsum(places.matrix(a), n)[..., places.rows, places.cols])
+    slope = np.exp(-2.0 * a) * np.exp(
+        -exclusive_cumsum(places.matrix(a), n)[..., places.rows, places.cols]
+    )
 
     def maps(t: Any) -> Any:
         value = places.matrix(slope * t) - y * exclusive_cumsum(places.matrix(z * t), n)
@@ -162,14 +184,15 @@ def _by_rows(k: int) -> Places:
     return Places.of((k, k), rows, cols, rows - cols + 1.0)
 
 
-# The Jacobian of L L^T has one factor L[i, i] for each later row, so all of a column count the same.
+# The Jacobian of L L^T has one factor L[i, i] for each later row, so all of a column count the
+# same.
 @lru_cache(maxsize=64)
 def by_columns(k: int) -> Places:
     cols, rows = np.triu_indices(k, 1)
     return Places.of((k, k), rows, cols, float(k) - cols)
 
 
-def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
     """Map a vector to the Cholesky factor of a correlation matrix.
 
     Parameters
@@ -197,9 +220,10 @@ def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # n
 
     Notes
     -----
-    With ``z = tanh(x)``, in row and column `i`, `j` below the diagonal, ``L[i, j]`` is ``z[i, j]`` times the product of ``sqrt(1 -
-    z[i, m]**2)`` over all ``m < j``, and ``L[i, i]`` that product. Its derivative in ``x[i, j]`` is that product times ``1 - z[i,
-    j]**2``, and in each earlier ``x[i, m]`` it is ``-L[i, j] * z[i, m]``.
+    With ``z = tanh(x)``, in row and column `i`, `j` below the diagonal, ``L[i, j]`` is ``z[i, j]``
+    times the product of ``sqrt(1 - z[i, m]**2)`` over all ``m < j``, and ``L[i, i]`` that product.
+    Its derivative in ``x[i, j]`` is that product times ``1 - z[i, j]**2``, and in each earlier
+    ``x[i, m]`` it is ``-L[i, j] * z[i, m]``.
 
     References
     ----------
@@ -229,7 +253,9 @@ def _partial_correlations(factor: Any, places: Places) -> Any:
 
 def _check_factor(function: str, title: str, y: Any) -> None:
     """Raise unless `y` is lower triangular with a positive diagonal."""
-    Domain("0 above the diagonal", lambda y: (y == 0) | triangle_mask(y.shape)).check(function, title, y)
+    Domain("0 above the diagonal", lambda y: (y == 0) | triangle_mask(y.shape)).check(
+        function, title, y
+    )
     positive.check(function, f"diagonal of {title}", np.diagonal(y, axis1=-2, axis2=-1))
 
 
@@ -254,7 +280,8 @@ def cholesky_corr_free(y: Any) -> Any:
 
     Notes
     -----
-    The derivative is that of ``arcsinh(y[i, j] / norm(y[i, j + 1:]))``, whether or not rows keep their length.
+    The derivative is that of ``arcsinh(y[i, j] / norm(y[i, j + 1:]))``, whether or not rows keep
+    their length.
 
     Examples
     --------
@@ -266,11 +293,13 @@ def cholesky_corr_free(y: Any) -> Any:
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
     check_values(partial(_check_factor, function, title), y)
-    check_inside(one, function, f"sum(row of {title}**2)", y, lambda y: np.sum(np.square(y), axis=-1))
+    check_inside(
+        one, function, f"sum(row of {title}**2)", y, lambda y: np.sum(np.square(y), axis=-1)
+    )
     return _partial_correlations(y, _by_rows(np.shape(y)[-1]))
 
 
-def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
     """Map a vector to a correlation matrix.
 
     Parameters
@@ -298,7 +327,8 @@ def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noq
 
     Notes
     -----
-    ``L @ L.T`` of a factor `L` as `cholesky_corr_constrain` makes it: the adjoint of `L` is ``(g + g.T) @ L``.
+    ``L @ L.T`` of a factor `L` as `cholesky_corr_constrain` makes it: the adjoint of `L` is ``(g +
+    g.T) @ L``.
 
     References
     ----------
@@ -325,7 +355,9 @@ def squared(factor: Any, jacobian: bool) -> Any:
 
 
 def _factor(function: str, title: str, y: Any) -> Any:
-    """The Cholesky factor of a symmetric matrix that may be a variable, or the refusal in the name of `function`."""
+    """The Cholesky factor of a symmetric matrix that may be a variable, or the refusal in the name
+    of `function`.
+    """
 
     def factor(y: Any) -> Any:
         check_symmetric(function, y, title)
@@ -361,7 +393,8 @@ def corr_matrix_free(y: Any) -> Any:
 
     Notes
     -----
-    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies the adjoint.
+    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies
+    the adjoint.
 
     Examples
     --------
@@ -372,7 +405,9 @@ def corr_matrix_free(y: Any) -> Any:
     function, title = "corr_matrix_free", "Correlation matrix variable"
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
-    check_inside(one, function, f"diagonal of {title}", y, lambda y: np.diagonal(y, axis1=-2, axis2=-1))
+    check_inside(
+        one, function, f"diagonal of {title}", y, lambda y: np.diagonal(y, axis1=-2, axis2=-1)
+    )
     return _partial_correlations(_factor(function, title, y), by_columns(np.shape(y)[-1]))
 
 
@@ -386,7 +421,9 @@ def covariance_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
     v = np.array(x)
     v[..., places.diagonal] = np.exp(v[..., places.diagonal])
     y = places.filled(v, 0.0)
-    return (y, prod(x.shape[:-1]) * places.constant + plain_sum(x * places.weights)) if jacobian else y
+    return (
+        (y, prod(x.shape[:-1]) * places.constant + plain_sum(x * places.weights)) if jacobian else y
+    )
 
 
 @covariance_factor.straight
@@ -395,7 +432,11 @@ def covariance_factor_straight(x: Any, *, places: Places, jacobian: bool = False
         refuse()
     v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
     y = places.matrix(v)
-    value = (y, prod(np.shape(x)[:-1]) * places.constant + np.sum(x * places.weights)) if jacobian else y
+    value = (
+        (y, prod(np.shape(x)[:-1]) * places.constant + np.sum(x * places.weights))
+        if jacobian
+        else y
+    )
 
     def contribution(g: Any) -> Any:
         g, h, _ = split(g, value, jacobian)
@@ -427,24 +468,28 @@ def _trapezoid(m: int, n: int) -> Places:
     return Places.of((m, n), rows, cols, np.where(rows == cols, 1.0, 0.0))
 
 
-# The Jacobian of L L^T is 2^K times the product of the L[i, i]**(K - i), that of the diagonal of L once more.
+# The Jacobian of L L^T is 2^K times the product of the L[i, i]**(K - i), that of the diagonal of L
+# once more.
 @lru_cache(maxsize=64)
 def _triangle(k: int) -> Places:
     rows, cols = np.tril_indices(k)
     return Places.of((k, k), rows, cols, np.where(rows == cols, k + 1.0 - rows, 0.0), k * log(2.0))
 
 
-def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's names
-    """Map a vector to the Cholesky factor of a covariance matrix: lower triangular with a positive diagonal.
+def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bool = False) -> Any:
+    """Map a vector to the Cholesky factor of a covariance matrix: lower triangular with a positive
+    diagonal.
 
     Parameters
     ----------
     x : array_like, shape (..., N * (N + 1) / 2 + (M - N) * N)
-        Unconstrained: the elements of the factor row by row, the logarithms of those on the diagonal.
+        Unconstrained: the elements of the factor row by row, the logarithms of those on the
+        diagonal.
     M : int
         Number of rows.
     N : int, optional
-        Number of columns, at most `M`; by default `M`. With fewer columns the matrix ``L @ L.T`` is singular.
+        Number of columns, at most `M`; by default `M`. With fewer columns the matrix ``L @ L.T`` is
+        singular.
     jacobian : bool
         Return the logarithm of the absolute Jacobian determinant too.
 
@@ -480,7 +525,9 @@ def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bo
     m = size_of("cholesky_factor_constrain", "M", M)
     n = m if N is None else size_of("cholesky_factor_constrain", "N", N)
     if m < n:
-        raise DomainError(f"cholesky_factor_constrain: M is {m}, but must be at least N, which is {n}!")
+        raise DomainError(
+            f"cholesky_factor_constrain: M is {m}, but must be at least N, which is {n}!"
+        )
     places = _trapezoid(m, n)
     check_vector("cholesky_factor_constrain", "x", np.shape(x), places.rows.size)
     return covariance_factor(x, places=places, jacobian=jacobian)
@@ -525,18 +572,22 @@ def cholesky_factor_free(y: Any) -> Any:
     y = operand(y, function, "y")
     shape = np.shape(y)[-2:]
     if len(shape) < 2 or shape[0] < shape[1]:
-        raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must have at least as many rows as columns!")
+        raise ShapeError(
+            f"{function}: y has shape {np.shape(y)}, but must have at least as many rows as "
+            "columns!"
+        )
     check_values(partial(_check_factor, function, title), y)
     return _coordinates(y, _trapezoid(*shape))
 
 
-def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
     """Map a vector to a covariance matrix: symmetric and positive definite.
 
     Parameters
     ----------
     x : array_like, shape (..., K * (K + 1) / 2)
-        Unconstrained: the elements of the Cholesky factor row by row, the logarithms of those on the diagonal.
+        Unconstrained: the elements of the Cholesky factor row by row, the logarithms of those on
+        the diagonal.
     K : int
         Number of rows.
     jacobian : bool
@@ -557,7 +608,8 @@ def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa
 
     Notes
     -----
-    ``L @ L.T`` of a factor `L` as `cholesky_factor_constrain` makes it: the adjoint of `L` is ``(g + g.T) @ L``.
+    ``L @ L.T`` of a factor `L` as `cholesky_factor_constrain` makes it: the adjoint of `L` is ``(g
+    + g.T) @ L``.
 
     References
     ----------
@@ -597,7 +649,8 @@ def cov_matrix_free(y: Any) -> Any:
 
     Notes
     -----
-    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies the adjoint.
+    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies
+    the adjoint.
 
     Examples
     --------
@@ -608,17 +661,19 @@ def cov_matrix_free(y: Any) -> Any:
     function = "cov_matrix_free"
     y = operand(y, function, "y")
     check_square(function, "y", np.shape(y))
-    return _coordinates(_factor(function, "Covariance matrix variable", y), _triangle(np.shape(y)[-1]))
+    return _coordinates(
+        _factor(function, "Covariance matrix variable", y), _triangle(np.shape(y)[-1])
+    )
 
 
-def cov_matrix_constrain_lkj(x: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+def cov_matrix_constrain_lkj(x: Any, K: int, jacobian: bool = False) -> Any:
     """Map a vector to a covariance matrix by way of correlations and standard deviations.
 
     Parameters
     ----------
     x : array_like, shape (..., K * (K + 1) / 2)
-        Unconstrained: the ``K * (K - 1) / 2`` transformed partial correlations, column by column as in `corr_matrix_constrain`,
-        then the logarithms of the `K` standard deviations.
+        Unconstrained: the ``K * (K - 1) / 2`` transformed partial correlations, column by column as
+        in `corr_matrix_constrain`, then the logarithms of the `K` standard deviations.
     K : int
         Number of rows.
     jacobian : bool
@@ -639,13 +694,13 @@ def cov_matrix_constrain_lkj(x: Any, K: int, jacobian: bool = False) -> Any:  # 
 
     Notes
     -----
-    ``L @ L.T`` for the factor `L` of the correlations with row `i` times the standard deviation ``s[i]``. In the log-Jacobian each
-    logarithm of a standard deviation counts ``K + 1`` times.
+    ``L @ L.T`` for the factor `L` of the correlations with row `i` times the standard deviation
+    ``s[i]``. In the log-Jacobian each logarithm of a standard deviation counts ``K + 1`` times.
 
     References
     ----------
-    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
-    Journal of Multivariate Analysis 100 (2009), 1989.
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines
+    and extended onion method", Journal of Multivariate Analysis 100 (2009), 1989.
 
     Examples
     --------
@@ -688,7 +743,8 @@ def cov_matrix_free_lkj(y: Any) -> Any:
 
     Notes
     -----
-    By way of the Cholesky factor and the diagonal: after the checks only the lower triangle is read, and in it lies the adjoint.
+    By way of the Cholesky factor and the diagonal: after the checks only the lower triangle is
+    read, and in it lies the adjoint.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Transforms of vectors: ordered ones, simplexes, those with sum zero, unit vectors. All work on stacks, along the last axis."""
+"""Transforms of vectors: ordered ones, simplexes, those with sum zero, unit vectors. All work on
+stacks, along the last axis.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to ``x[k]`` of ``y[k]``, and of all elements after it, is ``exp(x[k])``, and one for the first.
+    The derivative with respect to ``x[k]`` of ``y[k]``, and of all elements after it, is
+    ``exp(x[k])``, and one for the first.
 
     References
     ----------
@@ -134,7 +137,8 @@ def ordered_free(y: Any) -> Any:
 
     Notes
     -----
-    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k - 1]``, of the first it is one.
+    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k
+    - 1]``, of the first it is one.
 
     Examples
     --------
@@ -173,7 +177,8 @@ def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to ``x[k]`` of ``y[k]``, and of all elements after it, is ``exp(x[k])``.
+    The derivative with respect to ``x[k]`` of ``y[k]``, and of all elements after it, is
+    ``exp(x[k])``.
 
     References
     ----------
@@ -224,8 +229,8 @@ def positive_ordered_free(y: Any) -> Any:
 
     Notes
     -----
-    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k - 1]``;
-    of the first it is ``1 / y[0]``.
+    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k
+    - 1]``; of the first it is ``1 / y[0]``.
 
     Examples
     --------
@@ -235,7 +240,9 @@ def positive_ordered_free(y: Any) -> Any:
     """
     y = operand(y, "positive_ordered_free", "y")
     check_vector("positive_ordered_free", "y", np.shape(y))
-    ascending = Domain("positive and greater than the element before it", lambda y: steps(y, 0.0) > 0)
+    ascending = Domain(
+        "positive and greater than the element before it", lambda y: steps(y, 0.0) > 0
+    )
     check_inside(ascending, "positive_ordered_free", "Positive ordered variable", y)
     return np.log(np.diff(y, prepend=0.0))
 
@@ -245,16 +252,20 @@ def positive_ordered_free(y: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _sticks(n: int) -> tuple[Any, Any]:
-    """For each piece broken off a stick how many pieces are left, itself included, and the logarithm of the others."""
+    """For each piece broken off a stick how many pieces are left, itself included, and the
+    logarithm of the others.
+    """
     left = np.arange(n + 1.0, 1.0, -1.0)
     return left, np.log(left - 1.0)
 
 
-# Stick-breaking: z[k] = expit(x[k] - log(K - 1 - k)), y[k] = z[k] prod_{j < k} (1 - z[j]), and the last piece is what is left.
-# With a the argument of expit, log|J| = sum_k log z[k] + (K - 1 - k) log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
+# Stick-breaking: z[k] = expit(x[k] - log(K - 1 - k)), y[k] = z[k] prod_{j < k} (1 - z[j]), and the
+# last piece is what is left. With a the argument of expit, log|J| = sum_k log z[k] + (K - 1 - k)
+# log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
 @operation(stacked=True)
 def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
-    """Map a vector to a simplex, one element longer: nonnegative numbers with sum 1, by stick-breaking.
+    """Map a vector to a simplex, one element longer: nonnegative numbers with sum 1, by
+    stick-breaking.
 
     Parameters
     ----------
@@ -276,8 +287,9 @@ def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    With ``z[k] = expit(x[k] - log(K - 1 - k))`` the element `k` is ``z[k]`` times the product of all earlier ``1 - z[j]``. Its
-    derivative in ``x[k]`` is ``y[k] * (1 - z[k])``, and that of each later ``y[i]`` is ``-y[i] * z[k]``.
+    With ``z[k] = expit(x[k] - log(K - 1 - k))`` the element `k` is ``z[k]`` times the product of
+    all earlier ``1 - z[j]``. Its derivative in ``x[k]`` is ``y[k] * (1 - z[k])``, and that of each
+    later ``y[i]`` is ``-y[i] * z[k]``.
 
     References
     ----------
@@ -330,7 +342,8 @@ def simplex_free(y: Any) -> Any:
     Parameters
     ----------
     y : array_like, shape (..., K)
-        Nonnegative, with sum 1 to within 1e-8; a zero gives -inf, and the last element that is none gives inf, if zeros follow.
+        Nonnegative, with sum 1 to within 1e-8; a zero gives -inf, and the last element that is none
+        gives inf, if zeros follow.
 
     Returns
     -------
@@ -345,7 +358,8 @@ def simplex_free(y: Any) -> Any:
 
     Notes
     -----
-    The derivative is that of ``log(y[k]) - log(sum(y[k + 1:]))``, whether or not the sum of all elements is kept.
+    The derivative is that of ``log(y[k]) - log(sum(y[k + 1:]))``, whether or not the sum of all
+    elements is kept.
 
     Examples
     --------
@@ -361,7 +375,9 @@ def simplex_free(y: Any) -> Any:
 
 
 def steps(y: Any, before: float) -> Any:
-    """The difference of each element from that before it, along the last axis, with a number before the first; also of symbols."""
+    """The difference of each element from that before it, along the last axis, with a number before
+    the first; also of symbols.
+    """
     return y - np.concatenate([np.full((*np.shape(y)[:-1], 1), before), y[..., :-1]], axis=-1)
 
 
@@ -475,8 +491,8 @@ def _helmert(n: int) -> tuple[Any, Any]:
     return j, np.sqrt(j * (j + 1.0))
 
 
-# Column j = 1, ..., n of the isometry has j elements 1, then -j, then zeros, all over sqrt(j (j + 1)). It and its transpose are
-# each the other's reverse rule.
+# Column j = 1, ..., n of the isometry has j elements 1, then -j, then zeros, all over sqrt(j (j +
+# 1)). It and its transpose are each the other's reverse rule.
 @operation(stacked=True)
 def sum_to_zero_isometry(x: Any) -> Any:
     j, root = _helmert(x.shape[-1])
@@ -547,9 +563,9 @@ def sum_to_zero_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    Column `j` of the orthonormal matrix, counted from 1, is ``(1, ..., 1, -j, 0, ..., 0) / sqrt(j (j + 1))`` with `j` ones. It is
-    not formed; its transpose gives the adjoint. If the elements of `x` are independent and standard normal, those of `y` have
-    variance ``(K - 1) / K``.
+    Column `j` of the orthonormal matrix, counted from 1, is ``(1, ..., 1, -j, 0, ..., 0) / sqrt(j
+    (j + 1))`` with `j` ones. It is not formed; its transpose gives the adjoint. If the elements of
+    `x` are independent and standard normal, those of `y` have variance ``(K - 1) / K``.
 
     References
     ----------
@@ -598,12 +614,15 @@ def sum_to_zero_free(y: Any) -> Any:
     """
     y = operand(y, "sum_to_zero_free", "y")
     check_vector("sum_to_zero_free", "y", np.shape(y), least=1)
-    check_inside(zero, "sum_to_zero_free", "sum(Zero sum variable)", y, lambda y: np.sum(y, axis=-1))
+    check_inside(
+        zero, "sum_to_zero_free", "sum(Zero sum variable)", y, lambda y: np.sum(y, axis=-1)
+    )
     return sum_to_zero_coordinates(y)
 
 
 def sum_to_zero_matrix_constrain(x: Any, jacobian: bool = False) -> Any:
-    """Map a matrix to one with a row and a column more, all of whose rows and columns have sum zero: an isometry.
+    """Map a matrix to one with a row and a column more, all of whose rows and columns have sum
+    zero: an isometry.
 
     Parameters
     ----------
@@ -626,7 +645,8 @@ def sum_to_zero_matrix_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    `sum_to_zero_constrain` of all rows, and then of all columns. Linear, so the adjoint goes the same way back.
+    `sum_to_zero_constrain` of all rows, and then of all columns. Linear, so the adjoint goes the
+    same way back.
 
     References
     ----------
@@ -678,7 +698,9 @@ def sum_to_zero_matrix_free(y: Any) -> Any:
     function = "sum_to_zero_matrix_free"
     y = operand(y, function, "y")
     if np.ndim(y) < 2 or 0 in np.shape(y)[-2:]:
-        raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must be a matrix that is not empty!")
+        raise ShapeError(
+            f"{function}: y has shape {np.shape(y)}, but must be a matrix that is not empty!"
+        )
     check_inside(zero, function, "sum(row of Zero sum matrix)", y, lambda y: np.sum(y, axis=-1))
     check_inside(zero, function, "sum(column of Zero sum matrix)", y, lambda y: np.sum(y, axis=-2))
     rows = sum_to_zero_coordinates(y)
@@ -688,7 +710,8 @@ def sum_to_zero_matrix_free(y: Any) -> Any:
 # --- unit vectors ---
 
 
-# y = x / |x|, and the length has the density exp(-|x|**2 / 2): of the differential of y the part along y is missing.
+# y = x / |x|, and the length has the density exp(-|x|**2 / 2): of the differential of y the part
+# along y is missing.
 @operation(stacked=True)
 def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
     """Map a vector to the unit vector of its direction: ``x / norm(x)``.
@@ -704,8 +727,9 @@ def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
     -------
     y : shape (..., K)
     log_jacobian : scalar
-        If asked for: ``-sum(x**2) / 2``. There is one unconstrained element more than the sphere has dimensions, so this is no
-        Jacobian but the density of the length, under which `x` is standard normal.
+        If asked for: ``-sum(x**2) / 2``. There is one unconstrained element more than the sphere
+        has dimensions, so this is no Jacobian but the density of the length, under which `x` is
+        standard normal.
 
     Raises
     ------
@@ -762,7 +786,10 @@ def unit_vector_tangent(r: Any, x: Any, jacobian: bool) -> Any:
     y = r[0] if jacobian else r
     unit = np.max(np.abs(fixed(x)), axis=-1, keepdims=True)
     length = unit * np.sqrt(np.sum(np.square(x / unit), axis=-1, keepdims=True))
-    return joined(lambda t: ((t - y * np.sum(y * t, axis=-1, keepdims=True)) / length, -sum_over(x * t, x)), jacobian)
+    return joined(
+        lambda t: ((t - y * np.sum(y * t, axis=-1, keepdims=True)) / length, -sum_over(x * t, x)),
+        jacobian,
+    )
 
 
 def unit_vector_free(y: Any) -> Any:
@@ -796,5 +823,11 @@ def unit_vector_free(y: Any) -> Any:
     """
     y = operand(y, "unit_vector_free", "y")
     check_vector("unit_vector_free", "y", np.shape(y), least=1)
-    check_inside(one, "unit_vector_free", "sum(Unit vector variable**2)", y, lambda y: np.sum(np.square(y), axis=-1))
+    check_inside(
+        one,
+        "unit_vector_free",
+        "sum(Unit vector variable**2)",
+        y,
+        lambda y: np.sum(np.square(y), axis=-1),
+    )
     return np.copy(y)

@@ -1,4 +1,6 @@
-"""Stan's names for parts of containers, and for what has no derivative: sizes, orders, arrays made of counts, numbers."""
+"""Stan's names for parts of containers, and for what has no derivative: sizes, orders, arrays made
+of counts, numbers.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ EMPTY: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("f", "x"), [*PARTS.values(), *EMPTY.values()], ids=[*PARTS, *(f"empty {name}" for name in EMPTY)])
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [*PARTS.values(), *EMPTY.values()],
+    ids=[*PARTS, *(f"empty {name}" for name in EMPTY)],
+)
 def test_moves(f: Any, x: Any) -> None:
     expect_moves(f, x)
 
@@ -61,10 +67,17 @@ def test_linspaced() -> None:
         expect_ad_matvar(lambda lower, upper, n=n: vm.linspaced_vector(n, lower, upper), -1.0, 2.0)
     np.testing.assert_array_equal(vm.linspaced_vector(1, -1.0, 2.0), [2.0])
     np.testing.assert_array_equal(vm.linspaced_vector(3, 2.0, 2.0), [2.0, 2.0, 2.0])
-    recordings.agree(lambda x: np.sum(vm.linspaced_vector(4, x[0], x[1]) ** 2), (np.array([-1.0, 2.0]),), (np.array([3.0, 3.0]),))
+    recordings.agree(
+        lambda x: np.sum(vm.linspaced_vector(4, x[0], x[1]) ** 2),
+        (np.array([-1.0, 2.0]),),
+        (np.array([3.0, 3.0]),),
+    )
 
 
-@pytest.mark.parametrize(("count", "lower", "upper"), [(6, 0, 3), (4, 0, 3), (3, 0, 3), (2, -4, 9), (7, 2, 2), (5, 1, 13)])
+@pytest.mark.parametrize(
+    ("count", "lower", "upper"),
+    [(6, 0, 3), (4, 0, 3), (3, 0, 3), (2, -4, 9), (7, 2, 2), (5, 1, 13)],
+)
 def test_equally_spaced_whole_numbers(count: int, lower: int, upper: int) -> None:
     found = vm.linspaced_int_array(count, lower, upper)
     steps = np.diff(found)
@@ -81,7 +94,8 @@ def test_equally_spaced_whole_numbers(count: int, lower: int, upper: int) -> Non
 
 
 @pytest.mark.parametrize("names", [
-    "rep_vector rep_row_vector", "to_vector to_row_vector to_array_1d", "linspaced_vector linspaced_array linspaced_row_vector",
+    "rep_vector rep_row_vector", "to_vector to_row_vector to_array_1d",
+     "linspaced_vector linspaced_array linspaced_row_vector",
     "zeros_vector zeros_array zeros_row_vector", "ones_vector ones_array ones_row_vector",
     "one_hot_vector one_hot_array one_hot_row_vector",
 ])  # fmt: skip
@@ -91,15 +105,20 @@ def test_names_of_one_function_are_one_object(names: str) -> None:
 
 # Positions of arguments, and of outputs, that are places: Stan counts them from 1.
 PLACES: dict[str, tuple[int, ...]] = {
-    "block": (1, 2), "col": (1,), "row": (1,), "segment": (1,), "sub_col": (1, 2), "sub_row": (1, 2), "rank": (1,),
-    "one_hot_array": (1,), "one_hot_int_array": (1,), "one_hot_row_vector": (1,), "one_hot_vector": (1,),
+    "block": (1, 2), "col": (1,), "row": (1,), "segment": (1,), "sub_col": (1, 2),
+     "sub_row": (1, 2), "rank": (1,),
+    "one_hot_array": (1,), "one_hot_int_array": (1,), "one_hot_row_vector": (1,),
+     "one_hot_vector": (1,),
 }  # fmt: skip
 ORDERS = ("sort_indices_asc", "sort_indices_desc")
 
 
 def shifted(entry: Any) -> Any:
     """An entry whose places are counted from 0."""
-    args = [[x - 1, c] if i in PLACES.get(entry["function"], ()) else [x, c] for i, (x, c) in enumerate(entry["args"])]
+    args = [
+        [x - 1, c] if i in PLACES.get(entry["function"], ()) else [x, c]
+        for i, (x, c) in enumerate(entry["args"])
+    ]
     output = entry.get("output")
     if entry["function"] in ORDERS:
         output = [i - 1 for i in output]
@@ -112,7 +131,10 @@ def test_stan(entry: Any) -> None:
     f = getattr(vm, entry["function"])
     if not any(c is not None for _, c in entry["args"]) or entry["weights"] is None:
         kinds = [c is not None for _, c in entry["args"]]
-        args = [vm.var(x) if variable else x for x, variable in zip(stan.arguments(entry), kinds, strict=True)]
+        args = [
+            vm.var(x) if variable else x
+            for x, variable in zip(stan.arguments(entry), kinds, strict=True)
+        ]
         result = f(*args)
         np.testing.assert_array_equal(result, stan.number(entry["output"]))
         assert not hasattr(result, "adj")
@@ -123,33 +145,80 @@ def test_stan(entry: Any) -> None:
 @pytest.mark.parametrize("entry", stan.entries("containers", throws=True))
 def test_what_stan_refuses(entry: Any) -> None:
     name = entry["function"]
-    with pytest.raises((vm.DomainError, vm.ShapeError), match=rf"^(to_vector|{name.partition('_')[0]}\w*): .* but must "):
+    with pytest.raises(
+        (vm.DomainError, vm.ShapeError),
+        match=rf"^(to_vector|{name.partition('_')[0]}\w*): .* but must ",
+    ):
         getattr(vm, name)(*stan.arguments(shifted(entry)))
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "block before": (lambda: vm.block(MATRIX, -1, 0, 1, 1), vm.DomainError, "block: i is -1, but must be a place from 0 to 1!"),
+    "block before": (
+        lambda: vm.block(MATRIX, -1, 0, 1, 1),
+        vm.DomainError,
+        "block: i is -1, but must be a place from 0 to 1!",
+    ),
     "block beyond": (
         lambda: vm.block(MATRIX, 1, 0, 2, 1),
         vm.DomainError,
         "block: n_rows is 2, but must be at most 1, for i is 1 of 2 places!",
     ),
-    "block columns": (lambda: vm.block(MATRIX, 0, 3, 1, 1), vm.DomainError, "block: j is 3, but must be a place from 0 to 2!"),
-    "block count": (lambda: vm.block(MATRIX, 0, 0, 1, -1), vm.DomainError, "block: n_cols is -1, but must be nonnegative!"),
-    "block of a vector": (lambda: vm.block(VECTOR, 0, 0, 1, 1), vm.ShapeError, r"block: x has shape \(4,\), but must be a matrix!"),
-    "row": (lambda: vm.row(MATRIX, 2), vm.DomainError, "row: i is 2, but must be a place from 0 to 1!"),
-    "row of nothing": (lambda: vm.row(MATRIX[:0], 0), vm.DomainError, "row: i is 0, but must be left out: there is no place!"),
-    "row fraction": (lambda: vm.row(MATRIX, 1.0), TypeError, "row: i is 1.0, but must be an integer!"),
-    "col": (lambda: vm.col(MATRIX, -1), vm.DomainError, "col: j is -1, but must be a place from 0 to 2!"),
+    "block columns": (
+        lambda: vm.block(MATRIX, 0, 3, 1, 1),
+        vm.DomainError,
+        "block: j is 3, but must be a place from 0 to 2!",
+    ),
+    "block count": (
+        lambda: vm.block(MATRIX, 0, 0, 1, -1),
+        vm.DomainError,
+        "block: n_cols is -1, but must be nonnegative!",
+    ),
+    "block of a vector": (
+        lambda: vm.block(VECTOR, 0, 0, 1, 1),
+        vm.ShapeError,
+        r"block: x has shape \(4,\), but must be a matrix!",
+    ),
+    "row": (
+        lambda: vm.row(MATRIX, 2),
+        vm.DomainError,
+        "row: i is 2, but must be a place from 0 to 1!",
+    ),
+    "row of nothing": (
+        lambda: vm.row(MATRIX[:0], 0),
+        vm.DomainError,
+        "row: i is 0, but must be left out: there is no place!",
+    ),
+    "row fraction": (
+        lambda: vm.row(MATRIX, 1.0),
+        TypeError,
+        "row: i is 1.0, but must be an integer!",
+    ),
+    "col": (
+        lambda: vm.col(MATRIX, -1),
+        vm.DomainError,
+        "col: j is -1, but must be a place from 0 to 2!",
+    ),
     "segment": (
         lambda: vm.segment(VECTOR, 2, 3),
         vm.DomainError,
         "segment: n is 3, but must be at most 2, for i is 2 of 4 places!",
     ),
-    "head": (lambda: vm.head(VECTOR, 5), vm.DomainError, "head: n is 5, but must be at most 4, the number of elements!"),
-    "tail": (lambda: vm.tail(2.0, 1), vm.ShapeError, "tail: x is a scalar, but must have at least one axis!"),
+    "head": (
+        lambda: vm.head(VECTOR, 5),
+        vm.DomainError,
+        "head: n is 5, but must be at most 4, the number of elements!",
+    ),
+    "tail": (
+        lambda: vm.tail(2.0, 1),
+        vm.ShapeError,
+        "tail: x is a scalar, but must have at least one axis!",
+    ),
     "tail words": (lambda: vm.tail(["a"], 1), TypeError, "tail: x has dtype"),
-    "to_array_2d": (lambda: vm.to_array_2d(VECTOR), vm.ShapeError, r"to_array_2d: x has shape \(4,\), but must be a matrix!"),
+    "to_array_2d": (
+        lambda: vm.to_array_2d(VECTOR),
+        vm.ShapeError,
+        r"to_array_2d: x has shape \(4,\), but must be a matrix!",
+    ),
     "linspaced": (
         lambda: vm.linspaced_vector(3, vm.var(2.0), 1.0),
         vm.DomainError,
@@ -160,29 +229,81 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         vm.ShapeError,
         r"linspaced_vector: lower has shape \(4,\), but must be a scalar!",
     ),
-    "rows": (lambda: vm.rows(CUBE), vm.ShapeError, r"rows: x has shape \(4, 3, 2\), but must be a vector or a matrix!"),
-    "cols": (lambda: vm.cols(1.0), vm.ShapeError, r"cols: x has shape \(\), but must be a vector or a matrix!"),
-    "rank": (lambda: vm.rank(VECTOR, 4), vm.DomainError, "rank: s is 4, but must be a place from 0 to 3!"),
-    "rank nan": (lambda: vm.rank([1.0, np.nan], 0), vm.DomainError, r"rank: x\[1\] is nan, but must be a number!"),
+    "rows": (
+        lambda: vm.rows(CUBE),
+        vm.ShapeError,
+        r"rows: x has shape \(4, 3, 2\), but must be a vector or a matrix!",
+    ),
+    "cols": (
+        lambda: vm.cols(1.0),
+        vm.ShapeError,
+        r"cols: x has shape \(\), but must be a vector or a matrix!",
+    ),
+    "rank": (
+        lambda: vm.rank(VECTOR, 4),
+        vm.DomainError,
+        "rank: s is 4, but must be a place from 0 to 3!",
+    ),
+    "rank nan": (
+        lambda: vm.rank([1.0, np.nan], 0),
+        vm.DomainError,
+        r"rank: x\[1\] is nan, but must be a number!",
+    ),
     "sort_indices": (
         lambda: vm.sort_indices_asc(MATRIX),
         vm.ShapeError,
         r"sort_indices_asc: x has shape \(2, 3\), but must be a vector!",
     ),
-    "one_hot": (lambda: vm.one_hot_vector(3, 3), vm.DomainError, "one_hot_vector: k is 3, but must be a place from 0 to 2!"),
-    "one_hot of nothing": (lambda: vm.one_hot_int_array(0, 0), vm.DomainError, "one_hot_int_array: K is 0, but must be positive!"),
-    "zeros": (lambda: vm.zeros_vector(-1), vm.DomainError, "zeros_vector: n is -1, but must be nonnegative!"),
+    "one_hot": (
+        lambda: vm.one_hot_vector(3, 3),
+        vm.DomainError,
+        "one_hot_vector: k is 3, but must be a place from 0 to 2!",
+    ),
+    "one_hot of nothing": (
+        lambda: vm.one_hot_int_array(0, 0),
+        vm.DomainError,
+        "one_hot_int_array: K is 0, but must be positive!",
+    ),
+    "zeros": (
+        lambda: vm.zeros_vector(-1),
+        vm.DomainError,
+        "zeros_vector: n is -1, but must be nonnegative!",
+    ),
     "linspaced_int": (
         lambda: vm.linspaced_int_array(3, 5, 1),
         vm.DomainError,
         "linspaced_int_array: upper is 1, but must be at least lower, which is 5!",
     ),
-    "unitspaced": (lambda: vm.unitspaced_array(3, 2), vm.DomainError, "unitspaced_array: upper is 2, but must be at least lower"),
-    "simplex": (lambda: vm.uniform_simplex(0), vm.DomainError, "uniform_simplex: n is 0, but must be positive!"),
-    "choose": (lambda: vm.choose(2.5, 1), TypeError, "choose: n has dtype float64, but must be whole numbers!"),
-    "choose negative": (lambda: vm.choose([3, -1], 1), vm.DomainError, r"choose: n\[1\] is -1, but must be nonnegative!"),
-    "choose large": (lambda: vm.choose(70, 35), vm.DomainError, "choose: the coefficient is 112186277816662845432, but must be"),
-    "to_int": (lambda: vm.to_int([1.0, np.nan]), vm.DomainError, r"to_int: x\[1\] is nan, but must be between -2\*\*63"),
+    "unitspaced": (
+        lambda: vm.unitspaced_array(3, 2),
+        vm.DomainError,
+        "unitspaced_array: upper is 2, but must be at least lower",
+    ),
+    "simplex": (
+        lambda: vm.uniform_simplex(0),
+        vm.DomainError,
+        "uniform_simplex: n is 0, but must be positive!",
+    ),
+    "choose": (
+        lambda: vm.choose(2.5, 1),
+        TypeError,
+        "choose: n has dtype float64, but must be whole numbers!",
+    ),
+    "choose negative": (
+        lambda: vm.choose([3, -1], 1),
+        vm.DomainError,
+        r"choose: n\[1\] is -1, but must be nonnegative!",
+    ),
+    "choose large": (
+        lambda: vm.choose(70, 35),
+        vm.DomainError,
+        "choose: the coefficient is 112186277816662845432, but must be",
+    ),
+    "to_int": (
+        lambda: vm.to_int([1.0, np.nan]),
+        vm.DomainError,
+        r"to_int: x\[1\] is nan, but must be between -2\*\*63",
+    ),
 }
 
 

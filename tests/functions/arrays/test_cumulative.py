@@ -17,7 +17,11 @@ from varmat.testing import expect_ad
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("f", CUMULATIVE[:2], ids=NAME)
-@pytest.mark.parametrize("x", [M, ZEROS, np.zeros((2, 3)), np.ones((2, 1))], ids=["numbers", "zeros", "only zeros", "one"])
+@pytest.mark.parametrize(
+    "x",
+    [M, ZEROS, np.zeros((2, 3)), np.ones((2, 1))],
+    ids=["numbers", "zeros", "only zeros", "one"],
+)
 def test_cumulative(f, axis, x):
     both(partial(f, axis=axis), x)
 
@@ -30,17 +34,32 @@ def test_ufunc_accumulate(ufunc):
 
 def test_running_extremes_at_nan_and_at_ties():
     x = np.array([1.0, 3.0, 3.0, 2.0, np.nan, 5.0])
-    np.testing.assert_array_equal(vm.value(np.maximum.accumulate(vm.var(x))), np.maximum.accumulate(x))
-    assert vm.gradient(lambda x: np.sum(np.maximum.accumulate(x)[:4]), x).tolist() == [1.0, 1.0, 2.0, 0.0, 0.0, 0.0]
+    np.testing.assert_array_equal(
+        vm.value(np.maximum.accumulate(vm.var(x))), np.maximum.accumulate(x)
+    )
+    assert vm.gradient(lambda x: np.sum(np.maximum.accumulate(x)[:4]), x).tolist() == [
+        1.0,
+        1.0,
+        2.0,
+        0.0,
+        0.0,
+        0.0,
+    ]
 
 
 def test_cumulative_of_the_array_api():
-    for f in [getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)]:  # from NumPy 2.1
+    # from NumPy 2.1
+    for f in [
+        getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)
+    ]:
         both(partial(f, axis=1, include_initial=True), M)
         both(partial(f, include_initial=True), V)
         expect_ad(f, 2.0)
         expect_ad(partial(f, axis=0, include_initial=True), 2.0)
-        with pytest.raises(vm.ShapeError, match=r"x has shape \(3, 4\), but must have one dimension where no axis is given!"):
+        with pytest.raises(
+            vm.ShapeError,
+            match=r"x has shape \(3, 4\), but must have one dimension where no axis is given!",
+        ):
             f(vm.var(M))
 
 
@@ -51,13 +70,19 @@ floats = st.floats(-5.0, 5.0).map(lambda x: round(x, 3))
 @given(x=arrays.arrays(float, st.integers(1, 6), elements=floats))
 def test_cumprod_is_the_sum_of_products(x):
     weights = np.arange(1.0, len(x) + 1)
-    expected = [sum(w * math.prod(np.delete(x[: k + 1], i)) for k, w in enumerate(weights) if k >= i) for i in range(len(x))]
+    expected = [
+        sum(w * math.prod(np.delete(x[: k + 1], i)) for k, w in enumerate(weights) if k >= i)
+        for i in range(len(x))
+    ]
     np.testing.assert_allclose(adjoint(np.cumprod, x, weights), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=NAME)
 def test_scalars_are_not_accumulated(ufunc):
-    with pytest.raises(TypeError, match=f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!"):
+    with pytest.raises(
+        TypeError,
+        match=f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!",
+    ):
         ufunc.accumulate(vm.var(2.0))
 
 
@@ -78,7 +103,8 @@ def test_axis_of_a_cumulative_dual_may_be_unsigned(function):
 
 
 def test_axis_of_a_cumulative_sum_is_an_integer():
-    for function in (np.cumsum, *([np.cumulative_sum] if hasattr(np, "cumulative_sum") else [])):  # from NumPy 2.1 on
+    # from NumPy 2.1 on
+    for function in (np.cumsum, *([np.cumulative_sum] if hasattr(np, "cumulative_sum") else [])):
         for axis in (0.0, (), []):
             with pytest.raises(TypeError):
                 function(vm.var([1.0, 2.0]), axis=axis)

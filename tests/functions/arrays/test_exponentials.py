@@ -22,7 +22,11 @@ def test_softmax_axes(f, axis):
 
 
 @pytest.mark.parametrize("settings", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
-@pytest.mark.parametrize("b", [np.array([0.5, 2.0, 1.0, 3.0]), np.array([[2.0], [0.0], [1.0]])], ids=["row", "column with zero"])
+@pytest.mark.parametrize(
+    "b",
+    [np.array([0.5, 2.0, 1.0, 3.0]), np.array([[2.0], [0.0], [1.0]])],
+    ids=["row", "column with zero"],
+)
 def test_weighted_logsumexp(settings, b):
     if settings.get("axis") != 1 or b.all():
         both(lambda a, b: vm.logsumexp(a, b=b, **settings), M, b)
@@ -65,8 +69,15 @@ def test_exponentials_to_all_digits(x):
     np.testing.assert_allclose(vm.softmax(np.array(x)), p, rtol=1e-13)
     np.testing.assert_allclose(vm.log_softmax(np.array(x)), logs, rtol=1e-14, atol=1e-320)
     weights = np.arange(1.0, len(x) + 1)
-    np.testing.assert_allclose(adjoint(vm.softmax, np.array(x), weights), p * (weights - weights @ p), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(adjoint(vm.log_softmax, np.array(x), weights), weights - p * weights.sum(), atol=1e-14)
+    np.testing.assert_allclose(
+        adjoint(vm.softmax, np.array(x), weights),
+        p * (weights - weights @ p),
+        rtol=1e-13,
+        atol=1e-15,
+    )
+    np.testing.assert_allclose(
+        adjoint(vm.log_softmax, np.array(x), weights), weights - p * weights.sum(), atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("b", [-1.0, [1.0, -3.0]])
@@ -81,7 +92,9 @@ def test_softmax_of_large_numbers_to_the_last_digit() -> None:
 
 
 @pytest.mark.parametrize("shape", [(40_000,), (200, 200)])
-def test_softmax_and_logsumexp_by_blocks(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_softmax_and_logsumexp_by_blocks(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, w = RNG.normal(size=shape), RNG.normal(size=shape)
     for block in (exponentials.BLOCK, 999):
         monkeypatch.setattr(exponentials, "BLOCK", block)

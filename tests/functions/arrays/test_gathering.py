@@ -19,10 +19,16 @@ CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
 # What moves elements: name -> (function, arguments at which it is tried).
 MOVES: dict[str, tuple[Any, list[Any]]] = {
     "copy": (np.copy, [1.5, VECTOR, MATRIX, np.zeros((0, 2))]),
-    "broadcast_to new axes": (lambda x: np.broadcast_to(x, (4, 2, 3)), [2.0, MATRIX, MATRIX[:1], MATRIX[:, :1], MATRIX[0]]),
+    "broadcast_to new axes": (
+        lambda x: np.broadcast_to(x, (4, 2, 3)),
+        [2.0, MATRIX, MATRIX[:1], MATRIX[:, :1], MATRIX[0]],
+    ),
     "broadcast_to nothing": (lambda x: np.broadcast_to(x, (0, 1)), [2.0, [1.0]]),
     "broadcast_to same": (lambda x: np.broadcast_to(x, 4), [VECTOR]),
-    "full_like": (lambda x: np.full_like(MATRIX, x) if type(x) is float else np.full_like(vm.var(MATRIX), x), [2.0, VECTOR[:3]]),
+    "full_like": (
+        lambda x: np.full_like(MATRIX, x) if type(x) is float else np.full_like(vm.var(MATRIX), x),
+        [2.0, VECTOR[:3]],
+    ),
     "tile": (lambda x: np.tile(x, 3), [2.0, VECTOR, MATRIX]),
     "tile axes": (lambda x: np.tile(x, (2, 1, 3)), [2.0, VECTOR, MATRIX]),
     "tile few axes": (lambda x: np.tile(x, (2,)), [CUBE]),
@@ -47,8 +53,14 @@ MOVES: dict[str, tuple[Any, list[Any]]] = {
     "take wrap": (lambda x: np.take(x, [5, -7], mode="wrap"), [VECTOR, 1.0]),
     "take clip": (lambda x: np.take(x, [9, -9], mode="clip"), [VECTOR]),
     "take method": (lambda x: x.take([0, 2]), [VECTOR]),
-    "take_along_axis": (lambda x: np.take_along_axis(x, np.array([[0, 0, 1], [1, 0, 1]]), axis=0), [MATRIX]),
-    "take_along_axis flat": (lambda x: np.take_along_axis(x, np.array([0, 5, 5]), axis=None), [MATRIX]),
+    "take_along_axis": (
+        lambda x: np.take_along_axis(x, np.array([[0, 0, 1], [1, 0, 1]]), axis=0),
+        [MATRIX],
+    ),
+    "take_along_axis flat": (
+        lambda x: np.take_along_axis(x, np.array([0, 5, 5]), axis=None),
+        [MATRIX],
+    ),
     "compress": (lambda x: np.compress([True, False, True], x, axis=1), [MATRIX, CUBE]),
     "compress flat": (lambda x: np.compress([False, True, True], x), [VECTOR, MATRIX]),
     "extract": (lambda x: np.extract(np.asarray(MATRIX) > 0, x), [MATRIX]),
@@ -61,10 +73,16 @@ MOVES: dict[str, tuple[Any, list[Any]]] = {
     "diagflat": (lambda x: np.diagflat(x, 1), [MATRIX, 2.0]),
     "diag_matrix": (vm.diag_matrix, [VECTOR]),
     "sliding_window_view": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), [VECTOR]),
-    "sliding_window_view axis": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), [MATRIX, CUBE]),
+    "sliding_window_view axis": (
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1),
+        [MATRIX, CUBE],
+    ),
     "pad": (lambda x: np.pad(x, 2), [2.0, VECTOR, MATRIX, np.zeros(0)]),
     "pad one axis": (lambda x: np.pad(x, ((2,), (0,))), [MATRIX]),
-    "pad constants": (lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=((1.5, 2.5), (3.5, -0.5))), [MATRIX]),
+    "pad constants": (
+        lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=((1.5, 2.5), (3.5, -0.5))),
+        [MATRIX],
+    ),
     "pad edge": (lambda x: np.pad(x, (1, 2), mode="edge"), [VECTOR, MATRIX]),
     "pad wrap": (lambda x: np.pad(x, 5, mode="wrap"), [VECTOR, MATRIX]),
     "pad reflect": (lambda x: np.pad(x, 1, mode="reflect"), [VECTOR, MATRIX]),
@@ -79,7 +97,11 @@ MOVES: dict[str, tuple[Any, list[Any]]] = {
     "rep_matrix columns": (lambda x: vm.rep_matrix(x, 3), [VECTOR]),
     "rep_array": (lambda x: vm.rep_array(x, 2, 3), [2.0, VECTOR, MATRIX]),
 }
-CASES = [pytest.param(f, x, id=f"{name}-{i}") for name, (f, points) in MOVES.items() for i, x in enumerate(points)]
+CASES = [
+    pytest.param(f, x, id=f"{name}-{i}")
+    for name, (f, points) in MOVES.items()
+    for i, x in enumerate(points)
+]
 
 
 @pytest.mark.parametrize(("f", "x"), CASES)
@@ -87,7 +109,9 @@ def test_moves(f: Any, x: Any) -> None:
     expect_moves(f, x)
 
 
-@pytest.mark.parametrize(("f", "x"), [pytest.param(f, points[-1], id=name) for name, (f, points) in MOVES.items()])
+@pytest.mark.parametrize(
+    ("f", "x"), [pytest.param(f, points[-1], id=name) for name, (f, points) in MOVES.items()]
+)
 def test_all_routes(f: Any, x: Any) -> None:
     x = np.asarray(x)
     expect_ad(lambda x: f(x) * f(x), x)
@@ -95,7 +119,15 @@ def test_all_routes(f: Any, x: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "move", [np.tril, np.triu, lambda x: np.pad(x, 1), np.sort, lambda x: np.tile(x, 2), lambda x: np.roll(x, 1)]
+    "move",
+    [
+        np.tril,
+        np.triu,
+        lambda x: np.pad(x, 1),
+        np.sort,
+        lambda x: np.tile(x, 2),
+        lambda x: np.roll(x, 1),
+    ],
 )
 def test_infinite_and_nan_elements_stay_where_they_are(move: Any) -> None:
     x = np.array([[np.inf, -np.inf, np.nan], [1.0, np.nan, 2.0]])
@@ -110,7 +142,9 @@ def test_infinite_and_nan_elements_stay_where_they_are(move: Any) -> None:
     assert np.isfinite(g).sum() >= 5
 
 
-@pytest.mark.parametrize("copy", [lambda x: np.tile(x, 1), lambda x: np.repeat(x, 1, axis=0), lambda x: np.pad(x, 0)])
+@pytest.mark.parametrize(
+    "copy", [lambda x: np.tile(x, 1), lambda x: np.repeat(x, 1, axis=0), lambda x: np.pad(x, 0)]
+)
 def test_what_happens_to_be_a_copy_is_independent(copy: Any) -> None:
     x = vm.var(VECTOR)
     copy(x)[0] = 7.0
@@ -131,9 +165,14 @@ def test_copy_is_independent() -> None:
 def test_trim_zeros(x: Any, trim: str) -> None:
     with vm.nested() as tape:
         y = vm.var(x)
-        np.testing.assert_array_equal(vm.value(np.trim_zeros(y, trim)), np.trim_zeros(np.array(x), trim))
+        np.testing.assert_array_equal(
+            vm.value(np.trim_zeros(y, trim)), np.trim_zeros(np.array(x), trim)
+        )
         assert len(tape) == 0
-    expect_ad(lambda x: np.trim_zeros(x, trim) * np.trim_zeros(x, trim), np.array([0.0, 1.5, 2.0, 0.0]) + 1.0)
+    expect_ad(
+        lambda x: np.trim_zeros(x, trim) * np.trim_zeros(x, trim),
+        np.array([0.0, 1.5, 2.0, 0.0]) + 1.0,
+    )
 
 
 def test_trim_zeros_along_axes() -> None:
@@ -183,7 +222,12 @@ def test_arrays_to_write_into(make: Any) -> None:
 
 def test_arrays_to_write_into_are_of_the_kind_of_their_model() -> None:
     with vm.nested():
-        for x in (vm.var(MATRIX), vm.matvar(MATRIX), vm.Dual(MATRIX, np.stack([MATRIX, MATRIX])), vm.Dual(vm.var(MATRIX), MATRIX)):
+        for x in (
+            vm.var(MATRIX),
+            vm.matvar(MATRIX),
+            vm.Dual(MATRIX, np.stack([MATRIX, MATRIX])),
+            vm.Dual(vm.var(MATRIX), MATRIX),
+        ):
             for shape in (None, 2, (2, 3), ()):
                 made = np.zeros_like(x, shape=shape)
                 assert made.shape == np.zeros_like(MATRIX, shape=shape).shape
@@ -196,7 +240,9 @@ def test_arrays_to_write_into_are_of_the_kind_of_their_model() -> None:
         np.zeros_like(scalar)
 
 
-@pytest.mark.parametrize("settings", [{}, {"sparse": True}, {"indexing": "ij"}, {"indexing": "ij", "sparse": True}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"sparse": True}, {"indexing": "ij"}, {"indexing": "ij", "sparse": True}]
+)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_meshgrid(n: int, settings: Any) -> None:
     vectors = [np.arange(1.0, 3.0 + i) for i in range(n)]
@@ -211,7 +257,11 @@ def test_meshgrid_and_broadcast_arrays_take_scalars() -> None:
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.subtract])
-@pytest.mark.parametrize("index", [[0, 0, 2], ([1, 1, 1], [0, 0, 2]), np.s_[1:, ::2], 1, (0, 1), (slice(None), [1, 1])], ids=str)
+@pytest.mark.parametrize(
+    "index",
+    [[0, 0, 2], ([1, 1, 1], [0, 0, 2]), np.s_[1:, ::2], 1, (0, 1), (slice(None), [1, 1])],
+    ids=str,
+)
 def test_added_as_often_as_the_index_says(ufunc: Any, index: Any) -> None:
     def program(x: Any, part: Any) -> Any:
         z = x * x
@@ -224,7 +274,15 @@ def test_added_as_often_as_the_index_says(ufunc: Any, index: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "shapes", [((3, 3), (3,)), ((2, 3), (2,)), ((3, 2), (2,)), ((2, 3, 4), (3,)), ((2, 4, 3), ()), ((0, 0), (0,))]
+    "shapes",
+    [
+        ((3, 3), (3,)),
+        ((2, 3), (2,)),
+        ((3, 2), (2,)),
+        ((2, 3, 4), (3,)),
+        ((2, 4, 3), ()),
+        ((0, 0), (0,)),
+    ],
 )
 def test_add_diag(shapes: Any) -> None:
     m, d = (np.arange(1.0, np.prod(shape, dtype=int) + 1).reshape(shape) for shape in shapes)
@@ -236,7 +294,11 @@ def test_add_diag(shapes: Any) -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "pad mode": (lambda x: np.pad(x, 1, mode="mean"), TypeError, r"^pad: mode is 'mean', but must be one of constant, edge, "),
+    "pad mode": (
+        lambda x: np.pad(x, 1, mode="mean"),
+        TypeError,
+        r"^pad: mode is 'mean', but must be one of constant, edge, ",
+    ),
     "pad odd": (
         lambda x: np.pad(x, 1, mode="reflect", reflect_type="odd"),
         TypeError,
@@ -247,9 +309,21 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         r"^pad: constant_values is a variable, but must be plain",
     ),
-    "pad edge": (lambda x: np.pad(x, 1, "edge", constant_values=9.0), ValueError, "unsupported keyword arguments for mode 'edge'"),
-    "take out": (lambda x: np.take(x, 1, out=np.zeros(())), TypeError, r"^np.take: a variable cannot be written into a plain"),
-    "meshgrid": (lambda x: np.meshgrid(x, indexing="xx"), vm.DomainError, r"^meshgrid: indexing is 'xx', but must be 'xy' or"),
+    "pad edge": (
+        lambda x: np.pad(x, 1, "edge", constant_values=9.0),
+        ValueError,
+        "unsupported keyword arguments for mode 'edge'",
+    ),
+    "take out": (
+        lambda x: np.take(x, 1, out=np.zeros(())),
+        TypeError,
+        r"^np.take: a variable cannot be written into a plain",
+    ),
+    "meshgrid": (
+        lambda x: np.meshgrid(x, indexing="xx"),
+        vm.DomainError,
+        r"^meshgrid: indexing is 'xx', but must be 'xy' or",
+    ),
     "take beyond": (lambda x: np.take(x, 4), IndexError, "out of bounds"),
     "delete beyond": (lambda x: np.delete(x, 4), IndexError, "out of bounds"),
     "broadcast_to": (lambda x: np.broadcast_to(x, (3,)), ValueError, "could not be broadcast"),
@@ -259,16 +333,36 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         vm.ShapeError,
         r"^symmetrize_from_lower_tri: a has shape \(4,\), but must be a square",
     ),
-    "add_diag": (lambda x: vm.add_diag(x, 1.0), vm.ShapeError, r"^add_diag: m has shape \(4,\), but must be a matrix"),
+    "add_diag": (
+        lambda x: vm.add_diag(x, 1.0),
+        vm.ShapeError,
+        r"^add_diag: m has shape \(4,\), but must be a matrix",
+    ),
     "add_diag d": (
         lambda x: vm.add_diag(MATRIX, x),
         vm.ShapeError,
         r"^add_diag: d has shape \(4,\), but must be a scalar or .* \(2,\)!",
     ),
-    "rep_vector n": (lambda x: vm.rep_vector(x[0], -1), vm.DomainError, r"^rep_vector: n is -1, but must be nonnegative!"),
-    "rep_array n": (lambda x: vm.rep_array(x, 2, -1), vm.DomainError, r"^rep_array: counts\[1\] is -1, but must be nonnegative!"),
-    "rep_vector": (lambda x: vm.rep_vector(x, 3), vm.ShapeError, r"^rep_vector: x has shape \(4,\), but must be a scalar!"),
-    "rep_matrix": (lambda x: vm.rep_matrix(x, 3, 4), vm.ShapeError, r"^rep_matrix: x has shape \(4,\), but must be a scalar where"),
+    "rep_vector n": (
+        lambda x: vm.rep_vector(x[0], -1),
+        vm.DomainError,
+        r"^rep_vector: n is -1, but must be nonnegative!",
+    ),
+    "rep_array n": (
+        lambda x: vm.rep_array(x, 2, -1),
+        vm.DomainError,
+        r"^rep_array: counts\[1\] is -1, but must be nonnegative!",
+    ),
+    "rep_vector": (
+        lambda x: vm.rep_vector(x, 3),
+        vm.ShapeError,
+        r"^rep_vector: x has shape \(4,\), but must be a scalar!",
+    ),
+    "rep_matrix": (
+        lambda x: vm.rep_matrix(x, 3, 4),
+        vm.ShapeError,
+        r"^rep_matrix: x has shape \(4,\), but must be a scalar where",
+    ),
     "rep_matrix scalar": (
         lambda x: vm.rep_matrix(x[0], 3),
         vm.ShapeError,
@@ -297,7 +391,9 @@ def test_at_in_a_matvar(ufunc: Any, given: Any) -> None:
     np.sum(z * z).grad()
     sign = ufunc(0.0, 1.0)
     assert first.adj == 2 * expected[0]
-    np.testing.assert_array_equal(b.adj, (2 if np.ndim(given) == 0 else 1) * sign * first.adj * np.ones(np.shape(given)))
+    np.testing.assert_array_equal(
+        b.adj, (2 if np.ndim(given) == 0 else 1) * sign * first.adj * np.ones(np.shape(given))
+    )
 
 
 def test_selections_have_the_keywords_of_numpy():
@@ -305,10 +401,14 @@ def test_selections_have_the_keywords_of_numpy():
     v = vm.var(x)
     for function, names in ((np.repeat, ("a", "repeats")), (np.delete, ("arr", "obj"))):
         expected = function(x, 1, axis=1)
-        np.testing.assert_array_equal(vm.value(function(**dict(zip(names, (v, 1), strict=True)), axis=1)), expected)
+        np.testing.assert_array_equal(
+            vm.value(function(**dict(zip(names, (v, 1), strict=True)), axis=1)), expected
+        )
     np.testing.assert_array_equal(vm.value(np.compress(condition=chosen, a=v, axis=0)), x[:1])
     np.testing.assert_array_equal(vm.value(np.extract(condition=x > 1, arr=v)), x[x > 1])
-    with pytest.raises(TypeError, match=r"np.compress: a variable cannot be written into a plain array \(out="):
+    with pytest.raises(
+        TypeError, match=r"np.compress: a variable cannot be written into a plain array \(out="
+    ):
         np.compress(chosen, v, 0, np.zeros((1, 2)))
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
         np.repeat(v, 2, nonsense=1)
@@ -327,7 +427,12 @@ def test_grids_are_copies_unless_views_are_wanted(sparse):
 
 
 def test_what_pad_does_not_know_is_not_passed_over():
-    for mode, settings in (("edge", {"constant_values": 7.0}), ("constant", {"reflect_type": "even"})):
+    for mode, settings in (
+        ("edge", {"constant_values": 7.0}),
+        ("constant", {"reflect_type": "even"}),
+    ):
         for x in (VECTOR, vm.var(VECTOR)):
-            with pytest.raises(ValueError, match=f"unsupported keyword arguments for mode '{mode}'"):
+            with pytest.raises(
+                ValueError, match=f"unsupported keyword arguments for mode '{mode}'"
+            ):
                 np.pad(x, 1, mode, **settings)

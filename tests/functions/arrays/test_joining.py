@@ -47,7 +47,10 @@ JOINS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "append_col": (vm.append_col, (MATRIX, OTHER[:2])),
     "append_col of vectors": (vm.append_col, (VECTOR, OTHER)),
     "append_array": (vm.append_array, (MATRIX, MATRIX[:1])),
-    "block": (lambda a, b, c: np.block([[a, b], [c, 1.0]]), (MATRIX[:, :2], MATRIX[:, 2:], OTHER[:2])),
+    "block": (
+        lambda a, b, c: np.block([[a, b], [c, 1.0]]),
+        (MATRIX[:, :2], MATRIX[:, 2:], OTHER[:2]),
+    ),
     "block of scalars": (lambda a, b: np.block([[a, 0.0], [b, a]]), (1.5, 2.5)),
     "block row": (lambda a, b: np.block([a, b]), (VECTOR, 2.0)),
     "block of cubes": (lambda a, b: np.block([[[a, b]], [[b, a]]]), (CUBE, CUBE + 1)),
@@ -126,8 +129,12 @@ def test_where_keeps_infinite_and_nan_branches_out() -> None:
         np.sum(y * np.array([1.0, 0.0, 1.0])).grad()
         np.testing.assert_array_equal(a.adj, [1.0, 0.0, 1.0])
     weights = np.array([np.nan, np.inf, 1.0])
-    np.testing.assert_array_equal(gradient(lambda x: np.where(MASK, x, OTHER), x, weights), [np.nan, 0.0, 1.0])
-    np.testing.assert_array_equal(gradient(lambda x: np.where(MASK, OTHER, x), x, weights), [0.0, np.inf, 0.0])
+    np.testing.assert_array_equal(
+        gradient(lambda x: np.where(MASK, x, OTHER), x, weights), [np.nan, 0.0, 1.0]
+    )
+    np.testing.assert_array_equal(
+        gradient(lambda x: np.where(MASK, OTHER, x), x, weights), [0.0, np.inf, 0.0]
+    )
 
 
 def test_where_with_a_variable_condition_and_of_one_argument() -> None:
@@ -164,18 +171,46 @@ def test_duals_join_data() -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "lengths": (lambda x: np.concatenate([x, MATRIX]), ValueError, "^concatenate: arrays have shapes .*, but must go together!$"),
-    "stack shapes": (lambda x: np.stack([x, OTHER[:2]]), ValueError, "^stack: arrays have shapes .*, but must go together!$"),
-    "no axis": (lambda x: np.concatenate([x, OTHER], axis=1), np.exceptions.AxisError, "out of bounds"),
-    "no axis of scalars": (lambda x: np.stack([vm.var(2.0), 1.0], axis=1), np.exceptions.AxisError, "out of bounds"),
-    "dtype of a row": (lambda x: np.hstack([x, x], dtype=int), TypeError, r"^hstack: dtype is int64, but must be float64"),
-    "scalars": (lambda x: np.concatenate([x, 2.0]), ValueError, "^concatenate: arrays have shapes .*, but must go together!$"),
+    "lengths": (
+        lambda x: np.concatenate([x, MATRIX]),
+        ValueError,
+        "^concatenate: arrays have shapes .*, but must go together!$",
+    ),
+    "stack shapes": (
+        lambda x: np.stack([x, OTHER[:2]]),
+        ValueError,
+        "^stack: arrays have shapes .*, but must go together!$",
+    ),
+    "no axis": (
+        lambda x: np.concatenate([x, OTHER], axis=1),
+        np.exceptions.AxisError,
+        "out of bounds",
+    ),
+    "no axis of scalars": (
+        lambda x: np.stack([vm.var(2.0), 1.0], axis=1),
+        np.exceptions.AxisError,
+        "out of bounds",
+    ),
+    "dtype of a row": (
+        lambda x: np.hstack([x, x], dtype=int),
+        TypeError,
+        r"^hstack: dtype is int64, but must be float64",
+    ),
+    "scalars": (
+        lambda x: np.concatenate([x, 2.0]),
+        ValueError,
+        "^concatenate: arrays have shapes .*, but must go together!$",
+    ),
     "out": (
         lambda x: np.concatenate([x, x], out=np.zeros(6)),
         TypeError,
         r"^np.concatenate: a variable cannot be written into a plain array \(out=",
     ),
-    "dtype": (lambda x: np.stack([x, x], dtype=np.float32), TypeError, r"^stack: dtype is float32, but must be float64"),
+    "dtype": (
+        lambda x: np.stack([x, x], dtype=np.float32),
+        TypeError,
+        r"^stack: dtype is float32, but must be float64",
+    ),
     "text": (
         lambda x: np.concatenate([x, np.array(["a"])]),
         TypeError,
@@ -186,14 +221,46 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         vm.ShapeError,
         r"^append_row: y has shape \(2, 2\), but must have that of x, \(1, 3\), but for axis 0!",
     ),
-    "append_col": (lambda x: vm.append_col(x, MATRIX), vm.ShapeError, r"^append_col: y has shape \(2, 3\), but .* for axis 1!"),
-    "append_array": (lambda x: vm.append_array(MATRIX, x), vm.ShapeError, r"^append_array: y has shape \(3,\), but must have"),
-    "append_array, y": (lambda x: vm.append_array(x, 1.0), vm.ShapeError, r"^append_array: y has shape \(\), but must"),
-    "append_array, x": (lambda x: vm.append_array(1.0, x), vm.ShapeError, "^append_array: x is a scalar, but must be an"),
-    "append_row of words": (lambda x: vm.append_row(x, ["a"]), TypeError, "^append_row: y has dtype"),
-    "block depths": (lambda x: np.block([[x], x]), vm.ShapeError, r"^block: arrays holds lists of different depths"),
-    "block empty": (lambda x: np.block([[x], []]), vm.ShapeError, r"^block: arrays holds an empty list"),
-    "select lengths": (lambda x: np.select([MASK], [x, x]), vm.ShapeError, r"^select: condlist has 1 and choicelist 2 items"),
+    "append_col": (
+        lambda x: vm.append_col(x, MATRIX),
+        vm.ShapeError,
+        r"^append_col: y has shape \(2, 3\), but .* for axis 1!",
+    ),
+    "append_array": (
+        lambda x: vm.append_array(MATRIX, x),
+        vm.ShapeError,
+        r"^append_array: y has shape \(3,\), but must have",
+    ),
+    "append_array, y": (
+        lambda x: vm.append_array(x, 1.0),
+        vm.ShapeError,
+        r"^append_array: y has shape \(\), but must",
+    ),
+    "append_array, x": (
+        lambda x: vm.append_array(1.0, x),
+        vm.ShapeError,
+        "^append_array: x is a scalar, but must be an",
+    ),
+    "append_row of words": (
+        lambda x: vm.append_row(x, ["a"]),
+        TypeError,
+        "^append_row: y has dtype",
+    ),
+    "block depths": (
+        lambda x: np.block([[x], x]),
+        vm.ShapeError,
+        r"^block: arrays holds lists of different depths",
+    ),
+    "block empty": (
+        lambda x: np.block([[x], []]),
+        vm.ShapeError,
+        r"^block: arrays holds an empty list",
+    ),
+    "select lengths": (
+        lambda x: np.select([MASK], [x, x]),
+        vm.ShapeError,
+        r"^select: condlist has 1 and choicelist 2 items",
+    ),
     "select integers": (
         lambda x: np.select([np.arange(3)], [x]),
         TypeError,
@@ -201,8 +268,16 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "choose": (lambda x: np.choose([0, 2, 0], [x, x]), ValueError, "invalid entry in choice array"),
     "insert beyond": (lambda x: np.insert(x, 4, 1.0), IndexError, "out of bounds"),
-    "insert integers": (lambda x: np.insert(np.arange(3), 1, x), TypeError, r"^insert: arr has dtype int64, but must be float64"),
-    "insert list": (lambda x: np.insert([True, False], 1, x), TypeError, r"^insert: arr has dtype bool, but must be float64"),
+    "insert integers": (
+        lambda x: np.insert(np.arange(3), 1, x),
+        TypeError,
+        r"^insert: arr has dtype int64, but must be float64",
+    ),
+    "insert list": (
+        lambda x: np.insert([True, False], 1, x),
+        TypeError,
+        r"^insert: arr has dtype bool, but must be float64",
+    ),
     "where shapes": (
         lambda x: np.where(MASK, x, OTHER[:2]),
         vm.ShapeError,

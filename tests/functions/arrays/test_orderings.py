@@ -32,10 +32,14 @@ def test_sort_and_partition(data: Any, shape: tuple[int, ...]) -> None:
         ordered, parted = np.sort(y, axis=axis), np.partition(y, kth, axis=axis)
         np.testing.assert_array_equal(ordered.val, np.sort(x, axis=axis))
         along = -1 if axis is None else axis
-        np.testing.assert_array_equal(np.take(parted.val, kth, along), np.take(np.partition(x, kth, axis), kth, along))
+        np.testing.assert_array_equal(
+            np.take(parted.val, kth, along), np.take(np.partition(x, kth, axis), kth, along)
+        )
     # The weight of an element is then a function of its value, the same wherever it stands.
     if axis is None:
-        np.testing.assert_array_equal(gradient(lambda x: np.sort(x, axis=None), x, np.arange(x.size) ** 2.0), x**2)
+        np.testing.assert_array_equal(
+            gradient(lambda x: np.sort(x, axis=None), x, np.arange(x.size) ** 2.0), x**2
+        )
     with vm.nested():
         y = vm.var(x)
         (0.5 * np.sum(np.sort(y, axis=axis) ** 2)).grad()
@@ -44,7 +48,16 @@ def test_sort_and_partition(data: Any, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(y.adj, x)
 
 
-@pytest.mark.parametrize("order", [np.sort, vm.sort_asc, vm.sort_desc, lambda x: np.sort(x, axis=0), lambda x: np.partition(x, 1)])
+@pytest.mark.parametrize(
+    "order",
+    [
+        np.sort,
+        vm.sort_asc,
+        vm.sort_desc,
+        lambda x: np.sort(x, axis=0),
+        lambda x: np.partition(x, 1),
+    ],
+)
 def test_orders_on_all_routes(order: Any) -> None:
     expect_ad(lambda x: order(x) * order(x), MATRIX)
     expect_ad_matvar(order, MATRIX)
@@ -77,12 +90,18 @@ def test_the_order_of_many_elements_is_stable(axis: int | None, special: float |
     order = np.argsort(x, axis, kind="stable")
     expected = np.zeros_like(weights)
     np.put_along_axis(expected, order, weights, axis if axis is not None else 0)
-    np.testing.assert_array_equal(gradient(lambda x: np.sort(x, axis=axis), x, weights), expected.reshape(x.shape))
+    np.testing.assert_array_equal(
+        gradient(lambda x: np.sort(x, axis=axis), x, weights), expected.reshape(x.shape)
+    )
 
 
 REFUSALS: dict[str, tuple[Any, Any, str]] = {
     "sort axis": (lambda x: np.sort(x, axis=1), np.exceptions.AxisError, "out of bounds"),
-    "sort_asc nan": (lambda x: vm.sort_asc(x * np.nan), vm.DomainError, r"^sort_asc: x\[0\] is nan, but must be a number!"),
+    "sort_asc nan": (
+        lambda x: vm.sort_asc(x * np.nan),
+        vm.DomainError,
+        r"^sort_asc: x\[0\] is nan, but must be a number!",
+    ),
     "sort_desc nan": (
         lambda x: vm.sort_desc(x * [1, np.nan, 1, 1]),
         vm.DomainError,
@@ -101,11 +120,18 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
 
 def test_variables_have_no_fields_and_one_algorithm():
     x = vm.var([3.0, 1.0, 2.0])
-    with pytest.raises(vm.DomainError, match=r"^sort: order is 'f', but must be None: variables have no fields!"):
+    with pytest.raises(
+        vm.DomainError, match=r"^sort: order is 'f', but must be None: variables have no fields!"
+    ):
         np.sort(x, order="f")
-    with pytest.raises(vm.DomainError, match=r"^partition: order is 'f', but must be None: variables have no fields!"):
+    with pytest.raises(
+        vm.DomainError,
+        match=r"^partition: order is 'f', but must be None: variables have no fields!",
+    ):
         np.partition(x, 1, order="f")
-    with pytest.raises(vm.DomainError, match=r"^partition: kind is 'heapsort', but must be 'introselect'!"):
+    with pytest.raises(
+        vm.DomainError, match=r"^partition: kind is 'heapsort', but must be 'introselect'!"
+    ):
         np.partition(x, 1, kind="heapsort")
 
 
@@ -141,7 +167,9 @@ def test_recordings_sort_anew_at_every_point(name, runner):
     f = RECORDED[name]
     recorded, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
     for x in map(np.array, ([1.0, 2.0, 3.0], [3.0, 1.5, 2.2], [2.0, 3.3, -1.0])):
-        for ours, theirs in zip((*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), strict=True):
+        for ours, theirs in zip(
+            (*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), strict=True
+        ):
             np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
 
 

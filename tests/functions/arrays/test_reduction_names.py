@@ -19,7 +19,9 @@ def test_where_of_extremes(f):
     both(partial(f, axis=1, where=MASK, initial=0.25), M)
 
 
-@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp], ids=NAME)
+@pytest.mark.parametrize(
+    "ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp], ids=NAME
+)
 def test_ufunc_reduce(ufunc):
     both(lambda x: ufunc.reduce(x), M)
     both(lambda x: ufunc.reduce(x, axis=-1, keepdims=True), M)
@@ -36,7 +38,9 @@ def test_out_is_assigned():
 @pytest.mark.parametrize("shape", [(3, 4), (1, 4), (1,)])
 def test_out_has_the_shape_of_the_result(shape):
     out = vm.var(np.zeros(shape))
-    with pytest.raises(vm.ShapeError, match=r"out has shape \(.*\), but must have that of the result, \(4,\)!"):
+    with pytest.raises(
+        vm.ShapeError, match=r"out has shape \(.*\), but must have that of the result, \(4,\)!"
+    ):
         np.sum(vm.var(M), axis=0, out=out)
     np.testing.assert_array_equal(out.val, 0.0)
 
@@ -59,5 +63,8 @@ def test_where_selects_among_the_elements_and_nothing_else(function):
     x = vm.var([1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match="where has dtype int64, but must be boolean!"):
         function(x, where=np.array([0, 1, 2]))
-    with pytest.raises(vm.ShapeError, match=re.escape("where has shape (2, 3), but must broadcast to that of a, (3,)!")):
+    with pytest.raises(
+        vm.ShapeError,
+        match=re.escape("where has shape (2, 3), but must broadcast to that of a, (3,)!"),
+    ):
         function(x, where=np.ones((2, 3), dtype=bool))

@@ -1,4 +1,6 @@
-"""Reductions: closed forms, the ends of the range, Stan's values, conventions, and what they refuse."""
+"""Reductions: closed forms, the ends of the range, Stan's values, conventions, and what they
+refuse.
+"""
 
 import inspect
 import json
@@ -18,7 +20,20 @@ from varmat.testing import expect_ad
 
 AXES = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, -1)}, {"keepdims": True}]
 
-NUMPY = [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanmax]
+NUMPY = [
+    np.sum,
+    np.prod,
+    np.mean,
+    np.var,
+    np.std,
+    np.max,
+    np.min,
+    np.nansum,
+    np.nanprod,
+    np.nanmean,
+    np.nanvar,
+    np.nanmax,
+]
 STAN = [vm.sd, vm.variance, vm.norm1, vm.norm2, vm.dot_self]
 
 
@@ -52,10 +67,25 @@ def test_prod_with_zeros(axis):
 
 COMPOSITE = {
     "spread of two": (lambda x: np.std(x, axis=0, ddof=1) + vm.sd(x[:, 0]), M[:2]),
-    "var of a given mean": (lambda x, m: np.var(x, axis=0, mean=m, correction=1), M, M.mean(0, keepdims=True)),
+    "var of a given mean": (
+        lambda x, m: np.var(x, axis=0, mean=m, correction=1),
+        M,
+        M.mean(0, keepdims=True),
+    ),
     "initial": (lambda x: np.sum(x, axis=0, initial=2.0) * np.prod(x, initial=3.0), M),
     "ptp": (lambda x: np.ptp(x, axis=1, keepdims=True), M),
-    "methods": (lambda x: x.sum(0) + x.mean(0) + x.var(0, ddof=1) + x.std(axis=0) + x.max(0) - x.min(0) + x.prod(0), M),
+    "methods": (
+        lambda x: (
+            x.sum(0)
+            + x.mean(0)
+            + x.var(0, ddof=1)
+            + x.std(axis=0)
+            + x.max(0)
+            - x.min(0)
+            + x.prod(0)
+        ),
+        M,
+    ),
     "cumulative methods": (lambda x: x.cumsum(1) * x.cumprod(0), M),
 }
 
@@ -73,15 +103,23 @@ floats = st.floats(-5.0, 5.0).map(lambda x: round(x, 3))
 @st.composite
 def reductions(draw):
     """An array, axes to reduce, and weights for the result."""
-    x = draw(arrays.arrays(float, arrays.array_shapes(min_dims=1, max_dims=3, max_side=3), elements=floats))
-    axis = draw(st.none() | arrays.valid_tuple_axes(x.ndim, min_size=1) | st.integers(-x.ndim, x.ndim - 1))
+    x = draw(
+        arrays.arrays(
+            float, arrays.array_shapes(min_dims=1, max_dims=3, max_side=3), elements=floats
+        )
+    )
+    axis = draw(
+        st.none() | arrays.valid_tuple_axes(x.ndim, min_size=1) | st.integers(-x.ndim, x.ndim - 1)
+    )
     keepdims = draw(st.booleans())
     shape = np.sum(x, axis=axis, keepdims=keepdims).shape
     return x, axis, keepdims, RNG.normal(size=shape) if shape else float(RNG.normal())
 
 
 def by_element(function):
-    """The derivative of a reduction whose partial derivatives of one slice are `function`, a slice at a time."""
+    """The derivative of a reduction whose partial derivatives of one slice are `function`, a slice
+    at a time.
+    """
 
     def derivative(x, axis, weights):
         axes = tuple(range(x.ndim)) if axis is None else np.atleast_1d(axis) % x.ndim
@@ -119,16 +157,28 @@ CLOSED = {
 def test_closed_forms(name, case):
     f, plain, derivative = CLOSED[name]
     x, axis, keepdims, weights = case
-    value, (adj,) = value_and_adjoints(lambda v: f(v, axis=axis, keepdims=keepdims), x, weights=weights)
-    np.testing.assert_allclose(value, plain(x, axis=axis, keepdims=keepdims), rtol=1e-12, atol=1e-13)
+    value, (adj,) = value_and_adjoints(
+        lambda v: f(v, axis=axis, keepdims=keepdims), x, weights=weights
+    )
+    np.testing.assert_allclose(
+        value, plain(x, axis=axis, keepdims=keepdims), rtol=1e-12, atol=1e-13
+    )
     assert np.shape(value) == np.shape(weights)
-    np.testing.assert_allclose(adj, by_element(derivative)(x, axis, weights), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        adj, by_element(derivative)(x, axis, weights), rtol=1e-12, atol=1e-12
+    )
 
 
 # --- arithmetic with 400 digits, and the ends of the range ---
 
 
-ENDS = [[1e-200, 1e-200, 1e250], [1e200, 1e-300, 1e200, 3.0], [1e-308, 3.0, 0.5], [1e154, 1e154, 0.25], [-2.0, 1e-160, 0.0]]
+ENDS = [
+    [1e-200, 1e-200, 1e250],
+    [1e200, 1e-300, 1e200, 3.0],
+    [1e-308, 3.0, 0.5],
+    [1e154, 1e154, 0.25],
+    [-2.0, 1e-160, 0.0],
+]
 
 
 @pytest.mark.parametrize("x", ENDS, ids=str)
@@ -160,7 +210,7 @@ def test_spread_far_from_the_origin(f):
 
 # --- Stan's values ---
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "reductions.json").read_text())
+REFERENCE = json.loads((Path(__file__).parents[2] / "data" / "reductions.json").read_text())
 OF_STAN = {"sum": np.sum, "prod": np.prod, "mean": np.mean, "min": np.min, "max": np.max}
 
 
@@ -197,9 +247,24 @@ CONVENTIONS = {
     "nanmean": (np.nanmean, [1.0, NAN, 2.0], 1.5, [0.5, 0.0, 0.5]),
     "nanprod": (np.nanprod, [2.0, NAN, 3.0], 6.0, [3.0, 0.0, 2.0]),
     "nanvar": (np.nanvar, [1.0, NAN, 3.0], 1.0, [-1.0, 0.0, 1.0]),
-    "nanvar without freedom": (lambda x: np.nanvar(x, ddof=2), [1.0, NAN, 3.0], NAN, [NAN, 0.0, NAN]),
-    "nanstd without freedom": (lambda x: np.nanstd(x, ddof=3), [1.0, NAN, 3.0], NAN, [NAN, 0.0, NAN]),
-    "var without freedom": (lambda x: np.var(x, ddof=2, where=~np.isnan(x)), [1.0, NAN, 3.0], INF, [NAN, 0.0, NAN]),
+    "nanvar without freedom": (
+        lambda x: np.nanvar(x, ddof=2),
+        [1.0, NAN, 3.0],
+        NAN,
+        [NAN, 0.0, NAN],
+    ),
+    "nanstd without freedom": (
+        lambda x: np.nanstd(x, ddof=3),
+        [1.0, NAN, 3.0],
+        NAN,
+        [NAN, 0.0, NAN],
+    ),
+    "var without freedom": (
+        lambda x: np.var(x, ddof=2, where=~np.isnan(x)),
+        [1.0, NAN, 3.0],
+        INF,
+        [NAN, 0.0, NAN],
+    ),
     "nanstd of equals": (np.nanstd, [2.0, NAN, 2.0], 0.0, [0.0, 0.0, 0.0]),
     "nancumsum": (lambda x: np.nancumsum(x)[-1], [1.0, NAN, 2.0], 3.0, [1.0, 0.0, 1.0]),
     "prod of inf": (np.prod, [2.0, INF, 3.0], INF, [INF, 6.0, INF]),
@@ -218,8 +283,18 @@ CONVENTIONS = {
     "logsumexp with -inf": (vm.logsumexp, [-INF, 1.0], 1.0, [0.0, 1.0]),
     "logsumexp with inf": (vm.logsumexp, [INF, 1.0, INF], INF, [0.5, 0.0, 0.5]),
     "logsumexp of nan": (vm.logsumexp, [NAN, 1.0], NAN, [NAN, NAN]),
-    "logsumexp, weight zero": (lambda x: vm.logsumexp(x, b=np.array([0.0, 1.0])), [INF, 1.0], 1.0, [0.0, 1.0]),
-    "logsumexp, no weight": (lambda x: vm.logsumexp(x, b=np.zeros(2)), [0.0, 1.0], -INF, [0.0, 0.0]),
+    "logsumexp, weight zero": (
+        lambda x: vm.logsumexp(x, b=np.array([0.0, 1.0])),
+        [INF, 1.0],
+        1.0,
+        [0.0, 1.0],
+    ),
+    "logsumexp, no weight": (
+        lambda x: vm.logsumexp(x, b=np.zeros(2)),
+        [0.0, 1.0],
+        -INF,
+        [0.0, 0.0],
+    ),
     "softmax with -inf": (lambda x: vm.softmax(x)[1], [-INF, 1.0], 1.0, [0.0, 0.0]),
     "softmax with inf": (lambda x: vm.softmax(x)[0], [INF, 1.0], 1.0, [0.0, 0.0]),
 }
@@ -280,27 +355,67 @@ def test_log_sum_exp_of_two_operands():
     expect_ad(vm.log_sum_exp, x, y)
     expect_ad(vm.log_sum_exp, 0.3, 1.4)
     expect_ad(lambda x: vm.log_sum_exp(x, 0.7), x)
-    np.testing.assert_array_equal(vm.log_sum_exp([1.0, 2.0], [3.0, 4.0]), np.logaddexp([1.0, 2.0], [3.0, 4.0]))
-    np.testing.assert_array_equal(vm.log_sum_exp(np.ones((2, 3)), 1), vm.logsumexp(np.ones((2, 3)), axis=1))
+    np.testing.assert_array_equal(
+        vm.log_sum_exp([1.0, 2.0], [3.0, 4.0]), np.logaddexp([1.0, 2.0], [3.0, 4.0])
+    )
+    np.testing.assert_array_equal(
+        vm.log_sum_exp(np.ones((2, 3)), 1), vm.logsumexp(np.ones((2, 3)), axis=1)
+    )
 
 
 def refusal(call, error, match):
-    return pytest.param(call, error, match, id=inspect.getsource(call).split(":", 1)[1].strip()[:40])
+    return pytest.param(
+        call, error, match, id=inspect.getsource(call).split(":", 1)[1].strip()[:40]
+    )
 
 
 REFUSALS = [
     refusal(lambda x: np.sum(x, dtype=int), TypeError, "sum: dtype is int64, but must be float64!"),
-    refusal(lambda x: np.cumsum(x, dtype=np.float32), TypeError, "cumsum: dtype is float32, but must be float64!"),
-    refusal(lambda x: np.sum(x, out=np.zeros(())), TypeError, "sum: a variable cannot be written into a plain array"),
+    refusal(
+        lambda x: np.cumsum(x, dtype=np.float32),
+        TypeError,
+        "cumsum: dtype is float32, but must be float64!",
+    ),
+    refusal(
+        lambda x: np.sum(x, out=np.zeros(())),
+        TypeError,
+        "sum: a variable cannot be written into a plain array",
+    ),
     refusal(lambda x: np.sum(x, axis=3), ValueError, "axis 3 is out of bounds"),
-    refusal(lambda x: np.max(x[:0]), vm.ShapeError, r"max: a has shape \(0, 4\), but must not be empty along the reduced axes!"),
-    refusal(lambda x: np.min(x[:0], axis=0), vm.ShapeError, r"min: a has shape \(0, 4\), but must not be empty"),
+    refusal(
+        lambda x: np.max(x[:0]),
+        vm.ShapeError,
+        r"max: a has shape \(0, 4\), but must not be empty along the reduced axes!",
+    ),
+    refusal(
+        lambda x: np.min(x[:0], axis=0),
+        vm.ShapeError,
+        r"min: a has shape \(0, 4\), but must not be empty",
+    ),
     refusal(lambda x: np.max(x, axis=5), ValueError, "axis 5 is out of bounds"),
-    refusal(lambda x: np.max(x, where=MASK), vm.DomainError, "max: initial is None, but must be a number where elements"),
-    refusal(lambda x: np.var(x, ddof=1, correction=1), vm.DomainError, "var: ddof is 1, but must be left out where correction is"),
-    refusal(lambda x: vm.logsumexp(x, x, keepdims=True), TypeError, r"logsumexp: axis is a VarMat, but must be an integer"),
-    refusal(lambda x: vm.sd(x[:0]), vm.ShapeError, r"sd: x has shape \(0, 4\), but must not be empty!"),
-    refusal(lambda x: vm.variance(x[:0]), vm.ShapeError, r"variance: x has shape \(0, 4\), but must not be empty!"),
+    refusal(
+        lambda x: np.max(x, where=MASK),
+        vm.DomainError,
+        "max: initial is None, but must be a number where elements",
+    ),
+    refusal(
+        lambda x: np.var(x, ddof=1, correction=1),
+        vm.DomainError,
+        "var: ddof is 1, but must be left out where correction is",
+    ),
+    refusal(
+        lambda x: vm.logsumexp(x, x, keepdims=True),
+        TypeError,
+        r"logsumexp: axis is a VarMat, but must be an integer",
+    ),
+    refusal(
+        lambda x: vm.sd(x[:0]), vm.ShapeError, r"sd: x has shape \(0, 4\), but must not be empty!"
+    ),
+    refusal(
+        lambda x: vm.variance(x[:0]),
+        vm.ShapeError,
+        r"variance: x has shape \(0, 4\), but must not be empty!",
+    ),
 ]
 
 
@@ -321,7 +436,18 @@ WILD = [
 ]
 
 
-SHORT = [np.sum, np.mean, np.prod, np.std, np.linalg.norm, np.max, np.min, vm.logsumexp, vm.softmax, vm.log_softmax]
+SHORT = [
+    np.sum,
+    np.mean,
+    np.prod,
+    np.std,
+    np.linalg.norm,
+    np.max,
+    np.min,
+    vm.logsumexp,
+    vm.softmax,
+    vm.log_softmax,
+]
 
 
 @pytest.mark.parametrize("f", SHORT, ids=NAME)
@@ -349,7 +475,10 @@ def test_short_rows(f, shape):
         np.testing.assert_array_equal(f(vm.var(x), axis=-1, keepdims=True).val[..., 0], result)
     expected = np.concatenate([vm.gradient(weighted, part) for part in parts]).reshape(shape)
     np.testing.assert_allclose(vm.gradient(weighted, x), expected, rtol=1e-12, atol=1e-15)
-    x, recorded = np.sin(np.arange(x.size, dtype=float)).reshape(shape), vm.recorded(lambda x: np.sum(f(x, axis=-1) * weights))
+    x, recorded = (
+        np.sin(np.arange(x.size, dtype=float)).reshape(shape),
+        vm.recorded(lambda x: np.sum(f(x, axis=-1) * weights)),
+    )
     gradients = [vm.gradient(weighted, x), recorded(x)[1], recorded(x)[1]]
     assert all(gradient.flags.c_contiguous for gradient in gradients)
     np.testing.assert_allclose(gradients[1:], gradients[:1] * 2, rtol=1e-13, atol=1e-15)

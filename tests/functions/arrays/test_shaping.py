@@ -26,7 +26,10 @@ VIEWS: dict[str, tuple[Any, list[Any]]] = {
     "reshape": (lambda x: np.reshape(x, (2, -1)), [VECTOR, MATRIX, CUBE]),
     "reshape method": (lambda x: x.reshape(-1, 2), [VECTOR, CUBE]),
     "ravel": (np.ravel, [VECTOR, CUBE]),
-    "without an order": (lambda x: np.ravel(np.reshape(x, (3, -1), order=None), order=None), [MATRIX]),
+    "without an order": (
+        lambda x: np.ravel(np.reshape(x, (3, -1), order=None), order=None),
+        [MATRIX],
+    ),
     "ravel transposed F": (lambda x: np.ravel(np.transpose(x), order="F"), [MATRIX, CUBE]),
     "transpose": (np.transpose, [VECTOR, MATRIX, CUBE]),
     "transpose axes": (lambda x: np.transpose(x, (1, 2, 0)), [CUBE]),
@@ -57,7 +60,11 @@ VIEWS: dict[str, tuple[Any, list[Any]]] = {
     "diag": (lambda x: np.diag(x, 1), [MATRIX]),
     "einsum": (lambda x: np.einsum("i...j->...ji", x), [MATRIX, CUBE]),
     "einsum diagonal": (lambda x: np.einsum("ii->i", x[:2, :2]), [MATRIX]),
-    **({"reshape without a copy": (lambda x: np.reshape(x.T, -1, "F", copy=False), [MATRIX])} if NEW_NUMPY else {}),
+    **(
+        {"reshape without a copy": (lambda x: np.reshape(x.T, -1, "F", copy=False), [MATRIX])}
+        if NEW_NUMPY
+        else {}
+    ),
     "views of views": (lambda x: np.flip(np.diagonal(np.flip(x.T, 0).swapaxes(0, 1), 1)), [MATRIX]),
     "real": (np.real, [VECTOR]),
     "reverse": (vm.reverse, [VECTOR, CUBE]),
@@ -102,7 +109,11 @@ SCALARS: dict[str, Any] = {
 
 
 def cases(table: dict[str, tuple[Any, list[Any]]]) -> list[Any]:
-    return [pytest.param(f, x, id=f"{name}-{i}") for name, (f, points) in table.items() for i, x in enumerate(points)]
+    return [
+        pytest.param(f, x, id=f"{name}-{i}")
+        for name, (f, points) in table.items()
+        for i, x in enumerate(points)
+    ]
 
 
 @pytest.mark.parametrize(("f", "x"), cases(VIEWS) + cases(COPIES) + cases(EMPTY))
@@ -122,7 +133,9 @@ def test_views_record_nothing_and_share(f: Any, x: Any) -> None:
             np.sum(part * part).grad()
         np.testing.assert_array_equal(part.adj, 2 * part.val)
         expected = np.array(x)
-        np.testing.assert_array_equal(part.adj, f(2 * expected) if part.shape != expected.shape else part.adj)
+        np.testing.assert_array_equal(
+            part.adj, f(2 * expected) if part.shape != expected.shape else part.adj
+        )
         # Assigning to the view is assigning to the parent.
         part[...] = 10.0
         touched = np.zeros(x.shape)
@@ -175,7 +188,10 @@ SPLITS: dict[str, tuple[Any, Any]] = {
     "hsplit vector": (lambda x: np.hsplit(x, 2), VECTOR),
     "vsplit": (lambda x: np.vsplit(x, 2), MATRIX),
     "dsplit": (lambda x: np.dsplit(x, [1]), CUBE),
-    "unstack": (lambda x: np.moveaxis(x, 1, 0) if not hasattr(np, "unstack") else np.unstack(x, axis=1), CUBE),
+    "unstack": (
+        lambda x: np.moveaxis(x, 1, 0) if not hasattr(np, "unstack") else np.unstack(x, axis=1),
+        CUBE,
+    ),
     "iteration": (list, MATRIX),
 }
 
@@ -205,13 +221,16 @@ def test_atleast_of_several_is_a_tuple() -> None:
 
 @pytest.mark.parametrize("shape", [(200, 200), (400, 100)])
 def test_large_views(shape: tuple[int, int]) -> None:
-    """Adjoints of large variables may be shared with those of results, in another layout, until they are written to."""
+    """Adjoints of large variables may be shared with those of results, in another layout, until
+    they are written to.
+    """
     assert np.prod(shape) > LARGE
     rng = np.random.default_rng(1)
     a, w = rng.normal(size=shape), rng.normal(size=shape)
 
     def f(x: Any) -> Any:
-        y = np.copy(np.transpose(np.copy(np.transpose(x))))  # adjoints that are transposed, and read-only
+        # adjoints that are transposed, and read-only
+        y = np.copy(np.transpose(np.copy(np.transpose(x))))
         return np.reshape(y, -1) * w.ravel() + np.reshape(x, -1) + np.reshape(y.T, -1)
 
     np.testing.assert_allclose(gradient(f, a, np.ones(a.size)), w + 2.0, rtol=1e-14)
@@ -230,16 +249,21 @@ def test_transposed_large_adjoints_meet_a_view() -> None:
         np.testing.assert_array_equal(x.adj, 2 * a.T + 3.0)
 
 
-STAN = json.loads((Path(__file__).parents[1] / "data" / "shaping.json").read_text())["entries"]
+STAN = json.loads((Path(__file__).parents[2] / "data" / "shaping.json").read_text())["entries"]
 
 
 @pytest.mark.parametrize("entry", STAN, ids=[entry["id"] for entry in STAN])
 def test_against_stan_math(entry: Any) -> None:
-    """Values and gradients of Stan's functions, also of those of the modules for gathering and joining."""
+    """Values and gradients of Stan's functions, also of those of the modules for gathering and
+    joining.
+    """
     function = getattr(vm, entry["function"])
     with vm.nested():
         args = [
-            arg["value"] if isinstance(arg["value"], int) else vm.var(np.array(arg["value"], dtype=float)) for arg in entry["args"]
+            arg["value"]
+            if isinstance(arg["value"], int)
+            else vm.var(np.array(arg["value"], dtype=float))
+            for arg in entry["args"]
         ]
         if "throws" in entry:
             with pytest.raises(ValueError, match=r"."):
@@ -254,19 +278,43 @@ def test_against_stan_math(entry: Any) -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "order": (lambda x: np.ravel(x, order="K"), TypeError, r"^reshape: order is 'K', but must be 'C' or 'F'"),
+    "order": (
+        lambda x: np.ravel(x, order="K"),
+        TypeError,
+        r"^reshape: order is 'K', but must be 'C' or 'F'",
+    ),
     "reshape": (lambda x: np.reshape(x, (5, -1)), ValueError, "cannot reshape array of size 6"),
-    **({
-        "reshape copy": (lambda x: np.reshape(x.T, 6, copy=False), vm.DomainError, "^reshape: copy is False"),
-        "reshape copy F": (lambda x: np.reshape(x, 6, "F", copy=False), vm.DomainError, "^reshape: copy is False"),
-    } if NEW_NUMPY else {}),
+    **(
+        {
+            "reshape copy": (
+                lambda x: np.reshape(x.T, 6, copy=False),
+                vm.DomainError,
+                "^reshape: copy is False",
+            ),
+            "reshape copy F": (
+                lambda x: np.reshape(x, 6, "F", copy=False),
+                vm.DomainError,
+                "^reshape: copy is False",
+            ),
+        }
+        if NEW_NUMPY
+        else {}
+    ),
     "transpose": (lambda x: np.transpose(x, (0, 0)), ValueError, "repeated axis"),
     "swapaxes": (lambda x: np.swapaxes(x, 0, 2), np.exceptions.AxisError, "out of bounds"),
     "squeeze": (lambda x: np.squeeze(x, axis=0), ValueError, "not equal to one"),
     "split": (lambda x: np.split(x, 4), ValueError, "equal division"),
     "dsplit": (lambda x: np.dsplit(x, 2), ValueError, "3 or more dimensions"),
-    "to_matrix of a stack": (lambda x: vm.to_matrix(x[None]), vm.ShapeError, r"^to_matrix: x has shape \(1, 2, 3\), but must be a"),
-    "to_matrix": (lambda x: vm.to_matrix(x, 2, 2), vm.ShapeError, r"^to_matrix: x has 6 elements, but must have 2 \* 2!"),
+    "to_matrix of a stack": (
+        lambda x: vm.to_matrix(x[None]),
+        vm.ShapeError,
+        r"^to_matrix: x has shape \(1, 2, 3\), but must be a",
+    ),
+    "to_matrix": (
+        lambda x: vm.to_matrix(x, 2, 2),
+        vm.ShapeError,
+        r"^to_matrix: x has 6 elements, but must have 2 \* 2!",
+    ),
 }
 
 
@@ -294,7 +342,9 @@ MADE: dict[str, Any] = {
 @pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("variable", [False, True])
 @pytest.mark.parametrize("name", MADE)
-def test_value_and_tangent_of_a_dual_are_views_or_copies_together(name: str, variable: bool, k: int | None) -> None:
+def test_value_and_tangent_of_a_dual_are_views_or_copies_together(
+    name: str, variable: bool, k: int | None
+) -> None:
     def f(x: Any) -> Any:
         y = MADE[name](x)
         flat = np.ravel(y)
@@ -308,7 +358,9 @@ def test_value_and_tangent_of_a_dual_are_views_or_copies_together(name: str, var
         np.testing.assert_allclose(vm.value(found.tan), expected if k else expected[0], rtol=1e-14)
 
 
-@pytest.mark.parametrize("where", [[4, 2], [4, -1], [3, 0], [-2], [2, 9], [], np.array([1, 1]), [2, None]])
+@pytest.mark.parametrize(
+    "where", [[4, 2], [4, -1], [3, 0], [-2], [2, 9], [], np.array([1, 1]), [2, None]]
+)
 def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
     x = np.arange(6.0)
     for part, expected in zip(np.split(vm.var(x), where), np.split(x, where), strict=True):
@@ -339,6 +391,9 @@ def test_a_reshape_without_a_copy_is_a_view_or_refused():
         assert np.reshape(x[:0], (-1,), copy=False).shape == (0,)
         with vm.nested() as tape:
             y = vm.var(MATRIX)
-            with pytest.raises(vm.DomainError, match=r"^reshape: copy is False, but must be None or True where the result"):
+            with pytest.raises(
+                vm.DomainError,
+                match=r"^reshape: copy is False, but must be None or True where the result",
+            ):
                 np.reshape(y.T, (-1,), copy=False)
             assert not tape

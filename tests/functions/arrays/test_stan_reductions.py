@@ -1,4 +1,6 @@
-"""Reductions: values and gradients of Stan Math, and the conventions in which varmat differs from it."""
+"""Reductions: values and gradients of Stan Math, and the conventions in which varmat differs from
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,18 @@ import stan
 
 import varmat as vm
 
-NUMPY = {"cumulative_sum": np.cumsum, "max": np.max, "mean": np.mean, "min": np.min, "prod": np.prod, "sum": np.sum}
+NUMPY = {
+    "cumulative_sum": np.cumsum,
+    "max": np.max,
+    "mean": np.mean,
+    "min": np.min,
+    "prod": np.prod,
+    "sum": np.sum,
+}
 THIRD, NAN = 1.0 / 3.0, math.nan
-# Our value and gradient where they differ: NumPy's treatment of nan, ties that share the derivative, the smallest subgradient of
-# a norm at the origin, and of a sum of exponentials the limit towards infinity.
+# Our value and gradient where they differ: NumPy's treatment of nan, ties that share the
+# derivative, the smallest subgradient of a norm at the origin, and of a sum of exponentials the
+# limit towards infinity.
 DIFFERENT: dict[str, tuple[float, list[float]]] = {
     "log_sum_exp#13": (math.inf, [0.0, 1.0, 0.0]),
     "max#5": (NAN, [0.0, 1.0, 0.0]),
@@ -47,17 +57,25 @@ def test_against_stan(entry: Any) -> None:
 @pytest.mark.parametrize("entry", selected(DIFFERENT.__contains__))
 def test_conventions(entry: Any) -> None:
     value, gradient = DIFFERENT[entry["id"]]
-    stan.check(named(entry), entry | {"output": value, "args": [[entry["args"][0][0], gradient]]}, rtol=1e-15)
+    stan.check(
+        named(entry),
+        entry | {"output": value, "args": [[entry["args"][0][0], gradient]]},
+        rtol=1e-15,
+    )
     with pytest.raises(AssertionError, match="disagree"):
         stan.check(named(entry), entry, rtol=1e-3)
 
 
-@pytest.mark.parametrize("entry", selected(EMPTY.__eq__) + stan.entries("stan_reductions", throws=True))
+@pytest.mark.parametrize(
+    "entry", selected(EMPTY.__eq__) + stan.entries("stan_reductions", throws=True)
+)
 def test_nothing_to_reduce(entry: Any) -> None:
     x = vm.var(np.empty(0))
     if entry["function"] == "mean":  # as in NumPy
         with np.errstate(invalid="ignore"):
             assert math.isnan(vm.value(np.mean(x)))
         return
-    with pytest.raises(vm.ShapeError, match=rf"{entry['function']}: . has shape \(0,\), but must not be empty"):
+    with pytest.raises(
+        vm.ShapeError, match=rf"{entry['function']}: . has shape \(0,\), but must not be empty"
+    ):
         named(entry)(x)

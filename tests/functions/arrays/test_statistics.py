@@ -13,8 +13,12 @@ def test_weighted_quantiles_are_elements():
     x, q = np.array([3.0, 1.0, 2.0, 2.5]), np.array([0.0, 0.1, 0.25, 0.3, 0.9, 1.0])
     w = np.array([1.0, 0.0, 1.0, 2.0])
     # The smallest has no weight, and is never chosen.
-    np.testing.assert_array_equal(vm.value(by_weight(vm.var(x), w, q)), [2.0, 2.0, 2.0, 2.5, 3.0, 3.0])
-    np.testing.assert_array_equal(vm.gradient(lambda a: by_weight(a, w, 0.3), x), [0.0, 0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(
+        vm.value(by_weight(vm.var(x), w, q)), [2.0, 2.0, 2.0, 2.5, 3.0, 3.0]
+    )
+    np.testing.assert_array_equal(
+        vm.gradient(lambda a: by_weight(a, w, 0.3), x), [0.0, 0.0, 0.0, 1.0]
+    )
     # Whole weights count elements.
     repeated = np.repeat(MATRIX.ravel(), np.arange(1, 13))
     for each in q:
@@ -29,7 +33,10 @@ def test_weighted_quantiles_that_ignore_nan():
     with pytest.warns(RuntimeWarning):  # NumPy wants a weight for each element here
         expected = np.nanquantile(x, q, **{**settings, "weights": np.tile(w, (3, 1))})
     np.testing.assert_array_equal(vm.value(np.nanquantile(vm.var(x), q, **settings)), expected)
-    assert np.isnan(vm.value(np.quantile(vm.var(x), q, **settings))).tolist() == [[True, True, False]] * 3
+    assert (
+        np.isnan(vm.value(np.quantile(vm.var(x), q, **settings))).tolist()
+        == [[True, True, False]] * 3
+    )
 
 
 def test_average_without_weight_raises_what_numpy_raises():
@@ -45,7 +52,9 @@ def test_median_of_nothing_is_nan_with_numpys_warning(function, settings):
     with pytest.warns(RuntimeWarning):
         expected = function(np.empty((2, 0)), **settings)
     with pytest.warns(RuntimeWarning):
-        assert np.array_equal(vm.value(function(vm.var(np.empty((2, 0))), **settings)), expected, equal_nan=True)
+        assert np.array_equal(
+            vm.value(function(vm.var(np.empty((2, 0))), **settings)), expected, equal_nan=True
+        )
 
 
 def test_degrees_of_freedom_warn():

@@ -1,4 +1,6 @@
-"""Banded, Toeplitz and circulant systems: against 50-digit dense ones, SciPy, and along all routes."""
+"""Banded, Toeplitz and circulant systems: against 50-digit dense ones, SciPy, and along all
+routes.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def stored(a: Any, upper: int, rows: int) -> Any:
 
 
 def toeplitz(c: Any, r: Any) -> Any:
-    return mp.matrix(len(c), len(r)) + mp.matrix([[c[i - j] if i >= j else r[j - i] for j in range(len(r))] for i in range(len(c))])
+    return mp.matrix(len(c), len(r)) + mp.matrix(
+        [[c[i - j] if i >= j else r[j - i] for j in range(len(r))] for i in range(len(c))]
+    )
 
 
 def circulant(c: Any) -> Any:
@@ -57,18 +61,25 @@ def circulant(c: Any) -> Any:
 
 
 EXACT: dict[str, tuple[Any, Any, Any]] = {
-    "banded": (lambda ab, b: vm.solve_banded((1, 2), ab, b), lambda ab, b: mp.lu_solve(dense(ab, 2), b), [AB, B]),
-    "positive definite, above": (vm.solveh_banded, lambda ab, b: mp.lu_solve(dense(ab, 2, True), b), [UPPER, B]),
+    "banded": (lambda ab, b: vm.solve_banded((1, 2), ab, b), lambda ab,
+     b: mp.lu_solve(dense(ab, 2), b), [AB, B]),
+    "positive definite, above": (vm.solveh_banded, lambda ab, b: mp.lu_solve(dense(ab, 2, True), b),
+     [UPPER, B]),
     "positive definite, below": (
-        lambda ab, b: vm.solveh_banded(ab, b, lower=True), lambda ab, b: mp.lu_solve(dense(ab, 0, True), b), [LOWER, B],
+        lambda ab, b: vm.solveh_banded(ab, b, lower=True), lambda ab,
+         b: mp.lu_solve(dense(ab, 0, True), b), [LOWER, B],
     ),
-    "Cholesky, above": (vm.cholesky_banded, lambda ab: stored(mp.cholesky(dense(ab, 2, True)).T, 2, 3), [UPPER]),
+    "Cholesky, above": (vm.cholesky_banded, lambda ab: stored(mp.cholesky(dense(ab, 2, True)).T, 2,
+        3), [UPPER]),
     "Cholesky, below": (
-        lambda ab: vm.cholesky_banded(ab, lower=True), lambda ab: stored(mp.cholesky(dense(ab, 0, True)), 0, 3), [LOWER],
+        lambda ab: vm.cholesky_banded(ab, lower=True), lambda ab: stored(mp.cholesky(dense(ab, 0,
+            True)), 0, 3), [LOWER],
     ),
-    "Toeplitz": (lambda c, r, b: vm.solve_toeplitz((c, r), b), lambda c, r, b: mp.lu_solve(toeplitz(c, r), b), [C, R, B]),
+    "Toeplitz": (lambda c, r, b: vm.solve_toeplitz((c, r), b), lambda c, r,
+     b: mp.lu_solve(toeplitz(c, r), b), [C, R, B]),
     "symmetric Toeplitz": (vm.solve_toeplitz, lambda c, b: mp.lu_solve(toeplitz(c, c), b), [C, B]),
-    "product": (lambda c, r, x: vm.matmul_toeplitz((c, r), x), lambda c, r, x: toeplitz(c, r) * x, [C[:3], R, B]),
+    "product": (lambda c, r, x: vm.matmul_toeplitz((c, r), x), lambda c, r, x: toeplitz(c, r) * x,
+     [C[:3], R, B]),
     "circulant": (vm.solve_circulant, lambda c, b: mp.lu_solve(circulant(c), b), [C, B]),
 }  # fmt: skip
 
@@ -94,7 +105,8 @@ ROUTES = {
     "product": (lambda c, r, x: vm.matmul_toeplitz((c, r), x), (C[:3], R, BB)),
     "circulant": (vm.solve_circulant, (C, BB)),
     "circulant, one column": (vm.solve_circulant, (C[:4], B[:4])),
-    "empty": (lambda ab, b: (vm.solve_banded((0, 1), ab, b), vm.solveh_banded(ab, b)), (np.zeros((2, 0)), np.zeros(0))),
+    "empty": (lambda ab, b: (vm.solve_banded((0, 1), ab, b), vm.solveh_banded(ab, b)),
+     (np.zeros((2, 0)), np.zeros(0))),
 }  # fmt: skip
 
 
@@ -108,11 +120,16 @@ def test_by_all_routes(name):
 
 def test_values_of_scipy():
     for f, args in (
-        ("solve_banded", ((1, 2), AB, BB)), ("solveh_banded", (UPPER, BB)), ("solve_toeplitz", ((C, R), BB)),
-        ("matmul_toeplitz", ((C[:3], R), BB)), ("solve_circulant", (C, BB)),
+        ("solve_banded", ((1, 2), AB, BB)),
+        ("solveh_banded", (UPPER, BB)),
+        ("solve_toeplitz", ((C, R), BB)),
+        ("matmul_toeplitz", ((C[:3], R), BB)),
+        ("solve_circulant", (C, BB)),
         ("cho_solve_banded", ((scipy.linalg.cholesky_banded(UPPER), False), BB)),
-    ):  # fmt: skip
-        np.testing.assert_allclose(getattr(vm, f)(*args), getattr(scipy.linalg, f)(*args), rtol=1e-12)
+    ):
+        np.testing.assert_allclose(
+            getattr(vm, f)(*args), getattr(scipy.linalg, f)(*args), rtol=1e-12
+        )
 
 
 def test_the_transposed_of_one_element_has_that_element():
@@ -155,7 +172,10 @@ def test_refusals(call, error, message):
 @pytest.mark.parametrize("width", [0, 1, 5, 60])
 def test_long_banded_matrices(width):
     """Of several blocks of columns: against the factor of the whole matrix."""
-    ab = RNG.normal(size=(width + 1, LONG)) + (4.0 * width + 4.0) * (np.arange(width + 1) == 0)[:, None]
+    ab = (
+        RNG.normal(size=(width + 1, LONG))
+        + (4.0 * width + 4.0) * (np.arange(width + 1) == 0)[:, None]
+    )
     weights = RNG.normal(size=ab.shape)
     i, j = np.indices((LONG, LONG))
     inside = (i >= j) & (i - j <= width)

@@ -1,4 +1,6 @@
-"""Triangular, polar and Schur factors and generalised eigenvalues: against 50 digits, SciPy, and along all routes."""
+"""Triangular, polar and Schur factors and generalised eigenvalues: against 50 digits, SciPy, and
+along all routes.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +55,18 @@ def symmetrised(a: Any) -> Any:
 
 
 EXACT: dict[str, tuple[Any, Any, Any]] = {
-    "lu": (lambda a: vm.lu(a)[1:], lambda a: triangles(mp.matrix([[0, 1, 0], [1, 0, 0], [0, 0, 1]]) * a), [A]),
+    "lu": (
+        lambda a: vm.lu(a)[1:],
+        lambda a: triangles(mp.matrix([[0, 1, 0], [1, 0, 0], [0, 0, 1]]) * a),
+        [A],
+    ),
     "polar": (vm.polar_decompose, polar, [TALL]),
     "polar of equal singular values": (vm.polar_decompose, polar, [np.eye(3)]),
-    "eigvalsh": (power_sums, lambda a, b: generalised(symmetrised(a), symmetrised(b)), [SYMMETRIC, SPD]),
+    "eigvalsh": (
+        power_sums,
+        lambda a, b: generalised(symmetrised(a), symmetrised(b)),
+        [SYMMETRIC, SPD],
+    ),
 }
 
 
@@ -73,7 +83,9 @@ def test_triangular_factors():
     expect_ad_matvar(lambda a: vm.lu(a)[1:], A)
     for settings in ({}, {"permute_l": True}, {"p_indices": True}):
         for a in (A, TALL, WIDE):
-            for x, y in zip(vm.lu(vm.var(a), **settings), scipy.linalg.lu(a, **settings), strict=True):
+            for x, y in zip(
+                vm.lu(vm.var(a), **settings), scipy.linalg.lu(a, **settings), strict=True
+            ):
                 np.testing.assert_allclose(vm.value(x), y, atol=1e-15)
 
 
@@ -90,9 +102,13 @@ def test_polar_factors():
     expect_ad_matvar(vm.polar_decompose, A)
     expect_ad(vm.orthogonal_procrustes, TALL, np.cos(TALL))
     for side in ("right", "left"):
-        for x, y in zip(vm.polar_decompose(vm.var(A), side), scipy.linalg.polar(A, side), strict=True):
+        for x, y in zip(
+            vm.polar_decompose(vm.var(A), side), scipy.linalg.polar(A, side), strict=True
+        ):
             np.testing.assert_allclose(x.val, y, atol=1e-14)
-    for x, y in zip(vm.orthogonal_procrustes(A, REAL), scipy.linalg.orthogonal_procrustes(A, REAL), strict=True):
+    for x, y in zip(
+        vm.orthogonal_procrustes(A, REAL), scipy.linalg.orthogonal_procrustes(A, REAL), strict=True
+    ):
         np.testing.assert_allclose(x, y, rtol=1e-13)
 
 
@@ -138,17 +154,22 @@ def test_symmetric_eigenvectors():
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda a: vm.lu(a[0]), "lu: a has shape (3,), but must be a matrix!"),
-    (lambda a: vm.lu(0.0 * a), "lu: a has a singular leading block, but the factors have derivatives only where none is!"),
-    (lambda a: vm.lu(a * np.nan), "lu: a has elements that are not finite, but must have finite ones!"),
+    (lambda a: vm.lu(0.0 * a),
+     "lu: a has a singular leading block, but the factors have derivatives only where none is!"),
+    (lambda a: vm.lu(a * np.nan),
+     "lu: a has elements that are not finite, but must have finite ones!"),
     (lambda a: vm.polar_decompose(a, "up"),
      "polar_decompose: side is 'up', but must be 'right' or 'left'!"),
     (lambda a: vm.polar_decompose(a[:2]),
-     "polar_decompose: a has shape (2, 3), but must have at least as many rows as columns, or use side='left'!"),
+     ("polar_decompose: a has shape (2, 3), but must have at least as many rows as columns, or use "
+     "side='left'!")),
     (lambda a: vm.polar_decompose(a[:, :2], "left"),
-     "polar_decompose: a has shape (3, 2), but must have at least as many columns as rows, or use side='right'!"),
+     ("polar_decompose: a has shape (3, 2), but must have at least as many columns as rows, or use "
+     "side='right'!")),
     (lambda a: vm.polar_decompose(0.0 * a),
      "polar_decompose: a has not full rank, but must have, for its factors to have derivatives!"),
-    (lambda a: vm.orthogonal_procrustes(a, a[:2]), "orthogonal_procrustes: b has shape (2, 3), but must have shape (3, 3)!"),
+    (lambda a: vm.orthogonal_procrustes(a, a[:2]),
+     "orthogonal_procrustes: b has shape (2, 3), but must have shape (3, 3)!"),
     (lambda a: vm.schur(a[0]), "schur: a has shape (3,), but must be a square matrix!"),
     (lambda a: vm.schur(np.zeros((2, 2)) * a[0, 0] + [[0.0, 1.0], [-1.0, 0.0]]),
      "schur: a has complex eigenvalues, but must have real ones!"),

@@ -1,4 +1,6 @@
-"""Determinants and their logarithms: against 50-digit arithmetic and Stan Math, at singular matrices, and what they refuse."""
+"""Determinants and their logarithms: against 50-digit arithmetic and Stan Math, at singular
+matrices, and what they refuse.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ import mpmath as mp
 import numpy as np
 import pytest
 import stan
-from functions.matrices import GENERAL, GENERALS, LARGES, SPD, SPDS, gradients, stan_entries, symmetric, worst_error
+from functions.matrices import (
+    GENERAL,
+    GENERALS,
+    LARGES,
+    SPD,
+    SPDS,
+    gradients,
+    stan_entries,
+    symmetric,
+    worst_error,
+)
 
 import varmat as vm
 from varmat.functions.linalg.determinants import cofactor
@@ -50,7 +62,10 @@ def test_against_stan(entry: Any) -> None:
 @pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
 def test_what_stan_refuses(entry: Any) -> None:
     (a,) = stan.arguments(entry)
-    with pytest.raises(vm.ShapeError if a.shape[0] != a.shape[1] else vm.DomainError, match=r": a(\[0, 1\] is| has shape)"):
+    with pytest.raises(
+        vm.ShapeError if a.shape[0] != a.shape[1] else vm.DomainError,
+        match=r": a(\[0, 1\] is| has shape)",
+    ):
         getattr(vm, entry["function"])(a)
 
 
@@ -92,17 +107,25 @@ def test_all_routes(f: Any, a: Any) -> None:
 def minors(a: Any) -> Any:
     """Cofactors by their definition."""
     n = len(a)
-    return np.array([
-        [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)]
-        for i in range(n)
-    ])  # fmt: skip
+    return np.array(
+        [
+            [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)]
+            for i in range(n)
+        ]
+    )
 
 
-@pytest.mark.parametrize("a", [SINGULAR, RANK_ONE, np.zeros((3, 3)), GENERAL, SINGULAR + 1e-13 * np.eye(3)])
+@pytest.mark.parametrize(
+    "a", [SINGULAR, RANK_ONE, np.zeros((3, 3)), GENERAL, SINGULAR + 1e-13 * np.eye(3)]
+)
 def test_the_gradient_is_the_cofactors_also_where_singular(a: Any) -> None:
     for stacked in (False, True):
-        _, (adjoint,) = gradients(det, [a[None] if stacked else a], [np.array([1.0]) if stacked else 1.0])
-        np.testing.assert_allclose(adjoint.reshape(3, 3), minors(a), rtol=0, atol=4e-15 * np.linalg.norm(a) ** 2)
+        _, (adjoint,) = gradients(
+            det, [a[None] if stacked else a], [np.array([1.0]) if stacked else 1.0]
+        )
+        np.testing.assert_allclose(
+            adjoint.reshape(3, 3), minors(a), rtol=0, atol=4e-15 * np.linalg.norm(a) ** 2
+        )
 
 
 HALVES = np.repeat([1e-2, 1e2], 200)
@@ -124,7 +147,9 @@ def test_products_that_leave_the_range_of_a_float(a: Any, expected: float) -> No
     first = a if a.ndim == 2 else a[0]
     np.testing.assert_allclose(np.ravel(value)[0], expected, rtol=1e-12)
     others = [np.exp(np.sum(np.log(np.delete(np.diag(first), i)))) for i in (0, -1)]
-    np.testing.assert_allclose(adjoint.reshape(-1, *first.shape)[0][[0, -1], [0, -1]], others, rtol=1e-12)
+    np.testing.assert_allclose(
+        adjoint.reshape(-1, *first.shape)[0][[0, -1], [0, -1]], others, rtol=1e-12
+    )
 
 
 def test_nan_beside_a_singular_matrix() -> None:
@@ -170,10 +195,14 @@ def test_hilbert() -> None:
     assert worst_error(vm.log_determinant_spd, log_abs, [a], symmetric=True) < tolerance
     _, (general,) = gradients(vm.log_determinant, [a])
     _, (spd,) = gradients(vm.log_determinant_spd, [a])
-    np.testing.assert_allclose(spd, stan.lower(general), rtol=0, atol=tolerance * np.max(np.abs(spd)))
+    np.testing.assert_allclose(
+        spd, stan.lower(general), rtol=0, atol=tolerance * np.max(np.abs(spd))
+    )
 
 
-@pytest.mark.parametrize("f", [vm.determinant, lambda a: slogdet(a).logabsdet, vm.log_determinant_spd])
+@pytest.mark.parametrize(
+    "f", [vm.determinant, lambda a: slogdet(a).logabsdet, vm.log_determinant_spd]
+)
 def test_stacks_of_large_matrices(f: Any) -> None:
     # They are factorised one by one.
     (values,), (adjoint,) = gradients(f, [LARGES], [np.ones(LARGES.shape[:-2])])
@@ -198,7 +227,9 @@ def test_sign_of_larger_matrices(sign: float) -> None:
     [(det, "det"), (slogdet, "slogdet"), (vm.log_determinant_spd, "log_determinant_spd")],
 )
 def test_refusals(f: Any, name: str) -> None:
-    with pytest.raises(vm.ShapeError, match=rf"{name}: a has shape \(2, 3\), but must be a square matrix"):
+    with pytest.raises(
+        vm.ShapeError, match=rf"{name}: a has shape \(2, 3\), but must be a square matrix"
+    ):
         f(vm.var(np.ones((2, 3))))
 
 
@@ -208,7 +239,10 @@ def test_the_trace_of_a_rectangle() -> None:
     expect_ad(vm.trace, x)
     expect_ad(lambda a: vm.trace(a.T), x[1])
     assert vm.trace(x).tolist() == [4.0, 16.0]
-    with pytest.raises(vm.ShapeError, match=r"^trace: a has shape \(3,\), but must be a matrix \(or a stack of them\)!"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^trace: a has shape \(3,\), but must be a matrix \(or a stack of them\)!",
+    ):
         vm.trace(x[0, 0])
 
 
@@ -223,7 +257,10 @@ def test_not_positive_definite() -> None:
 
 
 def test_not_symmetric() -> None:
-    message = r"log_determinant_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a symmetric matrix!"
+    message = (
+        r"log_determinant_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a "
+        r"symmetric matrix!"
+    )
     with pytest.raises(vm.DomainError, match=message):
         vm.log_determinant_spd(vm.var([[2.0, 0.5], [0.1, 1.0]]))
 
@@ -240,7 +277,9 @@ def test_second_derivatives_where_products_of_some_singular_values_overflow() ->
     a, e = np.diag([1e8] * 40 + [1e-8] * 40), np.zeros((80, 80))
     e[0, 0] = 1.0
     product = vm.hessian_times_vector(det, a, e)
-    np.testing.assert_allclose(product, np.diag([0.0] + [1e-16] * 39 + [1.0] * 40), rtol=1e-12, atol=1e-20)
+    np.testing.assert_allclose(
+        product, np.diag([0.0] + [1e-16] * 39 + [1.0] * 40), rtol=1e-12, atol=1e-20
+    )
 
 
 @pytest.mark.parametrize("f", [vm.log_determinant, lambda a: np.linalg.slogdet(a).logabsdet])
@@ -248,4 +287,6 @@ def test_a_singular_matrix_does_not_spoil_others_of_the_stack(f: Any) -> None:
     stack = np.stack([np.zeros((2, 2)), np.array([[2.0, 1.0], [0.0, 4.0]])])
     second = lambda a: f(a)[1]  # noqa: E731
     assert vm.jvp(second, (stack,), (np.ones((2, 2, 2)),))[1] == pytest.approx(0.625, rel=1e-14)
-    np.testing.assert_allclose(vm.hessian(second, stack)[1, :, :, 1], vm.hessian(f, stack[1]), rtol=1e-14)
+    np.testing.assert_allclose(
+        vm.hessian(second, stack)[1, :, :, 1], vm.hessian(f, stack[1]), rtol=1e-14
+    )

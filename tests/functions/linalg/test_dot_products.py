@@ -1,4 +1,6 @@
-"""Inner products of rows and columns, and distances: against 50-digit arithmetic and Stan Math, and at the edges."""
+"""Inner products of rows and columns, and distances: against 50-digit arithmetic and Stan Math, and
+at the edges.
+"""
 
 from __future__ import annotations
 
@@ -57,18 +59,38 @@ def test_what_stan_refuses(entry: Any) -> None:
 
 # Function -> the points at which all routes are compared.
 CASES: dict[Any, list[tuple[Any, ...]]] = {
-    dot_products.squared_distance: [(VECTOR, VECTOR[::-1] + 1.0), (np.empty(0), np.empty(0)), (np.array([1.0]), np.array([3.0]))],
+    dot_products.squared_distance: [
+        (VECTOR, VECTOR[::-1] + 1.0),
+        (np.empty(0), np.empty(0)),
+        (np.array([1.0]), np.array([3.0])),
+    ],
     dot_products.distance: [(VECTOR, VECTOR[::-1] + 1.0), (np.array([1.0]), np.array([3.0]))],
 }
-CASES |= {f: [(TALL,), (TALLS,), (VECTOR,), (np.array([[1.5]]),), (np.empty((0, 2)),), (np.empty((3, 0)),)] for f in (
-    dot_products.rows_dot_self, dot_products.columns_dot_self,
-)}  # fmt: skip
-CASES |= {f: [(TALL, TALL[::-1] + 0.1), (TALLS, TALL), (VECTOR, VECTOR + 1.0), (np.empty((0, 2)), np.empty((0, 2)))] for f in (
-    dot_products.rows_dot_product, dot_products.columns_dot_product,
-)}  # fmt: skip
+CASES |= {
+    f: [
+        (TALL,),
+        (TALLS,),
+        (VECTOR,),
+        (np.array([[1.5]]),),
+        (np.empty((0, 2)),),
+        (np.empty((3, 0)),),
+    ]
+    for f in (dot_products.rows_dot_self, dot_products.columns_dot_self)
+}
+CASES |= {
+    f: [
+        (TALL, TALL[::-1] + 0.1),
+        (TALLS, TALL),
+        (VECTOR, VECTOR + 1.0),
+        (np.empty((0, 2)), np.empty((0, 2))),
+    ]
+    for f in (dot_products.rows_dot_product, dot_products.columns_dot_product)
+}
 
 
-@pytest.mark.parametrize(("f", "args"), [(f, args) for f, points in CASES.items() for args in points])
+@pytest.mark.parametrize(
+    ("f", "args"), [(f, args) for f, points in CASES.items() for args in points]
+)
 def test_all_routes(f: Any, args: Any) -> None:
     expect_ad(f, *args)
     expect_ad_matvar(f, *args)
@@ -92,7 +114,9 @@ def test_coincident_points(x: Any) -> None:
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
 def test_distances_neither_overflow_nor_underflow(scale: float) -> None:
-    (value,), (of_x, of_y) = gradients(dot_products.distance, [np.array([3.0, 0.0]) * scale, np.array([0.0, 4.0]) * scale], [1.0])
+    (value,), (of_x, of_y) = gradients(
+        dot_products.distance, [np.array([3.0, 0.0]) * scale, np.array([0.0, 4.0]) * scale], [1.0]
+    )
     assert value == pytest.approx(5.0 * scale, rel=1e-15)
     np.testing.assert_allclose(of_x, [0.6, -0.8], rtol=1e-15)
     np.testing.assert_array_equal(of_y, -of_x)
@@ -102,11 +126,14 @@ def test_distances_neither_overflow_nor_underflow(scale: float) -> None:
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
     (dot_products.rows_dot_product, (TALL, WIDE), vm.ShapeError,
      r"rows_dot_product: b has shape \(3, 4\), but must have the shape of a, \(4, 3\)!"),
-    (dot_products.columns_dot_product, (TALL, 1.0), vm.ShapeError, "columns_dot_product: b is a scalar, but must be a vector"),
-    (dot_products.columns_dot_self, (1.0,), vm.ShapeError, "columns_dot_self: a is a scalar, but must be a vector, a matrix"),
+    (dot_products.columns_dot_product, (TALL, 1.0), vm.ShapeError,
+     "columns_dot_product: b is a scalar, but must be a vector"),
+    (dot_products.columns_dot_self, (1.0,), vm.ShapeError,
+     "columns_dot_self: a is a scalar, but must be a vector, a matrix"),
     (dot_products.squared_distance, (VECTOR, VECTOR[:2]), vm.ShapeError,
      r"squared_distance: y has shape \(2,\), but must be a vector as long as x, of shape \(3,\)!"),
-    (dot_products.distance, (TALL, TALL), vm.ShapeError, r"distance: y has shape \(4, 3\), but must be a vector as long as x"),
+    (dot_products.distance, (TALL, TALL), vm.ShapeError,
+     r"distance: y has shape \(4, 3\), but must be a vector as long as x"),
     (dot_products.distance, (VECTOR, "abc"), TypeError, "distance: y has dtype"),
 ]  # fmt: skip
 

@@ -45,7 +45,9 @@ def test_large_einsum():
     a, b, c = numbers(40, 50), numbers(50, 60), numbers(60)
     value, adjoints = value_and_adjoints(lambda *v: np.einsum("ij,jk,k->i", *v), a, b, c)
     np.testing.assert_allclose(value, a @ (b @ c), rtol=1e-12)
-    for got, expected in zip(adjoints, (np.tile(b @ c, (40, 1)), np.outer(a.sum(0), c), a.sum(0) @ b), strict=True):
+    for got, expected in zip(
+        adjoints, (np.tile(b @ c, (40, 1)), np.outer(a.sum(0), c), a.sum(0) @ b), strict=True
+    ):
         np.testing.assert_allclose(got, expected, rtol=1e-11)
 
 

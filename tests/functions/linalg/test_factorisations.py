@@ -1,4 +1,6 @@
-"""Factorisations: against 50-digit arithmetic and Stan Math, at repeated eigenvalues and singular values, and what they refuse."""
+"""Factorisations: against 50-digit arithmetic and Stan Math, at repeated eigenvalues and singular
+values, and what they refuse.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,19 @@ import mpmath as mp
 import numpy as np
 import pytest
 import stan
-from functions.matrices import GENERAL, LARGES, SPD, SPDS, TALL, TALLS, WIDE, gradients, stan_entries, symmetric, worst_error
+from functions.matrices import (
+    GENERAL,
+    LARGES,
+    SPD,
+    SPDS,
+    TALL,
+    TALLS,
+    WIDE,
+    gradients,
+    stan_entries,
+    symmetric,
+    worst_error,
+)
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -77,12 +91,28 @@ def test_against_50_digits(name: str) -> None:
     assert worst_error(f, exact, [a], symmetric) < 1e-13
 
 
-SYMMETRIC_FOLDS = dict.fromkeys(("cholesky_decompose", "eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"), stan.lower)
-STAN = (*SYMMETRIC_FOLDS, "singular_values", "svd", "svd_U", "svd_V", "qr", "qr_Q", "qr_R", "qr_thin", "qr_thin_Q", "qr_thin_R")
+SYMMETRIC_FOLDS = dict.fromkeys(
+    ("cholesky_decompose", "eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"), stan.lower
+)
+STAN = (
+    *SYMMETRIC_FOLDS,
+    "singular_values",
+    "svd",
+    "svd_U",
+    "svd_V",
+    "qr",
+    "qr_Q",
+    "qr_R",
+    "qr_thin",
+    "qr_thin_Q",
+    "qr_thin_R",
+)
 
 
 def as_stan_signs(entry: Any) -> Any:
-    """Our function of the entry with the sign of each vector that Stan's has, or squared where Stan's result is."""
+    """Our function of the entry with the sign of each vector that Stan's has, or squared where
+    Stan's result is.
+    """
     f = getattr(vm, entry["function"])
     if entry.get("post"):
         return lambda a: f(a) ** 2
@@ -108,8 +138,18 @@ def test_against_stan(entry: Any) -> None:
     rtol = 1e-11 if entry["id"] in ("eigenvectors_sym#3", "eigenvectors_sym#11") else 1e-13
     f = as_stan_signs(entry)
     if entry.get("tuple"):  # compared as one vector
-        entry = {**entry, "tuple": False, "output": joined(entry["output"]), "weights": joined(entry["weights"])}
-        stan.check(lambda a: np.concatenate(list(map(np.ravel, f(a)))), entry, rtol, SYMMETRIC_FOLDS.get(entry["function"]))
+        entry = {
+            **entry,
+            "tuple": False,
+            "output": joined(entry["output"]),
+            "weights": joined(entry["weights"]),
+        }
+        stan.check(
+            lambda a: np.concatenate(list(map(np.ravel, f(a)))),
+            entry,
+            rtol,
+            SYMMETRIC_FOLDS.get(entry["function"]),
+        )
     else:
         stan.check(f, entry, rtol, SYMMETRIC_FOLDS.get(entry["function"]))
 
@@ -117,7 +157,10 @@ def test_against_stan(entry: Any) -> None:
 @pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
 def test_what_stan_refuses(entry: Any) -> None:
     (a,) = stan.arguments(entry)
-    with pytest.raises(vm.ShapeError if a.shape[0] != a.shape[1] else vm.DomainError, match=f"^{entry['function']}: a"):
+    with pytest.raises(
+        vm.ShapeError if a.shape[0] != a.shape[1] else vm.DomainError,
+        match=f"^{entry['function']}: a",
+    ):
         getattr(vm, entry["function"])(a)
 
 
@@ -189,7 +232,12 @@ def test_all_routes(f: Any, a: Any) -> None:
     expect_ad_matvar(f, a)
 
 
-READERS = [(cholesky, True), (upper_cholesky, False), (eigvalsh, True), (lambda a: eigvalsh(a, "U"), False)]
+READERS = [
+    (cholesky, True),
+    (upper_cholesky, False),
+    (eigvalsh, True),
+    (lambda a: eigvalsh(a, "U"), False),
+]
 
 
 @pytest.mark.parametrize(("f", "lower"), READERS)
@@ -206,7 +254,10 @@ def test_the_triangle_does_not_matter_for_what_is_symmetric_by_construction() ->
     adjoints = [gradients(lambda b, u=u: eigvalsh(b @ b.T, u), [GENERAL])[1][0] for u in "LU"]
     np.testing.assert_allclose(*adjoints, rtol=1e-12)
     # Upper and lower factor are transposes of each other.
-    adjoints = [gradients(lambda b, f=f: np.diagonal(f(b @ b.T)), [GENERAL])[1][0] for f in (cholesky, upper_cholesky)]
+    adjoints = [
+        gradients(lambda b, f=f: np.diagonal(f(b @ b.T)), [GENERAL])[1][0]
+        for f in (cholesky, upper_cholesky)
+    ]
     np.testing.assert_allclose(*adjoints, rtol=1e-12)
 
 
@@ -229,22 +280,32 @@ def test_projection_onto_an_eigenspace() -> None:
         _, (adjoint,) = gradients(lambda a: (lambda v: v @ v.T)(eigh(a)[1][:, :2]), [a], [weights])
         q = eigh(a)[1][:, 2:]
         p, q = np.eye(3) - q @ q.T, q @ q.T
-        np.testing.assert_allclose(adjoint, stan.lower((p @ weights @ q + q @ weights @ p) / -3.0), atol=1e-14)
+        np.testing.assert_allclose(
+            adjoint, stan.lower((p @ weights @ q + q @ weights @ p) / -3.0), atol=1e-14
+        )
 
 
 @pytest.mark.parametrize("a", [np.eye(3), 2.0 * ROTATION, np.vstack([np.eye(3), np.zeros((1, 3))])])
 def test_polar_factor_at_equal_singular_values(a: Any) -> None:
-    # Of a = s Q it is Q, and its derivative (dA - Q dA^T Q) / 2 / s in the span of Q and dA / s out of it.
+    # Of a = s Q it is Q, and its derivative (dA - Q dA^T Q) / 2 / s in the span of Q and dA / s out
+    # of it.
     s = np.linalg.norm(a, 2)
     q, weights = a / s, np.cos(np.arange(a.size)).reshape(a.shape)
     out = weights - q @ (q.T @ weights)
     _, (adjoint,) = gradients(polar, [a], [weights])
-    np.testing.assert_allclose(adjoint, (weights - out - q @ weights.T @ q) / (2 * s) + out / s, atol=1e-14)
+    np.testing.assert_allclose(
+        adjoint, (weights - out - q @ weights.T @ q) / (2 * s) + out / s, atol=1e-14
+    )
     direction = np.sin(np.arange(a.size)).reshape(a.shape)
-    assert abs(np.sum(polar(vm.Dual(a, direction)).tan * weights) - np.sum(adjoint * direction)) < 1e-14
+    assert (
+        abs(np.sum(polar(vm.Dual(a, direction)).tan * weights) - np.sum(adjoint * direction))
+        < 1e-14
+    )
 
 
-@pytest.mark.parametrize("a", [np.outer([1.0, 2.0, -1.0], [0.5, 1.0, 3.0]), np.zeros((3, 3)), np.diag([2.0, 2.0, 0.0])])
+@pytest.mark.parametrize(
+    "a", [np.outer([1.0, 2.0, -1.0], [0.5, 1.0, 3.0]), np.zeros((3, 3)), np.diag([2.0, 2.0, 0.0])]
+)
 def test_singular_values_that_are_zero(a: Any) -> None:
     _, (adjoint,) = gradients(lambda a: svdvals(a) ** 2, [a], [np.ones(3)])
     np.testing.assert_allclose(adjoint, 2 * a, atol=1e-14)
@@ -267,14 +328,19 @@ def large(n: int) -> Any:
 @pytest.mark.parametrize("n", [63, 64, 65, 150])
 def test_cholesky_in_blocks(n: int) -> None:
     # log det through the factor.
-    _, (adjoint,) = gradients(lambda a: 2.0 * np.log(np.diagonal(cholesky(a))), [large(n)], [np.ones(n)])
+    _, (adjoint,) = gradients(
+        lambda a: 2.0 * np.log(np.diagonal(cholesky(a))), [large(n)], [np.ones(n)]
+    )
     np.testing.assert_allclose(adjoint, stan.lower(np.linalg.inv(large(n))), atol=1e-14)
 
 
 @pytest.mark.parametrize("f", [cholesky, upper_cholesky])
 def test_cholesky_in_blocks_against_its_tangent(f: Any) -> None:
     a = np.stack([large(130), large(130)[::-1, ::-1]])
-    weights, direction = np.cos(np.arange(a.size)).reshape(a.shape), np.sin(np.arange(a.size)).reshape(a.shape)
+    weights, direction = (
+        np.cos(np.arange(a.size)).reshape(a.shape),
+        np.sin(np.arange(a.size)).reshape(a.shape),
+    )
     _, (adjoint,) = gradients(f, [a], [weights])
     slope = np.sum(weights * f(vm.Dual(a, direction)).tan)
     assert abs(np.sum(adjoint * direction) - slope) < 1e-13 * np.sum(np.abs(adjoint * direction))
@@ -292,29 +358,103 @@ def test_stacks_of_large_matrices() -> None:
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
 SKEWED = np.array([[2.0, 0.5], [0.1, 1.0]])
 REFUSALS: list[tuple[Any, Any, type[Exception], str]] = [
-    (cholesky, np.ones((2, 3)), vm.ShapeError, r"cholesky: a has shape \(2, 3\), but must be a square matrix"),
-    (cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1, but must be positive definite!"),
+    (
+        cholesky,
+        np.ones((2, 3)),
+        vm.ShapeError,
+        r"cholesky: a has shape \(2, 3\), but must be a square matrix",
+    ),
+    (
+        cholesky,
+        INDEFINITE,
+        vm.DomainError,
+        "cholesky: a has the eigenvalue -1, but must be positive definite!",
+    ),
     (cholesky, INDEFINITE, np.linalg.LinAlgError, "cholesky: a has the eigenvalue"),
     (upper_cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1"),
-    (cholesky, np.full((2, 2), np.nan), vm.DomainError, "cholesky: a has elements that are not finite"),
-    *(
-        (cholesky, np.stack([np.eye(n), wrong * np.eye(n)]), vm.DomainError, rf"cholesky: a\[1\] {what}")
-        for n in (2, 20) for wrong, what in ((-1.0, "has the eigenvalue -1"), (np.nan, "has elements that are not finite"))
+    (
+        cholesky,
+        np.full((2, 2), np.nan),
+        vm.DomainError,
+        "cholesky: a has elements that are not finite",
     ),
-    (vm.cholesky_decompose, INDEFINITE, np.linalg.LinAlgError, "cholesky_decompose: a has the eigenvalue -1, but must be positive"),
-    (vm.cholesky_decompose, SKEWED, vm.DomainError, r"cholesky_decompose: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for"),
-    (vm.cholesky_decompose, np.stack([SPD, SPD + np.tri(3)]), vm.DomainError, r"cholesky_decompose: a\[1, 0, 1\] is"),
-    (vm.cholesky_decompose, np.full((2, 2), np.nan), vm.DomainError, r"cholesky_decompose: a\[0, 0\] is nan, but must be finite!"),
-    (vm.eigenvalues_sym, SKEWED, vm.DomainError, r"eigenvalues_sym: a\[0, 1\] is 0.5, but must be 0.1"),
-    (vm.eigenvectors_sym, SKEWED, vm.DomainError, r"eigenvectors_sym: a\[0, 1\] is 0.5, but must be 0.1"),
-    (vm.eigendecompose_sym, np.array([[np.inf]]), vm.DomainError, r"eigendecompose_sym: a\[0, 0\] is inf, but must be finite!"),
-    (vm.eigendecompose_sym, TALL, vm.ShapeError, r"eigendecompose_sym: a has shape \(4, 3\), but must be a square matrix"),
+    *(
+        (
+            cholesky,
+            np.stack([np.eye(n), wrong * np.eye(n)]),
+            vm.DomainError,
+            rf"cholesky: a\[1\] {what}",
+        )
+        for n in (2, 20)
+        for wrong, what in (
+            (-1.0, "has the eigenvalue -1"),
+            (np.nan, "has elements that are not finite"),
+        )
+    ),
+    (
+        vm.cholesky_decompose,
+        INDEFINITE,
+        np.linalg.LinAlgError,
+        "cholesky_decompose: a has the eigenvalue -1, but must be positive",
+    ),
+    (
+        vm.cholesky_decompose,
+        SKEWED,
+        vm.DomainError,
+        r"cholesky_decompose: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for",
+    ),
+    (
+        vm.cholesky_decompose,
+        np.stack([SPD, SPD + np.tri(3)]),
+        vm.DomainError,
+        r"cholesky_decompose: a\[1, 0, 1\] is",
+    ),
+    (
+        vm.cholesky_decompose,
+        np.full((2, 2), np.nan),
+        vm.DomainError,
+        r"cholesky_decompose: a\[0, 0\] is nan, but must be finite!",
+    ),
+    (
+        vm.eigenvalues_sym,
+        SKEWED,
+        vm.DomainError,
+        r"eigenvalues_sym: a\[0, 1\] is 0.5, but must be 0.1",
+    ),
+    (
+        vm.eigenvectors_sym,
+        SKEWED,
+        vm.DomainError,
+        r"eigenvectors_sym: a\[0, 1\] is 0.5, but must be 0.1",
+    ),
+    (
+        vm.eigendecompose_sym,
+        np.array([[np.inf]]),
+        vm.DomainError,
+        r"eigendecompose_sym: a\[0, 0\] is inf, but must be finite!",
+    ),
+    (
+        vm.eigendecompose_sym,
+        TALL,
+        vm.ShapeError,
+        r"eigendecompose_sym: a has shape \(4, 3\), but must be a square matrix",
+    ),
     (eigh, np.ones(3), vm.ShapeError, r"eigh: a has shape \(3,\)"),
     (eigvalsh, np.ones((2, 3)), vm.ShapeError, r"eigh: a has shape \(2, 3\)"),
     (svd, np.ones(3), vm.ShapeError, r"svd: a has shape \(3,\), but must be a matrix"),
-    (svdvals, np.ones(3), vm.ShapeError, r"singular_values: a has shape \(3,\), but must be a matrix"),
+    (
+        svdvals,
+        np.ones(3),
+        vm.ShapeError,
+        r"singular_values: a has shape \(3,\), but must be a matrix",
+    ),
     (qr, np.ones(3), vm.ShapeError, r"qr: a has shape \(3,\), but must be a matrix"),
-    (lambda a: qr(a, "raw"), TALL, TypeError, "qr: mode is 'raw', but must be 'reduced', 'complete' or 'r'"),
+    (
+        lambda a: qr(a, "raw"),
+        TALL,
+        TypeError,
+        "qr: mode is 'raw', but must be 'reduced', 'complete' or 'r'",
+    ),
     (vm.qr_Q, np.ones(3), vm.ShapeError, r"qr_Q: a has shape \(3,\), but must be a matrix"),
     (vm.svd_V, np.ones(3), vm.ShapeError, r"svd_V: a has shape \(3,\), but must be a matrix"),
 ]
@@ -327,14 +467,21 @@ def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
 
 
 def test_a_matrix_that_is_not_positive_definite_is_recoverable_also_as_data() -> None:
-    with pytest.raises(vm.DomainError, match="cholesky_decompose: a has the eigenvalue -1") as caught:
+    with pytest.raises(
+        vm.DomainError, match="cholesky_decompose: a has the eigenvalue -1"
+    ) as caught:
         vm.cholesky_decompose(INDEFINITE)
     assert caught.value.is_recoverable
 
 
 def test_how_symmetric_is_symmetric() -> None:
     large = 1e12 * SPD
-    for f in (vm.cholesky_decompose, vm.eigenvalues_sym, vm.eigenvectors_sym, vm.eigendecompose_sym):
+    for f in (
+        vm.cholesky_decompose,
+        vm.eigenvalues_sym,
+        vm.eigenvectors_sym,
+        vm.eigendecompose_sym,
+    ):
         f(SPD + 9e-9 * np.tri(3, k=-1))
         f(large + 5e-9 * np.abs(large) * np.tri(3, k=-1))
         for a in (SPD + 1.1e-8 * np.tri(3, k=-1), large * (1.0 + 1e-7 * np.tri(3, k=-1))):
@@ -349,7 +496,10 @@ def test_symmetry_is_checked_in_every_block() -> None:
     for i, j in ((0, 149), (70, 5), (149, 140)):
         a = large(150)
         a[i, j] += 1.0
-        with pytest.raises(vm.DomainError, match=rf"a\[{min(i, j)}, {max(i, j)}\] is .*, as a\[{max(i, j)}, {min(i, j)}\] is"):
+        with pytest.raises(
+            vm.DomainError,
+            match=rf"a\[{min(i, j)}, {max(i, j)}\] is .*, as a\[{max(i, j)}, {min(i, j)}\] is",
+        ):
             vm.cholesky_decompose(a)
 
 
@@ -362,7 +512,9 @@ def test_names_and_types() -> None:
     np.testing.assert_array_equal(vm.singular_values(TALL), svdvals(TALL))
 
 
-@pytest.mark.parametrize("function", [vm.svd, vm.singular_values, vm.generalized_inverse, np.linalg.cond])
+@pytest.mark.parametrize(
+    "function", [vm.svd, vm.singular_values, vm.generalized_inverse, np.linalg.cond]
+)
 def test_singular_values_of_infinite_matrices_are_refused(function):
     """LAPACK would never return from a search for those of some of them."""
     for wrong in (np.inf, -np.inf, np.nan):

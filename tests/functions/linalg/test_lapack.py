@@ -1,4 +1,6 @@
-"""The triangles and products of plain arrays that the rules of linear algebra share, against plain NumPy."""
+"""The triangles and products of plain arrays that the rules of linear algebra share, against plain
+NumPy.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,32 @@ from varmat.functions.linalg import lapack
 
 RNG = np.random.default_rng(4)
 # Around the size of a block, where the ways part, and stacks.
-SHAPES = [(0, 0), (1, 1), (3, 3), (64, 64), (65, 65), (130, 130), (256, 256), (2, 3, 3), (2, 0, 0), (0, 3, 3), (2, 70, 70)]
+SHAPES = [
+    (0, 0),
+    (1, 1),
+    (3, 3),
+    (64, 64),
+    (65, 65),
+    (130, 130),
+    (256, 256),
+    (2, 3, 3),
+    (2, 0, 0),
+    (0, 3, 3),
+    (2, 70, 70),
+]
 SHAPES += [(2, 256, 256)]
-COLUMNS = [(0, 0), (3, 0), (3, 1), (3, 2), (64, 1), (70, 1), (70, 5), (130, 130), (2, 3, 1), (2, 70, 2)]
+COLUMNS = [
+    (0, 0),
+    (3, 0),
+    (3, 1),
+    (3, 2),
+    (64, 1),
+    (70, 1),
+    (70, 5),
+    (130, 130),
+    (2, 3, 1),
+    (2, 70, 2),
+]
 
 
 def folded(c: Any) -> Any:
@@ -60,7 +85,11 @@ def test_what_stands_above_the_diagonal_does_not_matter(above: float) -> None:
 def test_outer_products(shape: tuple[int, ...], factor: float) -> None:
     x, y = RNG.normal(size=shape), RNG.normal(size=shape)
     expected = factor * (x @ y.mT)
-    for x_, y_ in ((x, y), (np.asfortranarray(x), np.asfortranarray(y)), (x, np.repeat(y, 2, axis=-1)[..., ::2])):
+    for x_, y_ in (
+        (x, y),
+        (np.asfortranarray(x), np.asfortranarray(y)),
+        (x, np.repeat(y, 2, axis=-1)[..., ::2]),
+    ):
         for found, exact in (
             (lapack.outer(x_, y_, factor), expected),
             (lapack.folded_outer(x_, y_, factor), folded(expected)),
@@ -89,10 +118,17 @@ def test_outer_products_of_vectors(n: int, factor: float) -> None:
 @pytest.mark.parametrize("columns", [None, 0, 1, 5, 200])
 def test_solves_on_both_sides_of_a_block(n: int, columns: int | None) -> None:
     """Of operands in any layout; the result is a new array in C order."""
-    a, b = np.eye(n) + RNG.normal(size=(n, n)) / (4.0 * n), RNG.normal(size=n if columns is None else (n, columns))
+    a, b = (
+        np.eye(n) + RNG.normal(size=(n, n)) / (4.0 * n),
+        RNG.normal(size=n if columns is None else (n, columns)),
+    )
     spd, vector = a @ a.T, columns is None
     for b_ in (b, np.asfortranarray(b), np.repeat(b, 2, axis=0)[::2], b[::-1][::-1]):
-        for layout in (np.ascontiguousarray, np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2]):
+        for layout in (
+            np.ascontiguousarray,
+            np.asfortranarray,
+            lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+        ):
             lu, factor = lapack.lu_factor(layout(a)), lapack.cholesky_factor("f", layout(spd))
             assert lu is not None
             assert lu.lu.flags.c_contiguous
@@ -102,14 +138,19 @@ def test_solves_on_both_sides_of_a_block(n: int, columns: int | None) -> None:
                 (lapack.lu_solve(lu, b_, vector, trans=True), a.T),
                 (lapack.cholesky_solve(factor, b_, vector), spd),
                 (lapack.triangular_solve(layout(a), b_, True, vector=vector), np.tril(a)),
-                (lapack.triangular_solve(layout(a), b_, False, trans=True, vector=vector), np.triu(a).T),
+                (
+                    lapack.triangular_solve(layout(a), b_, False, trans=True, vector=vector),
+                    np.triu(a).T,
+                ),
             ):
                 assert found.shape == b.shape
                 assert found.flags.c_contiguous
                 assert_allclose(matrix @ found, b, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("stack", "of_b"), [((30,), (30,)), ((4, 6), (6,)), ((20,), (3, 1)), ((2,), (2,)), ((30,), ())])
+@pytest.mark.parametrize(
+    ("stack", "of_b"), [((30,), (30,)), ((4, 6), (6,)), ((20,), (3, 1)), ((2,), (2,)), ((30,), ())]
+)
 @pytest.mark.parametrize("n", [1, 2, 3, 15, 16])
 @pytest.mark.parametrize("unit", [False, True])
 def test_many_triangular_systems(stack: Any, of_b: Any, n: int, unit: bool) -> None:
@@ -125,11 +166,18 @@ def test_many_triangular_systems(stack: Any, of_b: Any, n: int, unit: bool) -> N
         b = RNG.normal(size=(*of_b, 5, n) if right else (*of_b, n, 5))
         x = lapack.triangular_solve(given, b, lower, trans, unit, right=right)
         assert x.flags.c_contiguous
-        assert_allclose(x @ matrix if right else matrix @ x, np.broadcast_to(b, x.shape), rtol=0, atol=1e-12)
+        assert_allclose(
+            x @ matrix if right else matrix @ x, np.broadcast_to(b, x.shape), rtol=0, atol=1e-12
+        )
         if not right:
             x = lapack.triangular_solve(given, b[..., 0], lower, trans, unit, vector=True)
             assert x.flags.c_contiguous
-            assert_allclose((matrix @ x[..., None])[..., 0], np.broadcast_to(b[..., 0], x.shape), rtol=0, atol=1e-12)
+            assert_allclose(
+                (matrix @ x[..., None])[..., 0],
+                np.broadcast_to(b[..., 0], x.shape),
+                rtol=0,
+                atol=1e-12,
+            )
 
 
 def test_no_inverse_of_many_small_triangles() -> None:
@@ -140,7 +188,9 @@ def test_no_inverse_of_many_small_triangles() -> None:
 
 def test_logarithms_of_the_diagonal() -> None:
     x = np.abs(RNG.normal(size=(2, 3, 5, 5))) + 0.1
-    assert_allclose(lapack.log_diagonal(x), np.log(np.einsum("...ii->...i", x)).sum(axis=-1), rtol=1e-14)
+    assert_allclose(
+        lapack.log_diagonal(x), np.log(np.einsum("...ii->...i", x)).sum(axis=-1), rtol=1e-14
+    )
     assert lapack.log_diagonal(x[0, 0]) == pytest.approx(lapack.log_diagonal(x)[0, 0], rel=1e-14)
     assert lapack.log_diagonal(np.empty((0, 0))) == 0.0
 
@@ -152,7 +202,9 @@ def test_symmetric_of_any_size(n: int) -> None:
     lapack.check_symmetric("f", a)
     a[n - 1, 0] = -1e308
     a[0, n - 1] = 1e308
-    with pytest.raises(vm.DomainError, match=r"f: a\[0, \d+\] is 1e\+308, but must be -1e\+308, as"):
+    with pytest.raises(
+        vm.DomainError, match=r"f: a\[0, \d+\] is 1e\+308, but must be -1e\+308, as"
+    ):
         lapack.check_symmetric("f", a)
     lapack.check_symmetric("f", np.zeros((0, n, n)))
     lapack.check_symmetric("f", np.full((2, n, n), 3.0)[..., ::-1, :])
@@ -163,7 +215,9 @@ def test_symmetric_but_not_finite(n: int) -> None:
     for value, place in ((np.inf, (1, 0)), (np.inf, (1, 1)), (np.nan, (n - 1, 0))):
         a = np.eye(n)
         a[place] = a[place[::-1]] = value
-        with pytest.raises(vm.DomainError, match=r"f: a\[\d+, \d+\] is (inf|nan), but must be finite!"):
+        with pytest.raises(
+            vm.DomainError, match=r"f: a\[\d+, \d+\] is (inf|nan), but must be finite!"
+        ):
             lapack.check_symmetric("f", a)
 
 
@@ -171,18 +225,26 @@ def test_many_differences_within_the_tolerance() -> None:
     a = np.tril(np.full((80, 80), 0.9e-8), -1) + np.eye(80)
     lapack.check_symmetric("f", a)
     a[79, 3] = 1.1e-8
-    with pytest.raises(vm.DomainError, match=r"f: a\[3, 79\] is 0.0, but must be 1.1e-08, as a\[79, 3\] is"):
+    with pytest.raises(
+        vm.DomainError, match=r"f: a\[3, 79\] is 0.0, but must be 1.1e-08, as a\[79, 3\] is"
+    ):
         lapack.check_symmetric("f", a)
 
 
-@pytest.mark.parametrize("name", ["gp_exp_quad_cov", "gp_exponential_cov", "gp_matern32_cov", "gp_matern52_cov"])
+@pytest.mark.parametrize(
+    "name", ["gp_exp_quad_cov", "gp_exponential_cov", "gp_matern32_cov", "gp_matern52_cov"]
+)
 def test_a_length_scale_below_every_distance(name: str) -> None:
-    """Points that coincide have the covariance of one point, and others none, however short the scale."""
+    """Points that coincide have the covariance of one point, and others none, however short the
+    scale.
+    """
     x = np.array([0.0, 1.0, 1.0])
     for scale in (1e-160, 1e-320):
         with np.errstate(over="ignore"):
             found = getattr(vm, name)(x, 2.0, scale)
-        assert_array_equal(found, 4.0 * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))
+        assert_array_equal(
+            found, 4.0 * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+        )
 
 
 SPD = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
@@ -203,12 +265,16 @@ FACTORISED = {
     "multi_normal_prec_lpdf": lambda a: vm.multi_normal_prec_lpdf(ROWS, 0.0, a),
     "multi_student_t_lpdf": lambda a: vm.multi_student_t_lpdf(ROWS, 4.0, 0.0, a),
     "wishart_lpdf": lambda a: vm.wishart_lpdf(a, 5.0, a),
-    "lkj_corr_lpdf": lambda a: vm.lkj_corr_lpdf(0.3 * a + np.diag(1.0 - 0.3 * np.diagonal(SPD)), 2.0),
+    "lkj_corr_lpdf": lambda a: vm.lkj_corr_lpdf(
+        0.3 * a + np.diag(1.0 - 0.3 * np.diagonal(SPD)), 2.0
+    ),
 }
 
 
 @pytest.mark.parametrize(("name", "f"), FACTORISED.items(), ids=FACTORISED)
-def test_value_gradient_and_tangent_share_one_factorisation(name: str, f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_gradient_and_tangent_share_one_factorisation(
+    name: str, f: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts = []
 
     def counting(function: Any) -> Any:
@@ -217,7 +283,11 @@ def test_value_gradient_and_tangent_share_one_factorisation(name: str, f: Any, m
     module, routine = (np.linalg, "svd") if name in ("lstsq", "svd") else (lapack, "_factorised")
     monkeypatch.setattr(module, routine, counting(getattr(module, routine)))
     t = SPD @ SPD
-    for functional in (vm.gradient, lambda f, a: vm.jvp(f, (a,), (t,)), lambda f, a: vm.hessian_times_vector(f, a, t)):
+    for functional in (
+        vm.gradient,
+        lambda f, a: vm.jvp(f, (a,), (t,)),
+        lambda f, a: vm.hessian_times_vector(f, a, t),
+    ):
         counts.clear()
         functional(f, SPD)
         assert len(counts) == (2 if name == "wishart_lpdf" else 1), counts

@@ -1,4 +1,6 @@
-"""Pseudo-inverses and least squares: against 50-digit arithmetic and Stan Math, of deficient rank, and what they refuse."""
+"""Pseudo-inverses and least squares: against 50-digit arithmetic and Stan Math, of deficient rank,
+and what they refuse.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,13 @@ def tall_inverse(a: Any) -> Any:
 
 def squares(a: Any, b: Any) -> Any:
     residual = b - a * (tall_inverse(a) * b)
-    return [mp.fsum(residual[i, j] ** 2 for i in range(residual.rows)) for j in range(residual.cols)]
+    return [
+        mp.fsum(residual[i, j] ** 2 for i in range(residual.rows)) for j in range(residual.cols)
+    ]
 
 
-# Between the singular values of TALL, 2.7, 2.1 and 1.6; and a matrix that has two pairs of equal ones, of which one is dropped.
+# Between the singular values of TALL, 2.7, 2.1 and 1.6; and a matrix that has two pairs of equal
+# ones, of which one is dropped.
 CUT = 0.7
 PAIRS = np.linalg.qr(np.cos(np.arange(25.0) ** 2).reshape(5, 5))[0][:, :4] * [2.0, 2.0, 0.5, 0.5]
 
@@ -41,14 +46,34 @@ EXACT: dict[str, tuple[Any, Any, Any]] = {
     "pinv": (pinv, tall_inverse, [TALL]),
     "pinv wide": (pinv, lambda a: a.T * (a * a.T) ** -1, [WIDE]),
     "lstsq": (lambda a, b: lstsq(a, b)[0], lambda a, b: tall_inverse(a) * b, [TALL, RIGHT]),
-    "lstsq columns": (lambda a, b: lstsq(a, b)[0], lambda a, b: tall_inverse(a) * b, [TALL, RIGHTS]),
-    "lstsq wide": (lambda a, b: lstsq(a, b)[0], lambda a, b: a.T * (a * a.T) ** -1 * b, [WIDE, RIGHTS[:3]]),
+    "lstsq columns": (
+        lambda a, b: lstsq(a, b)[0],
+        lambda a, b: tall_inverse(a) * b,
+        [TALL, RIGHTS],
+    ),
+    "lstsq wide": (
+        lambda a, b: lstsq(a, b)[0],
+        lambda a, b: a.T * (a * a.T) ** -1 * b,
+        [WIDE, RIGHTS[:3]],
+    ),
     "pinv cut": (lambda a: pinv(a, rcond=CUT), inverse_of_kept, [TALL]),
     "pinv cut, wide": (lambda a: pinv(a, rtol=CUT), inverse_of_kept, [WIDE]),
-    "lstsq cut": (lambda a, b: lstsq(a, b, rcond=CUT)[0], lambda a, b: inverse_of_kept(a) * b, [TALL, RIGHT]),
-    "lstsq cut, wide": (lambda a, b: lstsq(a, b, rcond=CUT)[0], lambda a, b: inverse_of_kept(a) * b, [WIDE, RIGHTS[:3]]),
+    "lstsq cut": (
+        lambda a, b: lstsq(a, b, rcond=CUT)[0],
+        lambda a, b: inverse_of_kept(a) * b,
+        [TALL, RIGHT],
+    ),
+    "lstsq cut, wide": (
+        lambda a, b: lstsq(a, b, rcond=CUT)[0],
+        lambda a, b: inverse_of_kept(a) * b,
+        [WIDE, RIGHTS[:3]],
+    ),
     "residuals": (lambda a, b: lstsq(a, b)[1], squares, [TALL, RIGHTS]),
-    "singular values": (lambda a: lstsq(a, RIGHT)[3], lambda a: list(mp.svd_r(a, compute_uv=False)), [TALL]),
+    "singular values": (
+        lambda a: lstsq(a, RIGHT)[3],
+        lambda a: list(mp.svd_r(a, compute_uv=False)),
+        [TALL],
+    ),
 }
 
 
@@ -134,8 +159,16 @@ def test_a_long_matrix_is_not_squared() -> None:
     ("f", "args", "message"),
     [
         (pinv, [np.ones(3)], r"pinv: a has shape \(3,\), but must be a matrix"),
-        (lambda a: pinv(a, hermitian=True), [TALL], r"pinv: a has shape \(4, 3\), but must be a square matrix"),
-        (lstsq, [TALL, np.ones(3)], r"lstsq: a and b have shapes \(4, 3\) and \(3,\), but must be a matrix and"),
+        (
+            lambda a: pinv(a, hermitian=True),
+            [TALL],
+            r"pinv: a has shape \(4, 3\), but must be a square matrix",
+        ),
+        (
+            lstsq,
+            [TALL, np.ones(3)],
+            r"lstsq: a and b have shapes \(4, 3\) and \(3,\), but must be a matrix and",
+        ),
         (lstsq, [TALLS, RIGHT], "lstsq: a and b have shapes"),
     ],
 )
@@ -151,10 +184,15 @@ def test_names() -> None:
 
 
 def test_cutoff_of_the_array_api() -> None:
-    # The smaller singular value lies between three times the machine precision and 1e-15, the cutoff where nothing is said.
+    # The smaller singular value lies between three times the machine precision and 1e-15, the
+    # cutoff where nothing is said.
     a = np.diag([1.0, 2e-15]) @ np.array([[1.0, 2.0, 3.0], [1.0, -1.0, 0.5]])
     for settings in ({}, {"rtol": None}, {"rcond": 1e-3}, {"hermitian": False, "rtol": 1e-20}):
-        np.testing.assert_allclose(vm.value(np.linalg.pinv(vm.var(a), **settings)), np.linalg.pinv(a, **settings), rtol=1e-6)
+        np.testing.assert_allclose(
+            vm.value(np.linalg.pinv(vm.var(a), **settings)),
+            np.linalg.pinv(a, **settings),
+            rtol=1e-6,
+        )
     with pytest.raises(ValueError, match="can't be both set"):
         np.linalg.pinv(vm.var(a), 1e-3, rtol=1e-3)
 
@@ -169,6 +207,8 @@ def test_what_a_cutoff_drops_does_not_depend_on_the_scale(scale: float) -> None:
     a = np.array([[1.0, 0.2], [0.1, 0.3], [0.0, 0.1]])
 
     def gradient(scale: float) -> np.ndarray:
-        return scale**2 * vm.gradient(lambda a: np.sum(np.linalg.pinv(a, rcond=0.5) * np.arange(6.0).reshape(2, 3)), scale * a)
+        return scale**2 * vm.gradient(
+            lambda a: np.sum(np.linalg.pinv(a, rcond=0.5) * np.arange(6.0).reshape(2, 3)), scale * a
+        )
 
     np.testing.assert_allclose(gradient(scale), gradient(1.0), rtol=1e-12)

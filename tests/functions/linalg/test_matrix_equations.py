@@ -1,4 +1,6 @@
-"""Equations of Sylvester and Lyapunov: against 50 digits by linear systems of all elements, and along all routes."""
+"""Equations of Sylvester and Lyapunov: against 50 digits by linear systems of all elements, and
+along all routes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ STABLE = 0.25 * GENERAL
 
 
 def linear_system(images: Any, q: Any) -> Any:
-    """The matrix of which a linear map, given by its values at matrices with one element, is `q`."""
+    """The matrix of which a linear map, given by its values at matrices with one element, is
+    `q`.
+    """
     m, n = q.rows, q.cols
     matrix, units = mp.zeros(m * n), [(i, j) for i in range(m) for j in range(n)]
     for k, (i, j) in enumerate(units):
@@ -36,9 +40,21 @@ def linear_system(images: Any, q: Any) -> Any:
 
 
 EXACT: dict[str, tuple[Any, Any, Any]] = {
-    "Sylvester": (vm.solve_sylvester, lambda a, b, q: linear_system(lambda x: a * x + x * b, q), [GENERAL, SMALL, COLUMNS]),
-    "Lyapunov": (vm.solve_continuous_lyapunov, lambda a, q: linear_system(lambda x: a * x + x * a.T, q), [GENERAL, SPD]),
-    "discrete": (vm.solve_discrete_lyapunov, lambda a, q: linear_system(lambda x: x - a * x * a.T, q), [STABLE, SPD]),
+    "Sylvester": (
+        vm.solve_sylvester,
+        lambda a, b, q: linear_system(lambda x: a * x + x * b, q),
+        [GENERAL, SMALL, COLUMNS],
+    ),
+    "Lyapunov": (
+        vm.solve_continuous_lyapunov,
+        lambda a, q: linear_system(lambda x: a * x + x * a.T, q),
+        [GENERAL, SPD],
+    ),
+    "discrete": (
+        vm.solve_discrete_lyapunov,
+        lambda a, q: linear_system(lambda x: x - a * x * a.T, q),
+        [STABLE, SPD],
+    ),
     "bilinear": (
         lambda a, q: vm.solve_discrete_lyapunov(a, q, "bilinear"),
         lambda a, q: linear_system(lambda x: x - a * x * a.T, q),
@@ -66,23 +82,35 @@ def test_by_all_routes():
 def test_empty():
     empty = np.empty((0, 0))
     expect_ad(vm.solve_sylvester, SMALL, empty, np.empty((2, 0)))
-    expect_ad(lambda a, q: (vm.solve_continuous_lyapunov(a, q), vm.solve_discrete_lyapunov(a, q)), empty, empty)
+    expect_ad(
+        lambda a, q: (vm.solve_continuous_lyapunov(a, q), vm.solve_discrete_lyapunov(a, q)),
+        empty,
+        empty,
+    )
 
 
 def test_values_of_scipy():
     rng = np.random.default_rng(7)
     a, b, q = rng.normal(size=(12, 12)), rng.normal(size=(9, 9)), rng.normal(size=(12, 9))
-    np.testing.assert_allclose(vm.solve_sylvester(vm.var(a), b, q).val, scipy.linalg.solve_sylvester(a, b, q), rtol=1e-9)
+    np.testing.assert_allclose(
+        vm.solve_sylvester(vm.var(a), b, q).val, scipy.linalg.solve_sylvester(a, b, q), rtol=1e-9
+    )
     found = vm.solve_discrete_lyapunov(vm.var(0.1 * a), np.eye(12)).val
-    np.testing.assert_allclose(found, scipy.linalg.solve_discrete_lyapunov(0.1 * a, np.eye(12)), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, scipy.linalg.solve_discrete_lyapunov(0.1 * a, np.eye(12)), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda a: vm.solve_sylvester(a[0], a, a), vm.ShapeError, "solve_sylvester: a has shape (2,), but must be a square matrix!"),
-    (lambda a: vm.solve_sylvester(a, a[:1], a), vm.ShapeError, "solve_sylvester: b has shape (1, 2), but must be a square matrix!"),
-    (lambda a: vm.solve_sylvester(a, a, a[:1]), vm.ShapeError, "solve_sylvester: q has shape (1, 2), but must have shape (2, 2)!"),
+    (lambda a: vm.solve_sylvester(a[0], a, a), vm.ShapeError,
+     "solve_sylvester: a has shape (2,), but must be a square matrix!"),
+    (lambda a: vm.solve_sylvester(a, a[:1], a), vm.ShapeError,
+     "solve_sylvester: b has shape (1, 2), but must be a square matrix!"),
+    (lambda a: vm.solve_sylvester(a, a, a[:1]), vm.ShapeError,
+     "solve_sylvester: q has shape (1, 2), but must have shape (2, 2)!"),
     (lambda a: vm.solve_sylvester(a, -a, a), vm.DomainError,
-     "solve_sylvester: an eigenvalue of a is the opposite of one of b, so that there is no solution!"),
+     ("solve_sylvester: an eigenvalue of a is the opposite of one of b, so that there is no "
+     "solution!")),
     (lambda a: vm.solve_sylvester(a, a * np.inf, a), vm.DomainError,
      "solve_sylvester: b has elements that are not finite, but must have finite ones!"),
     (lambda a: vm.solve_continuous_lyapunov(np.diag([1.0, -1.0]), a), vm.DomainError,

@@ -1,4 +1,6 @@
-"""Roots, logarithms, signs, trigonometric functions and funm of matrices: against 50 digits, and along all routes."""
+"""Roots, logarithms, signs, trigonometric functions and funm of matrices: against 50 digits, and
+along all routes.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,22 @@ EXACT: dict[str, tuple[Any, Any, Any]] = {
     "logm of a Jordan block": (vm.logm, mp.logm, [JORDAN]),
     "logm of a large matrix": (vm.logm, lambda a: mp.logm(a).apply(mp.re), [1e6 * GENERAL]),
     "signm": (vm.signm, lambda a: a * mp.inverse(mp.sqrtm(a * a)), [INDEFINITE]),
-    "power": (lambda a: vm.fractional_matrix_power(a, 0.3), lambda a: mp.expm(mp.logm(a) * mp.mpf(0.3), "taylor"), [GENERAL]),
+    "power": (
+        lambda a: vm.fractional_matrix_power(a, 0.3),
+        lambda a: mp.expm(mp.logm(a) * mp.mpf(0.3), "taylor"),
+        [GENERAL],
+    ),
     "sinm and cosm": (lambda a: (vm.sinm(a), vm.cosm(a)), sine_and_cosine, [SMALL]),
     "tanm": (vm.tanm, lambda a: ratio(a, sine_and_cosine), [0.5 * SMALL]),
     "sinhm and coshm": (lambda a: (vm.sinhm(a), vm.coshm(a)), hyperbolic, [SMALL]),
     "sinhm of a small matrix": (vm.sinhm, lambda a: hyperbolic(a)[0], [1e-8 * SMALL]),
     "tanhm": (vm.tanhm, lambda a: ratio(a, hyperbolic), [SMALL]),
     "funm, complex eigenvalues": (lambda a: vm.funm(a, np.sin, np.cos), mp.sinm, [SMALL]),
-    "funm, symmetric": (lambda a: vm.funm(a, np.exp, np.exp), lambda a: mp.expm(a, "taylor"), [SPD / 4]),
+    "funm, symmetric": (
+        lambda a: vm.funm(a, np.exp, np.exp),
+        lambda a: mp.expm(a, "taylor"),
+        [SPD / 4],
+    ),
 }
 
 
@@ -59,9 +69,14 @@ def test_against_50_digits(name):
     assert worst_error(f, exact, args) < (1e-12 if "logm" in name or "power" in name else 1e-13)
 
 
-@pytest.mark.parametrize("a", [np.eye(3), np.diag([2.0, 2.0, 1.0]), np.diag([2.0, 2.0 + 1e-9, 1.0])])
+@pytest.mark.parametrize(
+    "a", [np.eye(3), np.diag([2.0, 2.0, 1.0]), np.diag([2.0, 2.0 + 1e-9, 1.0])]
+)
 def test_funm_where_eigenvalues_are_equal_or_near(a):
-    assert worst_error(lambda a: vm.funm(a, np.exp, np.exp), lambda a: mp.expm(a, "taylor"), [a]) < 1e-13
+    assert (
+        worst_error(lambda a: vm.funm(a, np.exp, np.exp), lambda a: mp.expm(a, "taylor"), [a])
+        < 1e-13
+    )
 
 
 MATRICES = [GENERAL, np.array([[0.7]]), np.empty((0, 0))]
@@ -81,7 +96,8 @@ def test_the_others_by_all_routes():
     expect_ad(lambda a: vm.funm(a, np.sin, np.cos), SMALL)
     expect_ad(lambda a: vm.funm(a, np.exp, np.exp), GENERAL)
     expect_ad(lambda a: vm.funm(a, np.exp, np.exp), np.empty((0, 0)))
-    # Beside a matrix with equal eigenvalues there are those without independent vectors, so that no difference can be taken.
+    # Beside a matrix with equal eigenvalues there are those without independent vectors, so that no
+    # difference can be taken.
     alone = Tolerances(hessian=np.inf, finite_difference=np.inf)
     expect_ad(lambda a: vm.funm(a, np.exp, np.exp), np.diag([1.0, 1.0, 2.0]), tolerances=alone)
 
@@ -91,7 +107,9 @@ def test_values_of_scipy():
     spd = a @ a.T + np.eye(20)
     for name in ("sqrtm", "logm", "cosm", "sinm", "coshm", "signm"):
         x = spd if name in ("sqrtm", "logm") else 0.3 * a
-        np.testing.assert_allclose(getattr(vm, name)(x), getattr(scipy.linalg, name)(x), rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(
+            getattr(vm, name)(x), getattr(scipy.linalg, name)(x), rtol=1e-9, atol=1e-11
+        )
 
 
 def test_the_root_of_a_singular_matrix_has_no_derivative():
@@ -107,14 +125,19 @@ COMPLEX = "a has an eigenvalue on the negative real axis, so that the result wou
     (vm.sqrtm, -GENERAL, f"sqrtm: {COMPLEX}"),
     (vm.logm, -np.eye(2), f"logm: {COMPLEX}"),
     (vm.logm, np.diag([1.0, 0.0]), "logm: a is singular, but must be invertible!"),
-    (vm.logm, np.diag([1.0, np.nan]), "logm: a has elements that are not finite, but must have finite ones!"),
-    (vm.signm, np.array([[0.0, 1.0], [-1.0, 0.0]]), "signm: a has an eigenvalue on the imaginary axis, or too near to it!"),
-    (vm.signm, np.zeros((2, 2)), "signm: a has an eigenvalue on the imaginary axis, or too near to it!"),
+    (vm.logm, np.diag([1.0, np.nan]),
+     "logm: a has elements that are not finite, but must have finite ones!"),
+    (vm.signm, np.array([[0.0, 1.0], [-1.0, 0.0]]),
+     "signm: a has an eigenvalue on the imaginary axis, or too near to it!"),
+    (vm.signm, np.zeros((2, 2)),
+     "signm: a has an eigenvalue on the imaginary axis, or too near to it!"),
     (vm.cosm, np.ones((2, 3)), "cosm: a has shape (2, 3), but must be a square matrix!"),
     (lambda a: vm.funm(a, np.exp, np.exp), JORDAN,
      "funm: a has dependent eigenvectors, or nearly so, but must have independent ones!"),
     (lambda a: vm.funm(a, lambda x: 1j * x, lambda x: 1j), SMALL, f"funm: {COMPLEX}"),
 ])  # fmt: skip
 def test_refusals(f, a, message):
-    with pytest.raises(vm.DomainError if "shape" not in message else vm.ShapeError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(
+        vm.DomainError if "shape" not in message else vm.ShapeError, match=f"^{re.escape(message)}$"
+    ):
         f(vm.var(a))

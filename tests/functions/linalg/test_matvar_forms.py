@@ -1,4 +1,6 @@
-"""Functions whose own tests are of variables alone, of arrays of scalar variables: transforms, filters, functions of matrices."""
+"""Functions whose own tests are of variables alone, of arrays of scalar variables: transforms,
+filters, functions of matrices.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ import varmat as vm
 from varmat.testing import expect_ad_matvar
 
 X, SERIES = np.array([0.3, -0.7, 1.2, 0.5]), np.linspace(0.1, 1.3, 25) + np.sin(np.arange(25.0))
-A, S, W = np.array([[2.0, 0.3], [0.1, 1.5]]), np.array([[2.0, 0.3], [0.3, 1.5]]), np.array([[0.1, 0.9], [0.4, 0.2]])
+A, S, W = (
+    np.array([[2.0, 0.3], [0.1, 1.5]]),
+    np.array([[2.0, 0.3], [0.3, 1.5]]),
+    np.array([[0.1, 0.9], [0.4, 0.2]]),
+)
 B, D = np.array([0.5, 0.2]), np.array([1.0, -0.3])
 KNOTS = np.array([0.0] * 4 + [0.5] + [1.0] * 4)
 SPECTRUM = np.array([1.0, 0.4, -0.3])
@@ -25,11 +31,14 @@ def parts(f):
 
 
 CASES = {
-    **{f"np.fft.{name}": (parts(getattr(np.fft, name)), X) for name in ["fft", "ifft", "rfft", "ihfft", "fftshift", "ifftshift"]},
-    **{f"np.fft.{name}": (parts(getattr(np.fft, name)), W) for name in ["fft2", "ifft2", "fftn", "ifftn", "rfft2", "rfftn"]},
+    **{f"np.fft.{name}": (parts(getattr(np.fft, name)), X) for name in ["fft", "ifft", "rfft",
+        "ihfft", "fftshift", "ifftshift"]},
+    **{f"np.fft.{name}": (parts(getattr(np.fft, name)), W) for name in ["fft2", "ifft2", "fftn",
+        "ifftn", "rfft2", "rfftn"]},
     **{f"np.fft.{name}": (getattr(np.fft, name), SPECTRUM) for name in ["irfft", "hfft"]},
     **{f"np.fft.{name}": (getattr(np.fft, name), W) for name in ["irfft2", "irfftn"]},
-    **{name: (of_parts(parts(getattr(vm, name))), X, 2.0 * X) for name in ["inv_fft", "conj", "proj", "get_real", "get_imag"]},
+    **{name: (of_parts(parts(getattr(vm, name))), X, 2.0 * X) for name in ["inv_fft", "conj",
+        "proj", "get_real", "get_imag"]},
     **{name: (of_parts(parts(getattr(vm, name))), X, 2.0 * X) for name in ["arg", "norm"]},
     "inv_fft2": (of_parts(parts(vm.inv_fft2)), A, W),
     "polar": (parts(vm.polar), 1.2, 0.4),
@@ -65,13 +74,18 @@ CASES = {
     "romb": (vm.romb, np.array([0.1, 0.4, 0.2, 0.7, 1.0])),
     "convolve2d": (vm.convolve2d, A, S),
     "correlate2d": (vm.correlate2d, A, S),
-    "make_lsq_spline": (lambda y: vm.make_lsq_spline(np.linspace(0.0, 1.0, 9), y, KNOTS)(0.3), np.sin(np.arange(9.0))),
+    "make_lsq_spline": (lambda y: vm.make_lsq_spline(np.linspace(0.0, 1.0, 9), y, KNOTS)(0.3),
+     np.sin(np.arange(9.0))),
     "matmul_toeplitz": (vm.matmul_toeplitz, np.array([1.0, 0.3, 0.1, 0.2]), X),
-    "csr_to_dense_matrix": (lambda w: vm.csr_to_dense_matrix(2, 3, w, [1, 3, 2], [1, 3, 4]), np.array([1.0, 2.0, 3.0])),
+    "csr_to_dense_matrix": (lambda w: vm.csr_to_dense_matrix(2, 3, w, [1, 3, 2], [1, 3, 4]),
+     np.array([1.0, 2.0, 3.0])),
     "multigammaln": (lambda a: vm.multigammaln(a, 2), 2.3),
-    "hypergeometric_2F2": (lambda z: vm.hypergeometric_2F2(np.array([1.0, 0.4]), np.array([0.7, 1.9]), z), 0.3),
-    "hypergeometric_3F2": (lambda z: vm.hypergeometric_3F2(np.array([1.0, 0.4, 0.5]), np.array([0.7, 1.9]), z), 0.3),
-    "hmm_hidden_state_prob": (vm.hmm_hidden_state_prob, np.array([[-0.3, -1.0], [-0.2, -2.0]]), np.array([[0.7, 0.3], [0.4, 0.6]]),
+    "hypergeometric_2F2": (lambda z: vm.hypergeometric_2F2(np.array([1.0, 0.4]),
+        np.array([0.7, 1.9]), z), 0.3),
+    "hypergeometric_3F2": (lambda z: vm.hypergeometric_3F2(np.array([1.0, 0.4, 0.5]),
+        np.array([0.7, 1.9]), z), 0.3),
+    "hmm_hidden_state_prob": (vm.hmm_hidden_state_prob, np.array([[-0.3, -1.0], [-0.2, -2.0]]),
+     np.array([[0.7, 0.3], [0.4, 0.6]]),
                               np.array([0.5, 0.5])),
     "truncated": (lambda y, mu: vm.truncated(vm.normal_lpdf, lower=0.0)(y, mu, 1.0), 0.5, 0.2),
 }  # fmt: skip

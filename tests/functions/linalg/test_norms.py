@@ -1,4 +1,6 @@
-"""Norms and condition numbers: against 50-digit arithmetic, by all routes, at kinks, and what they refuse."""
+"""Norms and condition numbers: against 50-digit arithmetic, by all routes, at kinks, and what they
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def test_vectors_against_50_digits(ord: float) -> None:
     assert worst_error(lambda x: norm(x, ord), exact, [VECTOR]) < 1e-14
 
 
-@pytest.mark.parametrize(("ord", "pick"), [("nuc", mp.fsum), (2, max), (-2, min), ("fro", lambda s: mp.norm(s, 2))])
+@pytest.mark.parametrize(
+    ("ord", "pick"), [("nuc", mp.fsum), (2, max), (-2, min), ("fro", lambda s: mp.norm(s, 2))]
+)
 def test_matrices_against_50_digits(ord: Any, pick: Any) -> None:
     exact = lambda a: pick(list(mp.svd_r(a, compute_uv=False)))  # noqa: E731 - closes over pick
     assert worst_error(lambda a: norm(a, ord), exact, [TALL]) < 1e-13
@@ -65,7 +69,9 @@ def test_derivatives_of_matrices_near_the_ends(f: Any, power: int) -> None:
     np.testing.assert_allclose(vm.gradient(f, TALL * scale), TALL / norm(TALL), rtol=1e-15)
     r, n = norm(TALL), TALL.size
     exact = (np.eye(n) - np.outer(TALL, TALL) / r**2).reshape(TALL.shape * 2) / r
-    np.testing.assert_allclose(vm.hessian(f, TALL * scale), exact / scale, rtol=1e-13, atol=1e-16 / scale)
+    np.testing.assert_allclose(
+        vm.hessian(f, TALL * scale), exact / scale, rtol=1e-13, atol=1e-16 / scale
+    )
 
 
 def test_a_recording_meets_other_scales() -> None:
@@ -90,7 +96,9 @@ def test_the_value_is_that_of_numpy(x: Any) -> None:
 
 
 @pytest.mark.parametrize("ord", VECTOR_ORDERS)
-@pytest.mark.parametrize(("x", "axis", "keepdims"), [(VECTOR, None, False), (TALL, 0, True), (TALLS[::-1], -2, False)])
+@pytest.mark.parametrize(
+    ("x", "axis", "keepdims"), [(VECTOR, None, False), (TALL, 0, True), (TALLS[::-1], -2, False)]
+)
 def test_vector_norms_by_all_routes(ord: Any, x: Any, axis: Any, keepdims: bool) -> None:
     def f(x: Any) -> Any:
         return norm(x, ord, axis=axis, keepdims=keepdims)
@@ -100,7 +108,9 @@ def test_vector_norms_by_all_routes(ord: Any, x: Any, axis: Any, keepdims: bool)
 
 
 @pytest.mark.parametrize("ord", MATRIX_ORDERS)
-@pytest.mark.parametrize(("x", "axis", "keepdims"), [(TALL, None, False), (TALLS, (0, 2), True), (TALLS, (2, -2), False)])
+@pytest.mark.parametrize(
+    ("x", "axis", "keepdims"), [(TALL, None, False), (TALLS, (0, 2), True), (TALLS, (2, -2), False)]
+)
 def test_matrix_norms_by_all_routes(ord: Any, x: Any, axis: Any, keepdims: bool) -> None:
     def f(x: Any) -> Any:
         return norm(x, ord, axis=axis, keepdims=keepdims)
@@ -117,7 +127,11 @@ def test_matrix_norms_by_all_routes(ord: Any, x: Any, axis: Any, keepdims: bool)
         (lambda x: norm(x, keepdims=True), TALLS),
         (norm, np.empty(0)),
         (lambda x: norm(x, 1, axis=1), np.empty((2, 0))),
-        *((partial(norm, ord=ord), np.empty(shape)) for ord in (1, 2, np.inf) for shape in ((0, 3), (3, 0))),
+        *(
+            (partial(norm, ord=ord), np.empty(shape))
+            for ord in (1, 2, np.inf)
+            for shape in ((0, 3), (3, 0))
+        ),
         (lambda x: norm(x, 2, axis=(1, 2), keepdims=True), np.empty((2, 0, 3))),
         (np.linalg.cond, np.empty((0, 3))),
         (lambda x: np.linalg.vector_norm(x, axis=(0, 2), ord=3), TALLS),
@@ -166,14 +180,49 @@ def test_counting_is_constant() -> None:
 @pytest.mark.parametrize(
     ("f", "x", "error", "message"),
     [
-        (lambda x: norm(x, "fro"), VECTOR, vm.DomainError, "norm: ord is 'fro', but must be a number for a vector!"),
+        (
+            lambda x: norm(x, "fro"),
+            VECTOR,
+            vm.DomainError,
+            "norm: ord is 'fro', but must be a number for a vector!",
+        ),
         (lambda x: norm(x, 3), TALL, vm.DomainError, "norm: ord is 3, but must be None, 'fro'"),
-        (lambda x: norm(x, 2), TALLS, vm.ShapeError, "norm: axis is .*, but must be one axis of vectors or two of matrices!"),
-        (lambda x: norm(x, axis=3), TALL, vm.ShapeError, "norm: axis is 3, but must be distinct axes of an array that has 2!"),
-        (lambda x: norm(x, axis=(0, 0)), TALL, vm.ShapeError, r"norm: axis is \(0, 0\), but must be distinct axes"),
-        (np.linalg.matrix_norm, VECTOR, vm.ShapeError, r"matrix_norm: x has shape \(3,\), but must be a matrix"),
-        (lambda x: vm.norm1("x"), VECTOR, TypeError, "norm1: x has dtype <U1, but must be real numbers"),
-        (lambda x: vm.norm2(1j), VECTOR, TypeError, "norm2: x has dtype complex128, but must be real numbers"),
+        (
+            lambda x: norm(x, 2),
+            TALLS,
+            vm.ShapeError,
+            "norm: axis is .*, but must be one axis of vectors or two of matrices!",
+        ),
+        (
+            lambda x: norm(x, axis=3),
+            TALL,
+            vm.ShapeError,
+            "norm: axis is 3, but must be distinct axes of an array that has 2!",
+        ),
+        (
+            lambda x: norm(x, axis=(0, 0)),
+            TALL,
+            vm.ShapeError,
+            r"norm: axis is \(0, 0\), but must be distinct axes",
+        ),
+        (
+            np.linalg.matrix_norm,
+            VECTOR,
+            vm.ShapeError,
+            r"matrix_norm: x has shape \(3,\), but must be a matrix",
+        ),
+        (
+            lambda x: vm.norm1("x"),
+            VECTOR,
+            TypeError,
+            "norm1: x has dtype <U1, but must be real numbers",
+        ),
+        (
+            lambda x: vm.norm2(1j),
+            VECTOR,
+            TypeError,
+            "norm2: x has dtype complex128, but must be real numbers",
+        ),
         (cond, VECTOR, vm.ShapeError, r"cond: x has shape \(3,\), but must be a matrix"),
         (lambda x: cond(x, 1), np.ones((2, 2)), vm.DomainError, "inv: a is singular"),
     ],

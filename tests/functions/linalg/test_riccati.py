@@ -1,4 +1,6 @@
-"""Riccati equations: against SciPy, by the equations themselves, closed forms, and along all routes."""
+"""Riccati equations: against SciPy, by the equations themselves, closed forms, and along all
+routes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ NAMES = ["solve_continuous_are", "solve_discrete_are"]
 @pytest.mark.parametrize("name", NAMES)
 def test_values_of_scipy_and_all_routes(name):
     f = getattr(vm, name)
-    np.testing.assert_allclose(f(vm.var(A), B, Q, R).val, getattr(scipy.linalg, name)(A, B, Q, R), rtol=1e-12)
+    np.testing.assert_allclose(
+        f(vm.var(A), B, Q, R).val, getattr(scipy.linalg, name)(A, B, Q, R), rtol=1e-12
+    )
     a, b, q, r = A[:2, :2], B[:2, :1], Q[:2, :2], R[:1, :1]
     expect_ad(lambda a, b: f(a, b, q, r), a, b)
     expect_ad(lambda q, r: f(a, b, q, r), q, r)
@@ -54,7 +58,9 @@ def test_of_one_element_it_is_a_root():
         return vm.solve_continuous_are(*(np.reshape(x, (1, 1)) for x in args))[0, 0]
 
     args = (0.4, 1.3, 0.7, 2.0)
-    for x, y in zip(*(vm.value_and_grad(f, (0, 1, 2, 3))(*args)[1] for f in (found, root)), strict=True):
+    for x, y in zip(
+        *(vm.value_and_grad(f, (0, 1, 2, 3))(*args)[1] for f in (found, root)), strict=True
+    ):
         assert x == pytest.approx(y, rel=1e-13)
 
 
@@ -65,7 +71,8 @@ def test_of_one_element_it_is_a_root():
      "solve_discrete_are: r has shape (3, 3), but must have shape (2, 2)!"),
     (lambda a: vm.solve_continuous_are(a, B, Q, 0.0 * R), vm.DomainError,
      "solve_continuous_are: there is no stabilising solution ("),
-    (lambda a: vm.solve_discrete_are(0.0 * a + 2.0 * np.eye(3), 0.0 * B, Q, R), np.linalg.LinAlgError,
+    (lambda a: vm.solve_discrete_are(0.0 * a + 2.0 * np.eye(3), 0.0 * B, Q, R),
+     np.linalg.LinAlgError,
      "solve_discrete_are: there is no stabilising solution ("),
 ])  # fmt: skip
 def test_refusals(call, error, message):

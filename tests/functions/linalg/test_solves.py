@@ -58,7 +58,9 @@ def cho_upper(c: Any, b: Any) -> Any:
 
 
 def tril(a: Any) -> Any:
-    return mp.matrix(a.rows, a.cols) + mp.matrix([[a[i, j] if j <= i else 0 for j in range(a.cols)] for i in range(a.rows)])
+    return mp.matrix(a.rows, a.cols) + mp.matrix(
+        [[a[i, j] if j <= i else 0 for j in range(a.cols)] for i in range(a.rows)]
+    )
 
 
 def triu(a: Any) -> Any:
@@ -66,7 +68,9 @@ def triu(a: Any) -> Any:
 
 
 def unit_triu(a: Any) -> Any:
-    return mp.matrix([[1 if i == j else a[i, j] if j > i else 0 for j in range(a.cols)] for i in range(a.rows)])
+    return mp.matrix(
+        [[1 if i == j else a[i, j] if j > i else 0 for j in range(a.cols)] for i in range(a.rows)]
+    )
 
 
 # name -> function, the same in mpmath, arguments, whether the first one is symmetric
@@ -75,12 +79,37 @@ EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
     "solve": (solve, lambda a, b: a**-1 * b, [GENERAL, COLUMNS], False),
     "solve vector": (solve, lambda a, b: a**-1 * b, [GENERAL, VECTOR], False),
     "lower": (lower, lambda a, b: tril(a) ** -1 * b, [GENERAL, COLUMNS], False),
-    "lower transposed": (lower_transposed, lambda a, b: tril(a).T ** -1 * b, [GENERAL, COLUMNS], False),
+    "lower transposed": (
+        lower_transposed,
+        lambda a, b: tril(a).T ** -1 * b,
+        [GENERAL, COLUMNS],
+        False,
+    ),
     "upper": (upper, lambda a, b: triu(a) ** -1 * b, [GENERAL, VECTOR], False),
-    "upper unit transposed": (upper_unit_transposed, lambda a, b: unit_triu(a).T ** -1 * b, [GENERAL, COLUMNS], False),
-    "cho_solve": (cho_lower, lambda c, b: (tril(c) * tril(c).T) ** -1 * b, [GENERAL, COLUMNS], False),
-    "cho_solve upper": (cho_upper, lambda c, b: (triu(c).T * triu(c)) ** -1 * b, [GENERAL, VECTOR], False),
-    "chol2inv": (lower_triangular(vm.chol2inv), lambda c: (tril(c) * tril(c).T) ** -1, [GENERAL], False),
+    "upper unit transposed": (
+        upper_unit_transposed,
+        lambda a, b: unit_triu(a).T ** -1 * b,
+        [GENERAL, COLUMNS],
+        False,
+    ),
+    "cho_solve": (
+        cho_lower,
+        lambda c, b: (tril(c) * tril(c).T) ** -1 * b,
+        [GENERAL, COLUMNS],
+        False,
+    ),
+    "cho_solve upper": (
+        cho_upper,
+        lambda c, b: (triu(c).T * triu(c)) ** -1 * b,
+        [GENERAL, VECTOR],
+        False,
+    ),
+    "chol2inv": (
+        lower_triangular(vm.chol2inv),
+        lambda c: (tril(c) * tril(c).T) ** -1,
+        [GENERAL],
+        False,
+    ),
     "inverse_spd": (vm.inverse_spd, lambda a: a**-1, [SPD], True),
     "mdivide_left_spd": (vm.mdivide_left_spd, lambda a, b: a**-1 * b, [SPD, COLUMNS], True),
     "mdivide_right": (vm.mdivide_right, lambda b, a: b * a**-1, [COLUMNS.T.copy(), GENERAL], False),
@@ -97,7 +126,11 @@ STAN = (
     "chol2inv",
     "inverse",
     "inverse_spd",
-    *(f"mdivide_{side}{kind}" for side in ("left", "right") for kind in ("", "_ldlt", "_spd", "_tri_low")),
+    *(
+        f"mdivide_{side}{kind}"
+        for side in ("left", "right")
+        for kind in ("", "_ldlt", "_spd", "_tri_low")
+    ),
 )
 
 
@@ -109,7 +142,10 @@ def test_against_stan(entry: Any) -> None:
 
 @pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
 def test_what_stan_refuses(entry: Any) -> None:
-    with pytest.raises(vm.DomainError if entry["throws"] == "domain_error" else vm.ShapeError, match=r": (a|b|factor)(\[| has )"):
+    with pytest.raises(
+        vm.DomainError if entry["throws"] == "domain_error" else vm.ShapeError,
+        match=r": (a|b|factor)(\[| has )",
+    ):
         getattr(solves, entry["function"])(*stan.arguments(entry))
 
 
@@ -141,9 +177,18 @@ CASES: list[tuple[Any, list[Any]]] = [
     (vm.mdivide_right, [COLUMN_STACK.mT, GENERALS]),
     (symmetric(lambda a, b: vm.mdivide_right_spd(b, a)), [SPD, COLUMNS.T]),
     (vm.mdivide_right_tri_low, [COLUMNS.T, GENERAL]),
-    (lambda a: np.linalg.tensorinv(a, ind=1), [np.linspace(-1, 1, 16).reshape(4, 2, 2) ** 2 + np.eye(4).reshape(4, 2, 2)]),
-    (np.linalg.tensorsolve, [np.eye(4).reshape(2, 2, 4) + 0.1, np.array([[1.0, 2.0], [3.0, -4.0]])]),
-    (lambda a, b: np.linalg.tensorsolve(a, b, axes=(0,)), [np.eye(4).reshape(4, 2, 2) + 0.1, np.array([[1.0, 2.0], [3.0, -4.0]])]),
+    (
+        lambda a: np.linalg.tensorinv(a, ind=1),
+        [np.linspace(-1, 1, 16).reshape(4, 2, 2) ** 2 + np.eye(4).reshape(4, 2, 2)],
+    ),
+    (
+        np.linalg.tensorsolve,
+        [np.eye(4).reshape(2, 2, 4) + 0.1, np.array([[1.0, 2.0], [3.0, -4.0]])],
+    ),
+    (
+        lambda a, b: np.linalg.tensorsolve(a, b, axes=(0,)),
+        [np.eye(4).reshape(4, 2, 2) + 0.1, np.array([[1.0, 2.0], [3.0, -4.0]])],
+    ),
     (inv, [np.empty((0, 0))]),
     (solve, [np.empty((0, 0)), np.empty(0)]),
     (solve, [GENERAL, np.empty((3, 0))]),
@@ -172,7 +217,9 @@ def test_ill_conditioned(f: Any) -> None:
     exact = (lambda a: a**-1) if len(args) == 1 else (lambda a, b: a**-1 * b)
     condition = np.linalg.cond(HILBERT)
     assert condition > 1e10
-    assert worst_error(f, exact, args, f is vm.mdivide_left_spd) < 10 * condition * np.finfo(float).eps
+    assert (
+        worst_error(f, exact, args, f is vm.mdivide_left_spd) < 10 * condition * np.finfo(float).eps
+    )
 
 
 def test_only_the_named_triangle_is_read() -> None:
@@ -196,7 +243,9 @@ LARGE_COLUMNS = np.sin(np.arange(2 * 3 * 40.0)).reshape(2, 3, 20, 2)
 def place(index: Any, x: Any) -> Any:
     """What `index` of the stack is in the leading axes of `x`."""
     axes = max(x.ndim - 2, 0)
-    return tuple(0 if n == 1 else i for i, n in zip(index[len(index) - axes :], x.shape[:axes], strict=True))
+    return tuple(
+        0 if n == 1 else i for i, n in zip(index[len(index) - axes :], x.shape[:axes], strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +268,9 @@ def test_stacks_of_large_matrices(f: Any, args: Any) -> None:
     stack, total = LARGES.shape[:-2], [np.zeros(x.shape) for x in args]
     for index in np.ndindex(stack):
         where = [place(index, x) for x in args]
-        (part,), ones = gradients(f, [x[i] for x, i in zip(args, where, strict=True)], [weights[index]])
+        (part,), ones = gradients(
+            f, [x[i] for x, i in zip(args, where, strict=True)], [weights[index]]
+        )
         np.testing.assert_allclose(value[index], part, rtol=0, atol=1e-13 * np.max(np.abs(part)))
         for c, i, one in zip(total, where, ones, strict=True):
             c[i] += one
@@ -233,16 +284,24 @@ def test_large_systems_in_blocks(n: int) -> None:
     a = b @ b.T / n + 3.0 * np.eye(n)
     _, general = gradients(solve, [a, b])
     _, spd = gradients(vm.mdivide_left_spd, [a, b])
-    np.testing.assert_allclose(spd[0], stan.lower(general[0]), rtol=0, atol=1e-12 * np.max(np.abs(general[0])))
+    np.testing.assert_allclose(
+        spd[0], stan.lower(general[0]), rtol=0, atol=1e-12 * np.max(np.abs(general[0]))
+    )
     np.testing.assert_allclose(spd[1], general[1], rtol=0, atol=1e-13 * np.max(np.abs(general[1])))
     for trans in (0, 1):
         for triangle in (np.tril, np.triu):
             t = triangle(a)
             _, general = gradients(solve, [t.T if trans else t, b])
-            _, ours = gradients(lambda a, b, k=triangle is np.tril, m=trans: vm.solve_triangular(a, b, k, m), [t, b])
+            _, ours = gradients(
+                lambda a, b, k=triangle is np.tril, m=trans: vm.solve_triangular(a, b, k, m), [t, b]
+            )
             expected = triangle(general[0].T if trans else general[0])
-            np.testing.assert_allclose(ours[0], expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
-            np.testing.assert_allclose(ours[1], general[1], rtol=0, atol=1e-13 * np.max(np.abs(general[1])))
+            np.testing.assert_allclose(
+                ours[0], expected, rtol=0, atol=1e-12 * np.max(np.abs(expected))
+            )
+            np.testing.assert_allclose(
+                ours[1], general[1], rtol=0, atol=1e-13 * np.max(np.abs(general[1]))
+            )
     (value,), (adjoint,) = gradients(vm.inverse_spd, [a])
     (plain,), (expected,) = gradients(inv, [a])
     np.testing.assert_array_equal(value, value.T)
@@ -258,9 +317,13 @@ def test_large_systems_in_blocks(n: int) -> None:
 @pytest.mark.parametrize("bad", [lower, cho_lower])
 def test_unit_diagonal_is_not_read(bad: Any) -> None:
     zero = np.array([[0.0, 0.0], [1.0, 2.0]])
-    with pytest.raises(vm.DomainError, match=r"solve_triangular: a\[0, 0\] is 0.0, but must be nonzero!"):
+    with pytest.raises(
+        vm.DomainError, match=r"solve_triangular: a\[0, 0\] is 0.0, but must be nonzero!"
+    ):
         bad(vm.var(zero), np.ones(2))
-    np.testing.assert_array_equal(vm.solve_triangular(zero, np.ones(2), lower=True, unit_diagonal=True), [1.0, 0.0])
+    np.testing.assert_array_equal(
+        vm.solve_triangular(zero, np.ones(2), lower=True, unit_diagonal=True), [1.0, 0.0]
+    )
 
 
 def test_one_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,34 +363,134 @@ SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 SKEWED = np.array([[2.0, 0.5], [0.1, 1.0]])
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
 REFUSALS: list[tuple[Any, list[Any], type[Exception], str]] = [
-    (inv, [np.ones((2, 3))], vm.ShapeError, r"inv: a has shape \(2, 3\), but must be a square matrix"),
+    (
+        inv,
+        [np.ones((2, 3))],
+        vm.ShapeError,
+        r"inv: a has shape \(2, 3\), but must be a square matrix",
+    ),
     (inv, [SINGULAR], vm.DomainError, "inv: a is singular, but must be invertible!"),
     (inv, [np.stack([np.eye(2), SINGULAR])], np.linalg.LinAlgError, r"inv: a\[1\] is singular"),
     (inv, [LARGE_SINGULAR], np.linalg.LinAlgError, r"inv: a\[2\] is singular"),
     (solve, [LARGE_SINGULAR, np.ones(20)], vm.DomainError, r"solve: a\[2\] is singular"),
-    (solve, [SINGULAR, np.ones(2)], vm.DomainError, "solve: a is singular, but must be invertible!"),
+    (
+        solve,
+        [SINGULAR, np.ones(2)],
+        vm.DomainError,
+        "solve: a is singular, but must be invertible!",
+    ),
     (solve, [SINGULAR[None], np.ones(2)], np.linalg.LinAlgError, r"solve: a\[0\] is singular"),
-    (solve, [np.eye(2), np.ones(3)], vm.ShapeError, r"solve: b has shape \(3,\), but must have 2 rows, as a has!"),
+    (
+        solve,
+        [np.eye(2), np.ones(3)],
+        vm.ShapeError,
+        r"solve: b has shape \(3,\), but must have 2 rows, as a has!",
+    ),
     (solve, [np.eye(2), 1.0], vm.ShapeError, r"solve: b has shape \(\), but must have 2 rows"),
-    (solve, [GENERALS, np.ones((3, 3, 1))], vm.ShapeError, r"solve: b has shape \(3, 3, 1\), but must go with a, of shape"),
+    (
+        solve,
+        [GENERALS, np.ones((3, 3, 1))],
+        vm.ShapeError,
+        r"solve: b has shape \(3, 3, 1\), but must go with a, of shape",
+    ),
     (lower, [np.ones(3), np.ones(3)], vm.ShapeError, "solve_triangular: a has shape"),
-    (lambda a: vm.solve_triangular(a, VECTOR, trans=3), [GENERAL], vm.DomainError, "solve_triangular: trans is 3, but must be 0"),
-    (vm.inverse_spd, [INDEFINITE], vm.DomainError, "inverse_spd: a has the eigenvalue -1, but must be positive definite!"),
-    (vm.inverse_spd, [np.stack([np.eye(2), INDEFINITE])], np.linalg.LinAlgError, r"inverse_spd: a\[1\] has the eigenvalue -1"),
-    (vm.inverse_spd, [np.full((2, 2), np.nan)], vm.DomainError, r"inverse_spd: a\[0, 0\] is nan, but must be finite!"),
-    (vm.inverse_spd, [SKEWED], vm.DomainError, r"inverse_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a symmetric"),
-    (vm.inverse_spd, [LARGES - 5.0 * np.eye(20)], vm.DomainError, r"inverse_spd: a\[0, 0\] has the eigenvalue"),
-    (vm.mdivide_left_spd, [SKEWED, np.ones(2)], vm.DomainError, r"mdivide_left_spd: a\[0, 1\] is 0.5, but must be 0.1"),
-    (vm.mdivide_left_tri_low, [np.eye(2), np.ones(3)], vm.ShapeError, r"mdivide_left_tri_low: b has shape \(3,\), but must have 2"),
-    (vm.mdivide_left_tri_low, [np.diag([1.0, 0.0]), np.ones(2)], vm.DomainError, r"mdivide_left_tri_low: a\[1, 1\] is 0.0, but"),
-    (vm.mdivide_right, [np.ones((2, 3)), np.eye(2)], vm.ShapeError, r"mdivide_right: b has shape \(2, 3\), but must have 2 col"),
-    (vm.mdivide_right_spd, [1.0, np.eye(2)], vm.ShapeError, r"mdivide_right_spd: b has shape \(\), but must have 2 columns"),
-    (vm.mdivide_right_tri_low, [np.ones(2), np.ones((2, 3))], vm.ShapeError, r"mdivide_right_tri_low: a has shape \(2, 3\)"),
-    (vm.chol2inv, [SKEWED], vm.DomainError, r"chol2inv: factor\[0, 1\] is 0.5, but must be 0.0, above the diagonal!"),
-    (vm.chol2inv, [np.diag([1.0, 0.0])], vm.DomainError, r"chol2inv: factor\[1, 1\] is 0.0, but must be nonzero!"),
-    (vm.mdivide_left_spd, [INDEFINITE, np.ones(2)], vm.DomainError, "mdivide_left_spd: a has the eigenvalue -1"),
+    (
+        lambda a: vm.solve_triangular(a, VECTOR, trans=3),
+        [GENERAL],
+        vm.DomainError,
+        "solve_triangular: trans is 3, but must be 0",
+    ),
+    (
+        vm.inverse_spd,
+        [INDEFINITE],
+        vm.DomainError,
+        "inverse_spd: a has the eigenvalue -1, but must be positive definite!",
+    ),
+    (
+        vm.inverse_spd,
+        [np.stack([np.eye(2), INDEFINITE])],
+        np.linalg.LinAlgError,
+        r"inverse_spd: a\[1\] has the eigenvalue -1",
+    ),
+    (
+        vm.inverse_spd,
+        [np.full((2, 2), np.nan)],
+        vm.DomainError,
+        r"inverse_spd: a\[0, 0\] is nan, but must be finite!",
+    ),
+    (
+        vm.inverse_spd,
+        [SKEWED],
+        vm.DomainError,
+        r"inverse_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a symmetric",
+    ),
+    (
+        vm.inverse_spd,
+        [LARGES - 5.0 * np.eye(20)],
+        vm.DomainError,
+        r"inverse_spd: a\[0, 0\] has the eigenvalue",
+    ),
+    (
+        vm.mdivide_left_spd,
+        [SKEWED, np.ones(2)],
+        vm.DomainError,
+        r"mdivide_left_spd: a\[0, 1\] is 0.5, but must be 0.1",
+    ),
+    (
+        vm.mdivide_left_tri_low,
+        [np.eye(2), np.ones(3)],
+        vm.ShapeError,
+        r"mdivide_left_tri_low: b has shape \(3,\), but must have 2",
+    ),
+    (
+        vm.mdivide_left_tri_low,
+        [np.diag([1.0, 0.0]), np.ones(2)],
+        vm.DomainError,
+        r"mdivide_left_tri_low: a\[1, 1\] is 0.0, but",
+    ),
+    (
+        vm.mdivide_right,
+        [np.ones((2, 3)), np.eye(2)],
+        vm.ShapeError,
+        r"mdivide_right: b has shape \(2, 3\), but must have 2 col",
+    ),
+    (
+        vm.mdivide_right_spd,
+        [1.0, np.eye(2)],
+        vm.ShapeError,
+        r"mdivide_right_spd: b has shape \(\), but must have 2 columns",
+    ),
+    (
+        vm.mdivide_right_tri_low,
+        [np.ones(2), np.ones((2, 3))],
+        vm.ShapeError,
+        r"mdivide_right_tri_low: a has shape \(2, 3\)",
+    ),
+    (
+        vm.chol2inv,
+        [SKEWED],
+        vm.DomainError,
+        r"chol2inv: factor\[0, 1\] is 0.5, but must be 0.0, above the diagonal!",
+    ),
+    (
+        vm.chol2inv,
+        [np.diag([1.0, 0.0])],
+        vm.DomainError,
+        r"chol2inv: factor\[1, 1\] is 0.0, but must be nonzero!",
+    ),
+    (
+        vm.mdivide_left_spd,
+        [INDEFINITE, np.ones(2)],
+        vm.DomainError,
+        "mdivide_left_spd: a has the eigenvalue -1",
+    ),
     (vm.chol2inv, [np.ones(3)], vm.ShapeError, "chol2inv: factor has shape"),
-    (lambda a: np.linalg.tensorinv(a, ind=0), [np.eye(2)], vm.DomainError, "tensorinv: ind is 0, but must be positive!"),
+    (
+        lambda a: np.linalg.tensorinv(a, ind=0),
+        [np.eye(2)],
+        vm.DomainError,
+        "tensorinv: ind is 0, but must be positive!",
+    ),
 ]
 
 
@@ -355,7 +518,10 @@ def test_scipy_linalg_is_imported_when_first_used() -> None:
 def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) -> None:
     factor = np.eye(70)
     factor[i, j] = 0.5
-    with pytest.raises(vm.DomainError, match=rf"chol2inv: factor\[{i}, {j}\] is 0.5, but must be 0.0, above the diagonal!"):
+    with pytest.raises(
+        vm.DomainError,
+        match=rf"chol2inv: factor\[{i}, {j}\] is 0.5, but must be 0.0, above the diagonal!",
+    ):
         vm.chol2inv(factor)
 
 
@@ -368,7 +534,9 @@ def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) 
     ],
 )
 def test_a_matrix_whose_transpose_only_is_seen_to_be_singular(a: Any) -> None:
-    """Rounding decides: LAPACK has the transpose, and finds the zero pivot that the matrix itself does not have."""
+    """Rounding decides: LAPACK has the transpose, and finds the zero pivot that the matrix itself
+    does not have.
+    """
     for f in (np.linalg.inv, lambda a: np.linalg.solve(a, np.ones(len(a)))):
         with pytest.raises(vm.DomainError, match="a is singular, but must be invertible!"):
             f(vm.var(a))

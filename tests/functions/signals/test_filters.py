@@ -1,4 +1,6 @@
-"""Filters in sections, forwards and backwards, smoothing and detrending: against SciPy and along all routes."""
+"""Filters in sections, forwards and backwards, smoothing and detrending: against SciPy and along
+all routes.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,13 @@ PADDINGS = [*itertools.product(("odd", "even", "constant", None), (None, 5))]
 
 def agree(name, *args, **settings):
     """The function of variables has SciPy's value."""
-    variables = [vm.var(x) if isinstance(x, np.ndarray) and x.dtype == np.float64 else x for x in args]
-    found, expected = getattr(vm, name)(*variables, **settings), getattr(scipy.signal, name)(*args, **settings)
+    variables = [
+        vm.var(x) if isinstance(x, np.ndarray) and x.dtype == np.float64 else x for x in args
+    ]
+    found, expected = (
+        getattr(vm, name)(*variables, **settings),
+        getattr(scipy.signal, name)(*args, **settings),
+    )
     for r, e in zip(*(y if isinstance(y, tuple) else (y,) for y in (found, expected)), strict=True):
         np.testing.assert_allclose(vm.value(r), e, rtol=1e-11, atol=1e-13)
 
@@ -41,7 +48,12 @@ def test_steady_states():
     for b, a in ((B, A), (B, np.ones(1)), (np.ones(1), A), (2.0 * B, 3.0 * A)):
         agree("lfilter_zi", b, a)
     agree("sosfilt_zi", SOS)
-    expect_ad(lambda b, a, sos: (vm.lfilter_zi(b, a), vm.lfilter_zi(b[:2], a), vm.sosfilt_zi(sos)), B, A, SOS[:1])
+    expect_ad(
+        lambda b, a, sos: (vm.lfilter_zi(b, a), vm.lfilter_zi(b[:2], a), vm.sosfilt_zi(sos)),
+        B,
+        A,
+        SOS[:1],
+    )
 
 
 @pytest.mark.parametrize(("padtype", "padlen"), PADDINGS)
@@ -67,20 +79,36 @@ def test_local_polynomials(mode):
 def test_detrended():
     agree("detrend", X, 0, bp=[5, 20])
     agree("detrend", X, 0, "constant")
-    expect_ad(lambda x: (vm.detrend(x), vm.detrend(x, bp=2), vm.detrend(x, type="constant"), vm.detrend(x, bp=5)), SHORT)
+    expect_ad(
+        lambda x: (
+            vm.detrend(x),
+            vm.detrend(x, bp=2),
+            vm.detrend(x, type="constant"),
+            vm.detrend(x, bp=5),
+        ),
+        SHORT,
+    )
     expect_ad_matvar(vm.detrend, SHORT)
 
 
 def test_analytic_signals():
     for settings in ({}, {"axis": 0}, {"N": 7, "axis": 0}):
-        np.testing.assert_allclose(vm.hilbert(vm.var(X[:6]), **settings).val, scipy.signal.hilbert(X[:6], **settings), atol=1e-14)
-    expect_ad(lambda x: (np.real(vm.hilbert(x)), np.imag(vm.hilbert(x, 5)), np.abs(vm.hilbert(x))), SHORT)
+        np.testing.assert_allclose(
+            vm.hilbert(vm.var(X[:6]), **settings).val,
+            scipy.signal.hilbert(X[:6], **settings),
+            atol=1e-14,
+        )
+    expect_ad(
+        lambda x: (np.real(vm.hilbert(x)), np.imag(vm.hilbert(x, 5)), np.abs(vm.hilbert(x))), SHORT
+    )
 
 
 def test_resampled():
     for n in (6, 7):
         for num in (3, 4, 6, 7, 8, 9):
-            np.testing.assert_allclose(vm.resample(vm.var(X[:n]), num).val, scipy.signal.resample(X[:n], num), atol=1e-13)
+            np.testing.assert_allclose(
+                vm.resample(vm.var(X[:n]), num).val, scipy.signal.resample(X[:n], num), atol=1e-13
+            )
     expect_ad(lambda x: (vm.resample(x, 4), vm.resample(x, 9)), SHORT)
 
 
@@ -89,10 +117,12 @@ def test_resampled():
     (lambda x: vm.resample(x, 0), vm.DomainError, "resample: num is 0, but must be at least 1!"),
     (lambda x: vm.sosfilt(x, x), vm.ShapeError,
      "sosfilt: sos has shape (6,), but must have shape (n, 6), with at least one section!"),
-    (lambda x: vm.sosfilt(SOS, x[0]), vm.ShapeError, "sosfilt: x is a scalar, but must have at least one axis!"),
+    (lambda x: vm.sosfilt(SOS, x[0]), vm.ShapeError,
+     "sosfilt: x is a scalar, but must have at least one axis!"),
     (lambda x: vm.sosfilt(SOS, x, zi=x), vm.ShapeError,
      "sosfilt: zi has shape (6,), but must have 2 rows, one for each section!"),
-    (lambda x: vm.lfilter_zi(x, x[:0]), vm.ShapeError, "lfilter_zi: a has shape (0,), but must be a vector that is not empty!"),
+    (lambda x: vm.lfilter_zi(x, x[:0]), vm.ShapeError,
+     "lfilter_zi: a has shape (0,), but must be a vector that is not empty!"),
     (lambda x: vm.filtfilt(B, A, x), vm.ShapeError,
      "filtfilt: x has 6 elements along the axis, but must have more than padlen=12!"),
     (lambda x: vm.filtfilt(B, A, x, padtype="no"), vm.DomainError,
@@ -101,7 +131,8 @@ def test_resampled():
      "savgol_filter: x has 6 elements along the axis, but must have at least 7!"),
     (lambda x: vm.savgol_filter(x, 3, 1, mode="no"), vm.DomainError,
      "savgol_filter: mode is 'no', but must be 'interp', 'mirror', 'constant', 'nearest' or 'wrap'!"),
-    (lambda x: vm.detrend(x, type="no"), vm.DomainError, "detrend: type is 'no', but must be 'linear' or 'constant'!"),
+    (lambda x: vm.detrend(x, type="no"), vm.DomainError,
+     "detrend: type is 'no', but must be 'linear' or 'constant'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):

@@ -38,9 +38,18 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "mdivide_right_tri": (vm.mdivide_right_tri, (B.T, G)),
     "mdivide_right_tri upper": (lambda b, a: vm.mdivide_right_tri(b, a, lower=False), (B[:, 0], G)),
     "trace_inv_quad_form_ldlt": (lambda a, b: vm.trace_inv_quad_form_ldlt(both(a), b), (S, B)),
-    "trace_inv_quad_form_ldlt of a vector": (lambda a, b: vm.trace_inv_quad_form_ldlt(both(a), b), (S, B[:, 0])),
-    "trace_inv_quad_form_ldlt of a stack": (lambda a, b: vm.trace_inv_quad_form_ldlt(both(a), b), (np.stack([S, 2.0 * S]), B)),
-    "trace_gen_inv_quad_form_ldlt": (lambda d, a, b: vm.trace_gen_inv_quad_form_ldlt(d, both(a), b), (D, S, B)),
+    "trace_inv_quad_form_ldlt of a vector": (
+        lambda a, b: vm.trace_inv_quad_form_ldlt(both(a), b),
+        (S, B[:, 0]),
+    ),
+    "trace_inv_quad_form_ldlt of a stack": (
+        lambda a, b: vm.trace_inv_quad_form_ldlt(both(a), b),
+        (np.stack([S, 2.0 * S]), B),
+    ),
+    "trace_gen_inv_quad_form_ldlt": (
+        lambda d, a, b: vm.trace_gen_inv_quad_form_ldlt(d, both(a), b),
+        (D, S, B),
+    ),
 }
 
 
@@ -50,7 +59,9 @@ def test_all_routes(f: Any, args: Any) -> None:
     expect_ad_matvar(f, *args)
 
 
-@pytest.mark.parametrize("entry", [each for each in stan.entries("series_and_forms") if not each.id.startswith("hyper")])
+@pytest.mark.parametrize(
+    "entry", [each for each in stan.entries("series_and_forms") if not each.id.startswith("hyper")]
+)
 def test_stan(entry: Any) -> None:
     f, name = getattr(vm, entry["function"]), entry["function"]
     if entry.get("note") == "upper triangle":
@@ -66,7 +77,9 @@ def test_autocovariances_are_sums_of_products(n: int) -> None:
     with mpmath.workdps(50):
         mean = mpmath.fsum(map(mpmath.mpf, y)) / n
         d = [mpmath.mpf(x) - mean for x in y]
-        exact = [float(mpmath.fsum(d[i] * d[i + k] for i in range(n - k)) / (n - k)) for k in range(n)]
+        exact = [
+            float(mpmath.fsum(d[i] * d[i + k] for i in range(n - k)) / (n - k)) for k in range(n)
+        ]
         scale = float(d[0] ** 2 if n == 1 else mpmath.fsum(x * x for x in d) / n)
     found = vm.autocovariance(y)
     # Relative to the largest sum, for the sums of large lags cancel; and the mean is rounded.
@@ -91,9 +104,15 @@ def test_long_series() -> None:
 def test_values_of_quadratic_forms_and_systems() -> None:
     x = np.linalg.solve(S, B)
     assert vm.trace_inv_quad_form_ldlt(S, B) == pytest.approx(np.trace(B.T @ x), rel=1e-14)
-    assert vm.trace_gen_inv_quad_form_ldlt(D, S, B) == pytest.approx(np.trace(D @ B.T @ x), rel=1e-14)
-    np.testing.assert_allclose(vm.mdivide_left_tri(G, B), np.linalg.solve(np.tril(G), B), rtol=1e-13)
-    np.testing.assert_allclose(vm.mdivide_right_tri(B.T, G, lower=False) @ np.triu(G), B.T, rtol=1e-13)
+    assert vm.trace_gen_inv_quad_form_ldlt(D, S, B) == pytest.approx(
+        np.trace(D @ B.T @ x), rel=1e-14
+    )
+    np.testing.assert_allclose(
+        vm.mdivide_left_tri(G, B), np.linalg.solve(np.tril(G), B), rtol=1e-13
+    )
+    np.testing.assert_allclose(
+        vm.mdivide_right_tri(B.T, G, lower=False) @ np.triu(G), B.T, rtol=1e-13
+    )
     assert vm.cov_exp_quad is vm.gp_exp_quad_cov
 
 
@@ -104,27 +123,79 @@ def test_inverse_softmax() -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "series": (lambda: vm.autocovariance(G), vm.ShapeError, r"autocovariance: y has shape \(3, 3\), but must be a vector that"),
-    "empty": (lambda: vm.autocorrelation([]), vm.ShapeError, r"autocorrelation: y has shape \(0,\), but must be a"),
-    "nan": (lambda: vm.autocovariance([1.0, np.nan]), vm.DomainError, r"autocovariance: y\[1\] is nan, but must be finite!"),
-    "negative": (lambda: vm.inverse_softmax([1.5, -0.5]), vm.DomainError, r"inverse_softmax: theta\[1\] is -0.5, but must"),
-    "sum": (lambda: vm.inverse_softmax([0.5, 0.4]), vm.DomainError, r"inverse_softmax: sum\(theta\) is 0.9, but must be 1"),
-    "no vector": (lambda: vm.inverse_softmax(1.0), vm.ShapeError, r"inverse_softmax: theta has shape \(\), but must be a vector"),
-    "left": (lambda: vm.mdivide_left_tri(G, B.T), vm.ShapeError, r"mdivide_left_tri: b has shape \(2, 3\), but must have 3 rows"),
-    "right": (lambda: vm.mdivide_right_tri(B, G), vm.ShapeError, r"mdivide_right_tri: b has shape \(3, 2\), but must have 3"),
-    "singular": (lambda: vm.mdivide_left_tri(0.0 * G, B), vm.DomainError, r"mdivide_left_tri: a\[0, 0\] is 0.0, but must be"),
+    "series": (
+        lambda: vm.autocovariance(G),
+        vm.ShapeError,
+        r"autocovariance: y has shape \(3, 3\), but must be a vector that",
+    ),
+    "empty": (
+        lambda: vm.autocorrelation([]),
+        vm.ShapeError,
+        r"autocorrelation: y has shape \(0,\), but must be a",
+    ),
+    "nan": (
+        lambda: vm.autocovariance([1.0, np.nan]),
+        vm.DomainError,
+        r"autocovariance: y\[1\] is nan, but must be finite!",
+    ),
+    "negative": (
+        lambda: vm.inverse_softmax([1.5, -0.5]),
+        vm.DomainError,
+        r"inverse_softmax: theta\[1\] is -0.5, but must",
+    ),
+    "sum": (
+        lambda: vm.inverse_softmax([0.5, 0.4]),
+        vm.DomainError,
+        r"inverse_softmax: sum\(theta\) is 0.9, but must be 1",
+    ),
+    "no vector": (
+        lambda: vm.inverse_softmax(1.0),
+        vm.ShapeError,
+        r"inverse_softmax: theta has shape \(\), but must be a vector",
+    ),
+    "left": (
+        lambda: vm.mdivide_left_tri(G, B.T),
+        vm.ShapeError,
+        r"mdivide_left_tri: b has shape \(2, 3\), but must have 3 rows",
+    ),
+    "right": (
+        lambda: vm.mdivide_right_tri(B, G),
+        vm.ShapeError,
+        r"mdivide_right_tri: b has shape \(3, 2\), but must have 3",
+    ),
+    "singular": (
+        lambda: vm.mdivide_left_tri(0.0 * G, B),
+        vm.DomainError,
+        r"mdivide_left_tri: a\[0, 0\] is 0.0, but must be",
+    ),
     "right, singular": (
         lambda: vm.mdivide_right_tri(B.T, 0.0 * G),
         vm.DomainError,
         r"mdivide_right_tri: a\[0, 0\] is 0.0, but must be nonzero!",
     ),
-    "not square": (lambda: vm.trace_inv_quad_form_ldlt(B, B), vm.ShapeError, r"trace_inv_quad_form_ldlt: a has shape \(3, 2\)"),
-    "asymmetric": (lambda: vm.trace_inv_quad_form_ldlt(G, B), vm.DomainError, r"trace_inv_quad_form_ldlt: "),
-    "not definite": (lambda: vm.trace_gen_inv_quad_form_ldlt(D, -S, B), vm.DomainError, r"trace_gen_inv_quad_form_ldlt: "),
+    "not square": (
+        lambda: vm.trace_inv_quad_form_ldlt(B, B),
+        vm.ShapeError,
+        r"trace_inv_quad_form_ldlt: a has shape \(3, 2\)",
+    ),
+    "asymmetric": (
+        lambda: vm.trace_inv_quad_form_ldlt(G, B),
+        vm.DomainError,
+        r"trace_inv_quad_form_ldlt: ",
+    ),
+    "not definite": (
+        lambda: vm.trace_gen_inv_quad_form_ldlt(D, -S, B),
+        vm.DomainError,
+        r"trace_gen_inv_quad_form_ldlt: ",
+    ),
     "columns": (
         lambda: vm.trace_gen_inv_quad_form_ldlt(S, S, B),
         vm.ShapeError,
-        r"trace_gen_inv_quad_form_ldlt: b has shape \(3, 2\), but must have 3 columns and go with d, of shape \(3, 3\)!",
+        (
+            r"trace_gen_inv_quad_form_ldlt: b has shape \(3, 2\), but must have 3 columns and go "
+            r"with "
+            r"d, of shape \(3, 3\)!"
+        ),
     ),
 }
 

@@ -1,4 +1,6 @@
-"""Linear recurrences: against SciPy's values and 50-digit arithmetic, along all routes, and what they refuse."""
+"""Linear recurrences: against SciPy's values and 50-digit arithmetic, along all routes, and what
+they refuse.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,10 @@ def test_against_50_digits(name: str, length: int) -> None:
     order = max(len(a), len(b)) - 1
     if order:
         assert worst_error(with_state, exact, [b, a, X[:length], ZI[:order]]) < 1e-14
-    assert worst_error(lfilter, lambda b, a, x: exact(b, a, x, [0] * order)[0], [b, a, X[:length]]) < 1e-14
+    assert (
+        worst_error(lfilter, lambda b, a, x: exact(b, a, x, [0] * order)[0], [b, a, X[:length]])
+        < 1e-14
+    )
 
 
 def test_a_long_series_that_explodes() -> None:
@@ -78,7 +83,9 @@ def test_values_and_shapes_are_those_of_scipy(name: str, axis: int) -> None:
         expected = scipy.signal.lfilter(b, a, SERIES, axis, zi)
         for args in ((b, a, SERIES), (vm.var(b), vm.var(a), vm.var(SERIES))):
             found = lfilter(*args, axis, zi)
-            for ours, theirs in [(found, expected)] if zi is None else zip(found, expected, strict=True):
+            for ours, theirs in (
+                [(found, expected)] if zi is None else zip(found, expected, strict=True)
+            ):
                 np.testing.assert_array_equal(vm.value(ours), theirs)
 
 
@@ -124,7 +131,9 @@ def test_pieces_make_the_whole() -> None:
         return np.concatenate((first, second))
 
     expect_ad(pieces, B, A, X)
-    for ours, theirs in zip(gradients(pieces, [B, A, X])[1], gradients(lfilter, [B, A, X])[1], strict=True):
+    for ours, theirs in zip(
+        gradients(pieces, [B, A, X])[1], gradients(lfilter, [B, A, X])[1], strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-13)
 
 
@@ -151,7 +160,9 @@ def test_a_garch_likelihood() -> None:
     returns = np.cos(3.1 * np.arange(12.0))
 
     def log_density(omega: Any, alpha: Any, beta: Any, first: Any) -> Any:
-        later, _ = lfilter(1.0, [1.0, -beta], omega + alpha * returns[:-1] ** 2, zi=np.atleast_1d(beta * first))
+        later, _ = lfilter(
+            1.0, [1.0, -beta], omega + alpha * returns[:-1] ** 2, zi=np.atleast_1d(beta * first)
+        )
         return vm.normal_lpdf(returns, 0.0, np.sqrt(np.append(first, later)))
 
     def by_steps(omega: Any, alpha: Any, beta: Any, first: Any) -> Any:
@@ -169,11 +180,36 @@ def test_a_garch_likelihood() -> None:
 
 REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
     ((B, [0.0, 1.0], X), {}, vm.DomainError, r"lfilter: a\[0\] is 0.0, but must be nonzero!"),
-    (([], A, X), {}, vm.ShapeError, r"lfilter: b has shape \(0,\), but must be a vector that is not empty!"),
-    ((B, [A], X), {}, vm.ShapeError, r"lfilter: a has shape \(1, 2\), but must be a vector that is not empty!"),
-    ((B, A, X), {"zi": [1.0]}, vm.ShapeError, r"lfilter: zi has shape \(1,\), but must have shape \(2,\)!"),
-    ((B, A, SERIES), {"zi": ZI}, vm.ShapeError, r"must have shape \(2, 4, 2\), or 1 in place of all but 2!"),
-    ((B, A, SERIES), {"zi": np.ones((2, 3, 2))}, vm.ShapeError, r"lfilter: zi has shape \(2, 3, 2\), but must have shape"),
+    (
+        ([], A, X),
+        {},
+        vm.ShapeError,
+        r"lfilter: b has shape \(0,\), but must be a vector that is not empty!",
+    ),
+    (
+        (B, [A], X),
+        {},
+        vm.ShapeError,
+        r"lfilter: a has shape \(1, 2\), but must be a vector that is not empty!",
+    ),
+    (
+        (B, A, X),
+        {"zi": [1.0]},
+        vm.ShapeError,
+        r"lfilter: zi has shape \(1,\), but must have shape \(2,\)!",
+    ),
+    (
+        (B, A, SERIES),
+        {"zi": ZI},
+        vm.ShapeError,
+        r"must have shape \(2, 4, 2\), or 1 in place of all but 2!",
+    ),
+    (
+        (B, A, SERIES),
+        {"zi": np.ones((2, 3, 2))},
+        vm.ShapeError,
+        r"lfilter: zi has shape \(2, 3, 2\), but must have shape",
+    ),
     ((B, A, 1.0), {}, vm.ShapeError, "lfilter: x is a scalar, but must be an array!"),
     ((B, A, X), {"axis": 1}, ValueError, "axis 1 is out of bounds"),
     ((B, A, ["x"]), {}, TypeError, "lfilter: x"),

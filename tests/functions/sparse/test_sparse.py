@@ -1,4 +1,6 @@
-"""`SparseVar` and Stan's functions of sparse matrices: what they compute, by all routes, and what they refuse."""
+"""`SparseVar` and Stan's functions of sparse matrices: what they compute, by all routes, and what
+they refuse.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,20 @@ def test_what_a_sparse_variable_is() -> None:
     assert type(a.data) is vm.VarMat
     assert (np.shape(a), np.ndim(a)) == ((4, 5), 2)
     np.sum((a @ RIGHT) ** 2).grad()
-    for found, true in ((a.val, DENSE), (a.T.val, DENSE.T), (a.adj, (A != 0) * np.outer(2.0 * (A @ RIGHT), RIGHT))):
+    for found, true in (
+        (a.val, DENSE),
+        (a.T.val, DENSE.T),
+        (a.adj, (A != 0) * np.outer(2.0 * (A @ RIGHT), RIGHT)),
+    ):
         assert scipy.sparse.issparse(found)
-        np.testing.assert_allclose(found.toarray(), true.toarray() if scipy.sparse.issparse(true) else true, rtol=1e-15)
+        np.testing.assert_allclose(
+            found.toarray(), true.toarray() if scipy.sparse.issparse(true) else true, rtol=1e-15
+        )
     assert scipy.sparse.issparse(vm.value(a))
-    assert repr(sparse([5.0], scipy.sparse.csr_array([[0.0, 1.0]]))) == "SparseVar(1 x 2, 1 non-zeros: array([5.]))"
+    assert (
+        repr(sparse([5.0], scipy.sparse.csr_array([[0.0, 1.0]])))
+        == "SparseVar(1 x 2, 1 non-zeros: array([5.]))"
+    )
 
 
 def test_values_are_its_own() -> None:
@@ -45,7 +56,13 @@ def test_values_are_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [scipy.sparse.coo_matrix, scipy.sparse.csc_array, lambda x: vm.var(x), lambda x: vm.var(x).pattern]
+    "make",
+    [
+        scipy.sparse.coo_matrix,
+        scipy.sparse.csc_array,
+        lambda x: vm.var(x),
+        lambda x: vm.var(x).pattern,
+    ],
 )
 def test_patterns(make: Any) -> None:
     np.testing.assert_array_equal(sparse(A.data, make(A)).val.toarray(), DENSE)
@@ -63,7 +80,10 @@ EXPRESSIONS: dict[str, tuple[Any, Any]] = {
     "sum": (lambda a, b: a + b, lambda a, b: a + b),
     "difference": (lambda a, b: a - b, lambda a, b: a - b),
     "product": (lambda a, b: a * b, lambda a, b: a * b),
-    "product with the same pattern": (lambda a, b: a * a.with_data(a.data * 2.0), lambda a, b: 2.0 * a * a),
+    "product with the same pattern": (
+        lambda a, b: a * a.with_data(a.data * 2.0),
+        lambda a, b: 2.0 * a * a,
+    ),
     "matrix product": (lambda a, b: a @ b.T, lambda a, b: a @ b.T),
     "matrix product of data": (lambda a, b: B.T @ a, lambda a, b: B.toarray().T @ a),
     "data from the right": (lambda a, b: a @ TALL, lambda a, b: a @ TALL.toarray()),
@@ -72,7 +92,10 @@ EXPRESSIONS: dict[str, tuple[Any, Any]] = {
     "product with data": (lambda a, b: B * a, lambda a, b: B.toarray() * a),
     "multiple": (lambda a, b: 3.0 * a, lambda a, b: 3.0 * a),
     "quotient": (lambda a, b: a / 3.0, lambda a, b: a / 3.0),
-    "rows scaled": (lambda a, b: a * np.arange(4.0)[:, None], lambda a, b: a * np.arange(4.0)[:, None]),
+    "rows scaled": (
+        lambda a, b: a * np.arange(4.0)[:, None],
+        lambda a, b: a * np.arange(4.0)[:, None],
+    ),
     "columns scaled": (lambda a, b: np.arange(5.0) * a, lambda a, b: a * np.arange(5.0)),
     "a dense factor": (lambda a, b: a.multiply(DENSE), lambda a, b: a * DENSE),
     "columns divided": (lambda a, b: a / np.arange(1.0, 6.0), lambda a, b: a / np.arange(1.0, 6.0)),
@@ -98,12 +121,17 @@ def test_arithmetic(name: str) -> None:
 
 
 def test_matvars() -> None:
-    assert expect_ad_matvar(lambda v, w: (sparse(v) @ sparse(w, B).T * 2.0).data, A.data, B.data).worst < 1e-13
+    assert (
+        expect_ad_matvar(lambda v, w: (sparse(v) @ sparse(w, B).T * 2.0).data, A.data, B.data).worst
+        < 1e-13
+    )
 
 
 @pytest.mark.parametrize(("f", "dense"), [
-    (lambda a: a.sum(), np.sum), (lambda a: a.sum(0), lambda x: x.sum(0)), (lambda a: np.sum(a, axis=-1), lambda x: x.sum(1)),
-    (lambda a: a.diagonal(), np.diagonal), (lambda a: np.trace(a), np.trace), (lambda a: np.transpose(a).toarray(), np.transpose),
+    (lambda a: a.sum(), np.sum), (lambda a: a.sum(0), lambda x: x.sum(0)),
+     (lambda a: np.sum(a, axis=-1), lambda x: x.sum(1)),
+    (lambda a: a.diagonal(), np.diagonal), (lambda a: np.trace(a), np.trace),
+     (lambda a: np.transpose(a).toarray(), np.transpose),
 ])  # fmt: skip
 @pytest.mark.parametrize("x", [A, SQUARE, TALL])
 def test_sums_and_diagonals(f: Any, dense: Any, x: Any) -> None:
@@ -119,25 +147,42 @@ def test_variables_beside_it() -> None:
 
 
 @pytest.mark.parametrize(("f", "error", "message"), [
-    (lambda a: a + 1.0, TypeError, r"^add: the operand beside a SparseVar is of type float, but must be sparse as well: use a\.to"),
-    (lambda a: DENSE - a, TypeError, r"^sub: the operand beside a SparseVar is of type ndarray, but must be sparse as well"),
-    (lambda a: np.ones(3) / a, TypeError, r"^divide: the operand beside a SparseVar is of type ndarray, but must be sparse"),
-    (lambda a: a / a, TypeError, r"^divide: a sparse matrix is divided by one, whose zeros would make it dense, but must be by"),
-    (lambda a: a * scipy.sparse.csr_matrix(A), TypeError, r"^multiply: a csr_matrix, of which \* is the matrix product, is mul"),
-    (lambda a: scipy.sparse.csr_matrix(A.T) * a, TypeError, r"^multiply: a csr_matrix, of which \* is the matrix product, is m"),
-    (lambda a: a * RIGHT[:3], vm.ShapeError, r"^multiply: operand 2 has shape \(3,\), but must broadcast to that of the SparseVar"),
-    (lambda a: a + a.T, vm.ShapeError, r"^add: operand 2 has shape \(5, 4\), but must have that of operand 1, \(4, 5\): both are"),
-    (lambda a: a @ a, vm.ShapeError, r"^matmul: b has shape \(4, 5\), but must have 5 rows, for a has shape \(4, 5\)!"),
-    (lambda a: np.exp(a), TypeError, r"^exp is not there for a SparseVar: use varmat\.SparseVar\(np\.exp\(a\.data\), a\) for its"),
-    (lambda a: np.linalg.norm(a), TypeError, r"^numpy\.linalg\.norm is not there for a SparseVar: use a\.data, its non-zeros, or"),
+    (lambda a: a + 1.0, TypeError,
+     r"^add: the operand beside a SparseVar is of type float, but must be sparse as well: use a\.to"),
+    (lambda a: DENSE - a, TypeError,
+     r"^sub: the operand beside a SparseVar is of type ndarray, but must be sparse as well"),
+    (lambda a: np.ones(3) / a, TypeError,
+     r"^divide: the operand beside a SparseVar is of type ndarray, but must be sparse"),
+    (lambda a: a / a, TypeError,
+     r"^divide: a sparse matrix is divided by one, whose zeros would make it dense, but must be by"),
+    (lambda a: a * scipy.sparse.csr_matrix(A), TypeError,
+     r"^multiply: a csr_matrix, of which \* is the matrix product, is mul"),
+    (lambda a: scipy.sparse.csr_matrix(A.T) * a, TypeError,
+     r"^multiply: a csr_matrix, of which \* is the matrix product, is m"),
+    (lambda a: a * RIGHT[:3], vm.ShapeError,
+     r"^multiply: operand 2 has shape \(3,\), but must broadcast to that of the SparseVar"),
+    (lambda a: a + a.T, vm.ShapeError,
+     r"^add: operand 2 has shape \(5, 4\), but must have that of operand 1, \(4, 5\): both are"),
+    (lambda a: a @ a, vm.ShapeError,
+     r"^matmul: b has shape \(4, 5\), but must have 5 rows, for a has shape \(4, 5\)!"),
+    (lambda a: np.exp(a), TypeError,
+     r"^exp is not there for a SparseVar: use varmat\.SparseVar\(np\.exp\(a\.data\), a\) for its"),
+    (lambda a: np.linalg.norm(a), TypeError,
+     r"^numpy\.linalg\.norm is not there for a SparseVar: use a\.data, its non-zeros, or"),
     (lambda a: a.sum(2), vm.DomainError, r"^sum: axis is 2, but must be 0 or 1!"),
     (lambda a: a[0], TypeError, "not subscriptable"),
-    (lambda a: vm.SparseVar(a.data[1:], a), vm.ShapeError, r"^SparseVar: data has shape \(7,\), but must be a vector of the 8 "),
-    (lambda a: vm.SparseVar(a.data, DENSE), TypeError, r"^SparseVar: pattern is a ndarray, but must be a sparse matrix: of scipy"),
-    (lambda a: vm.var(A * 1j), TypeError, r"^var: the argument has dtype complex128, but must be real numbers"),
-    (lambda a: vm.to_dense(DENSE), TypeError, r"^to_dense: a is a ndarray, but must be a sparse matrix: of scipy\.sparse, or a Sp"),
-    (lambda a: vm.sparse_quad_form(a, RIGHT), vm.ShapeError, r"^sparse_quad_form: a has shape \(4, 5\), but must be a square"),
-    (lambda a: vm.sparse_quad_form(DENSE, RIGHT), TypeError, r"^sparse_quad_form: a is a ndarray, but must be a sparse matrix"),
+    (lambda a: vm.SparseVar(a.data[1:], a), vm.ShapeError,
+     r"^SparseVar: data has shape \(7,\), but must be a vector of the 8 "),
+    (lambda a: vm.SparseVar(a.data, DENSE), TypeError,
+     r"^SparseVar: pattern is a ndarray, but must be a sparse matrix: of scipy"),
+    (lambda a: vm.var(A * 1j), TypeError,
+     r"^var: the argument has dtype complex128, but must be real numbers"),
+    (lambda a: vm.to_dense(DENSE), TypeError,
+     r"^to_dense: a is a ndarray, but must be a sparse matrix: of scipy\.sparse, or a Sp"),
+    (lambda a: vm.sparse_quad_form(a, RIGHT), vm.ShapeError,
+     r"^sparse_quad_form: a has shape \(4, 5\), but must be a square"),
+    (lambda a: vm.sparse_quad_form(DENSE, RIGHT), TypeError,
+     r"^sparse_quad_form: a is a ndarray, but must be a sparse matrix"),
 ])  # fmt: skip
 def test_refusals(f: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
@@ -146,9 +191,15 @@ def test_refusals(f: Any, error: Any, message: str) -> None:
 
 def test_elements_that_come_twice_or_out_of_order() -> None:
     """As SciPy's own products make them: they are added."""
-    twice = scipy.sparse.csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
+    twice = scipy.sparse.csr_array(
+        (np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2)
+    )
     a = vm.var(twice)
-    for found, true in (((a + a).to_dense(), [[4.0, 8.0]]), (a @ [2.0, 1.0], [8.0]), ((a * a).to_dense(), [[4.0, 16.0]])):
+    for found, true in (
+        ((a + a).to_dense(), [[4.0, 8.0]]),
+        (a @ [2.0, 1.0], [8.0]),
+        ((a * a).to_dense(), [[4.0, 16.0]]),
+    ):
         np.testing.assert_array_equal(found.val, true)
     assert expect_ad(lambda w: (sparse(w, twice) * sparse(w, twice)).data, twice.data).worst < 1e-13
     sorted_out = a.in_order()
@@ -165,7 +216,9 @@ def test_quadratic_forms(b: Any) -> None:
 
     assert expect_ad(f, SQUARE.data, b).worst < 1e-13
     assert expect_ad_matvar(f, SQUARE.data, b).worst < 1e-13
-    np.testing.assert_allclose(vm.sparse_quad_form(SQUARE, b), b.T @ SQUARE.toarray() @ b, rtol=1e-14)
+    np.testing.assert_allclose(
+        vm.sparse_quad_form(SQUARE, b), b.T @ SQUARE.toarray() @ b, rtol=1e-14
+    )
 
 
 def test_dense_matrices() -> None:
@@ -192,10 +245,17 @@ def test_in_the_form_of_stan() -> None:
 
     assert expect_ad(f, A.data, RIGHT).worst < 1e-13
     assert expect_ad_matvar(f, A.data, RIGHT).worst < 1e-13
-    assert expect_ad(lambda w: vm.csr_to_dense_matrix(4, 5, w, INDICES, STARTS), A.data).worst < 1e-13
+    assert (
+        expect_ad(lambda w: vm.csr_to_dense_matrix(4, 5, w, INDICES, STARTS), A.data).worst < 1e-13
+    )
     w, v, u = vm.csr_extract(DENSE)
     np.testing.assert_array_equal(w, A.data)
-    for found, true in ((v, INDICES), (u, STARTS), (vm.csr_extract_v(A), INDICES), (vm.csr_extract_u(DENSE), STARTS)):
+    for found, true in (
+        (v, INDICES),
+        (u, STARTS),
+        (vm.csr_extract_v(A), INDICES),
+        (vm.csr_extract_u(DENSE), STARTS),
+    ):
         np.testing.assert_array_equal(found, true)
         assert found.dtype.kind == "i"
 
@@ -207,7 +267,12 @@ def test_against_stan(entry: Any) -> None:
         made = f(*stan.arguments(entry))
         for found, true in zip(made[1:], entry["output"][1:], strict=True):
             np.testing.assert_array_equal(found, true)
-        entry = {**entry, "tuple": False, "output": entry["output"][0], "weights": entry["weights"][0]}
+        entry = {
+            **entry,
+            "tuple": False,
+            "output": entry["output"][0],
+            "weights": entry["weights"][0],
+        }
         stan.check(lambda a: f(a)[0], entry, rtol=1e-15)
         return
     stan.check(f, entry, rtol=1e-15)
@@ -226,13 +291,18 @@ W, V, U = np.array([1.0, 2.0]), [1, 2], [1, 2, 3]
     ((0, 2, W, V, U), vm.DomainError, "m is 0, but must be positive!"),
     ((2, -1, W, V, U), vm.DomainError, "n is -1, but must be positive!"),
     ((2.0, 2, W, V, U), TypeError, "m is a float, but must be an integer!"),
-    ((2, 2, W, V, [1, 2]), vm.ShapeError, "u has 2 elements, but must have 3, one more than there are rows!"),
-    ((2, 2, W, [1], U), vm.ShapeError, r"w has shape \(2,\), but must be a vector as long as v, of 1 elements!"),
+    ((2, 2, W, V, [1, 2]), vm.ShapeError,
+     "u has 2 elements, but must have 3, one more than there are rows!"),
+    ((2, 2, W, [1], U), vm.ShapeError,
+     r"w has shape \(2,\), but must be a vector as long as v, of 1 elements!"),
     ((2, 2, W, [1, 3], U), vm.DomainError, r"v\[1\] is 3, but must be a column from 1 to 2!"),
     ((2, 2, W, [0, 1], U), vm.DomainError, r"v\[0\] is 0, but must be a column from 1 to 2!"),
-    ((2, 2, W, V, [0, 1, 2]), vm.DomainError, r"u is \[0, 1, 2\], but must rise from 1 to 3, one more than v has elements!"),
-    ((2, 2, W, V, [1, 4, 3]), vm.DomainError, r"u is \[1, 4, 3\], but must rise from 1 to 3, one more than v has elements!"),
-    ((2, 2, W, [1.0, 2.0], U), TypeError, r"v has shape \(2,\) and dtype float64, but must be a vector of integers!"),
+    ((2, 2, W, V, [0, 1, 2]), vm.DomainError,
+     r"u is \[0, 1, 2\], but must rise from 1 to 3, one more than v has elements!"),
+    ((2, 2, W, V, [1, 4, 3]), vm.DomainError,
+     r"u is \[1, 4, 3\], but must rise from 1 to 3, one more than v has elements!"),
+    ((2, 2, W, [1.0, 2.0], U), TypeError,
+     r"v has shape \(2,\) and dtype float64, but must be a vector of integers!"),
 ])  # fmt: skip
 def test_refusals_in_the_form_of_stan(args: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=f"^csr_to_dense_matrix: {message}"):
@@ -242,7 +312,12 @@ def test_refusals_in_the_form_of_stan(args: Any, error: Any, message: str) -> No
 
 
 def test_a_vector_of_another_length() -> None:
-    with pytest.raises(vm.ShapeError, match=r"^csr_matrix_times_vector: b has shape \(3,\), but must be a vector of 2 elements!"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^csr_matrix_times_vector: b has shape \(3,\), but must be a vector of 2 elements!",
+    ):
         vm.csr_matrix_times_vector(2, 2, W, V, U, np.ones(3))
-    with pytest.raises(vm.ShapeError, match=r"^csr_extract_w: a has shape \(2,\), but must be a matrix!"):
+    with pytest.raises(
+        vm.ShapeError, match=r"^csr_extract_w: a has shape \(2,\), but must be a matrix!"
+    ):
         vm.csr_extract_w(W)

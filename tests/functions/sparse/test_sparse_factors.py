@@ -1,4 +1,6 @@
-"""Factors of sparse matrices, and the elements of the inverse at the non-zeros, against dense matrices."""
+"""Factors of sparse matrices, and the elements of the inverse at the non-zeros, against dense
+matrices.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,15 @@ from varmat.functions.sparse import factors as sparse_factors
 from varmat.functions.sparse.factors import Definite, Forest, symmetric_of
 from varmat.functions.sparse.variable import pattern_of
 
-ARROW = scipy.sparse.csr_array(8.0 * np.eye(6) + np.outer(np.eye(6)[0], np.arange(6.0)) + np.outer(np.arange(6.0), np.eye(6)[0]))
+ARROW = scipy.sparse.csr_array(
+    8.0 * np.eye(6)
+    + np.outer(np.eye(6)[0], np.arange(6.0))
+    + np.outer(np.arange(6.0), np.eye(6)[0])
+)
 APART = scipy.sparse.block_diag([grid(2), np.eye(2), covariance(5, 0.5)], format="csr")
 MATRICES = {
-    "one": grid(1), "grid": grid(3), "larger grid": grid(9), "random": covariance(30, 0.05), "nearly dense": covariance(25, 0.3),
+    "one": grid(1), "grid": grid(3), "larger grid": grid(9), "random": covariance(30, 0.05),
+     "nearly dense": covariance(25, 0.3),
     "identity": scipy.sparse.eye_array(4, format="csr"), "arrow": ARROW, "in parts": APART,
     "dense": scipy.sparse.csr_array(np.eye(5) + 0.5),
     "chain": scipy.sparse.csr_array(3.0 * np.eye(7) - np.eye(7, k=1) - np.eye(7, k=-1)),
@@ -32,8 +39,12 @@ def test_against_dense(name: str) -> None:
     a = MATRICES[name]
     dense, factor = a.toarray(), factor_of(a)
     inverse, (rows, columns) = np.linalg.inv(dense), (factor.structure.pattern.rows, a.indices)
-    np.testing.assert_allclose(factor.log_determinant(), np.linalg.slogdet(dense)[1], rtol=1e-14, atol=1e-14)
-    np.testing.assert_allclose(factor.inverse_at_non_zeros(), inverse[rows, columns], rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(
+        factor.log_determinant(), np.linalg.slogdet(dense)[1], rtol=1e-14, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        factor.inverse_at_non_zeros(), inverse[rows, columns], rtol=1e-13, atol=1e-14
+    )
     b = np.cos(np.arange(2.0 * len(dense))).reshape(-1, 2)
     np.testing.assert_allclose(factor.solve(b), inverse @ b, rtol=1e-12, atol=1e-14)
     t = np.sin(np.arange(a.nnz) + 1.0)
@@ -63,7 +74,9 @@ def test_the_forest_of_any_order(name: str, seed: int) -> None:
     cholesky = np.linalg.cholesky(a.toarray()[np.ix_(places, places)])
     lower = scipy.sparse.csc_array(cholesky / np.diag(cholesky))
     inverse = np.linalg.inv(a.toarray())[pattern_of("f", a).rows, a.indices]
-    np.testing.assert_allclose(forest.inverse(lower, np.diag(cholesky) ** 2), inverse, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        forest.inverse(lower, np.diag(cholesky) ** 2), inverse, rtol=1e-12, atol=1e-14
+    )
     assert forest.widths.sum() == n
 
 
@@ -89,7 +102,9 @@ def test_an_element_of_the_factor_that_happens_to_be_zero() -> None:
     assert abs(factor[2, 1]) < 1e-15
     factor[2, 1] = 0.0
     found = forest.inverse(scipy.sparse.csc_array(factor), np.diag(cholesky) ** 2)
-    np.testing.assert_allclose(found, np.linalg.inv(a)[pattern_of("f", x).rows, x.indices], rtol=1e-13)
+    np.testing.assert_allclose(
+        found, np.linalg.inv(a)[pattern_of("f", x).rows, x.indices], rtol=1e-13
+    )
 
 
 def test_the_structure_is_kept_with_the_pattern() -> None:

@@ -1,4 +1,6 @@
-"""Sparse systems and determinants: against 50-digit arithmetic, by all routes, against dense matrices, and what they refuse."""
+"""Sparse systems and determinants: against 50-digit arithmetic, by all routes, against dense
+matrices, and what they refuse.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ def log_det(m: Any) -> Any:
 
 
 @pytest.mark.parametrize(("f", "exact", "args"), [
-    (vm.spsolve, lambda a, b: a**-1 * b, [GENERAL, VECTOR]), (vm.spsolve, lambda a, b: a**-1 * b, [GENERAL, COLUMNS]),
+    (vm.spsolve, lambda a, b: a**-1 * b, [GENERAL, VECTOR]),
+     (vm.spsolve, lambda a, b: a**-1 * b, [GENERAL, COLUMNS]),
     (vm.sparse_mdivide_left_spd, lambda a, b: a**-1 * b, [SPD, VECTOR]),
     (vm.sparse_mdivide_left_spd, lambda a, b: a**-1 * b, [SPD, COLUMNS]),
     (vm.sparse_log_determinant_spd, log_det, [SPD]),
@@ -57,10 +60,22 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "spsolve": (lambda w, b: vm.spsolve(sparse(w, A), b), (A.data, B)),
     "spsolve for columns": (lambda w, b: vm.spsolve(sparse(w, A), b), (A.data, BS)),
     "spsolve of data": (lambda b: vm.spsolve(A, b), (BS,)),
-    "sparse_mdivide_left_spd": (lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b), (Q.data[LOWER], B)),
-    "sparse_mdivide_left_spd for columns": (lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b), (Q.data[LOWER], BS)),
-    "sparse_log_determinant_spd": (lambda w: vm.sparse_log_determinant_spd(symmetric(w)), (Q.data[LOWER],)),
-    "sparse_inverse_subset": (lambda w: vm.sparse_inverse_subset(symmetric(w)).data, (Q.data[LOWER],)),
+    "sparse_mdivide_left_spd": (
+        lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b),
+        (Q.data[LOWER], B),
+    ),
+    "sparse_mdivide_left_spd for columns": (
+        lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b),
+        (Q.data[LOWER], BS),
+    ),
+    "sparse_log_determinant_spd": (
+        lambda w: vm.sparse_log_determinant_spd(symmetric(w)),
+        (Q.data[LOWER],),
+    ),
+    "sparse_inverse_subset": (
+        lambda w: vm.sparse_inverse_subset(symmetric(w)).data,
+        (Q.data[LOWER],),
+    ),
 }
 
 
@@ -75,8 +90,14 @@ def test_the_adjoint_lies_in_the_lower_triangle() -> None:
     """As that of the function of a dense matrix does."""
     for ours, dense in (
         (vm.sparse_log_determinant_spd, vm.log_determinant_spd),
-        (lambda a: np.sum(np.sin(vm.sparse_mdivide_left_spd(a, B))), lambda a: np.sum(np.sin(vm.mdivide_left_spd(a, B)))),
-        (lambda a: np.sum(vm.sparse_inverse_subset(a).diagonal() ** 3), lambda a: np.sum(np.diagonal(vm.inverse_spd(a)) ** 3)),
+        (
+            lambda a: np.sum(np.sin(vm.sparse_mdivide_left_spd(a, B))),
+            lambda a: np.sum(np.sin(vm.mdivide_left_spd(a, B))),
+        ),
+        (
+            lambda a: np.sum(vm.sparse_inverse_subset(a).diagonal() ** 3),
+            lambda a: np.sum(np.diagonal(vm.inverse_spd(a)) ** 3),
+        ),
     ):
         found = vm.gradient(lambda w, f=ours: f(sparse(w, Q)), Q.data)
         exact = vm.gradient(dense, Q.toarray())[PATTERN.rows, PATTERN.columns]
@@ -126,12 +147,18 @@ def test_recordings_refuse_what_is_not_positive_definite(runner: str) -> None:
 
     recorded = vm.recorded(f, runner=runner)
     recorded(1.0)
-    with pytest.raises(vm.DomainError, match=r"^sparse_log_determinant_spd: a has a pivot that is not positive, but must"):
+    with pytest.raises(
+        vm.DomainError,
+        match=r"^sparse_log_determinant_spd: a has a pivot that is not positive, but must",
+    ):
         recorded(-1.0)
     np.testing.assert_allclose(recorded(2.0), (f(2.0), 4.5), rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["spsolve", "sparse_mdivide_left_spd", "sparse_log_determinant_spd", "sparse_inverse_subset"])
+@pytest.mark.parametrize(
+    "name",
+    ["spsolve", "sparse_mdivide_left_spd", "sparse_log_determinant_spd", "sparse_inverse_subset"],
+)
 def test_recorded_second_derivatives_are_of_the_point(name: str) -> None:
     """And not of that at which the recording was made, whose factor the rules had at hand."""
     g, args = FUNCTIONS[name]
@@ -154,16 +181,24 @@ INDEFINITE = scipy.sparse.csr_array([[1.0, 2.0], [2.0, 1.0]])
 NO_PIVOT = scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])
 
 
-@pytest.mark.parametrize("name", ["sparse_mdivide_left_spd", "sparse_log_determinant_spd", "sparse_inverse_subset"])
+@pytest.mark.parametrize(
+    "name", ["sparse_mdivide_left_spd", "sparse_log_determinant_spd", "sparse_inverse_subset"]
+)
 @pytest.mark.parametrize(("a", "error", "message"), [
     (OBLONG, vm.ShapeError, r"a has shape \(2, 3\), but must be a square matrix"),
-    (LOWER_ONLY, vm.DomainError, r"a has a non-zero at \[1, 0\], but must have one at \[0, 1\] too: it is symmetric!"),
-    (CROOKED, vm.DomainError, r"a\[0, 1\] is 1\.5, but must be 1\.0, as a\[1, 0\] is, for a symmetric matrix!"),
+    (LOWER_ONLY, vm.DomainError,
+     r"a has a non-zero at \[1, 0\], but must have one at \[0, 1\] too: it is symmetric!"),
+    (CROOKED, vm.DomainError,
+     r"a\[0, 1\] is 1\.5, but must be 1\.0, as a\[1, 0\] is, for a symmetric matrix!"),
     (WILD, vm.DomainError, r"a\[0, 1\] is nan, but must be finite!"),
-    (INDEFINITE, np.linalg.LinAlgError, "a has a pivot that is not positive, but must be positive definite!"),
-    (NO_PIVOT, vm.DomainError, "a has a pivot that is not positive, but must be positive definite!"),
-    (SINGULAR, vm.DomainError, "a has a pivot that is not positive, but must be positive definite!"),
-    (np.eye(2), TypeError, "a is a ndarray, but must be a sparse matrix: of scipy.sparse, or a SparseVar!"),
+    (INDEFINITE, np.linalg.LinAlgError,
+     "a has a pivot that is not positive, but must be positive definite!"),
+    (NO_PIVOT, vm.DomainError,
+     "a has a pivot that is not positive, but must be positive definite!"),
+    (SINGULAR, vm.DomainError,
+     "a has a pivot that is not positive, but must be positive definite!"),
+    (np.eye(2), TypeError,
+     "a is a ndarray, but must be a sparse matrix: of scipy.sparse, or a SparseVar!"),
 ])  # fmt: skip
 def test_refusals_of_symmetric_matrices(name: str, a: Any, error: Any, message: str) -> None:
     b = (np.ones(2),) if "mdivide" in name else ()
@@ -176,8 +211,10 @@ def test_refusals_of_symmetric_matrices(name: str, a: Any, error: Any, message: 
     ((OBLONG, np.ones(2)), vm.ShapeError, r"a has shape \(2, 3\), but must be a square matrix"),
     ((SINGULAR, np.ones(2)), np.linalg.LinAlgError, "a is singular, but must be invertible!"),
     ((WILD, np.ones(2)), vm.DomainError, r"a\[0, 1\] is nan, but must be finite!"),
-    ((CROOKED, np.ones(3)), vm.ShapeError, r"b has shape \(3,\), but must be a vector, or a matrix, of 2 rows, as a has!"),
-    ((np.eye(2), np.ones(2)), TypeError, r"a is a ndarray, but must be a sparse matrix: of scipy\.sparse, or a SparseVar!"),
+    ((CROOKED, np.ones(3)), vm.ShapeError,
+     r"b has shape \(3,\), but must be a vector, or a matrix, of 2 rows, as a has!"),
+    ((np.eye(2), np.ones(2)), TypeError,
+     r"a is a ndarray, but must be a sparse matrix: of scipy\.sparse, or a SparseVar!"),
 ])  # fmt: skip
 def test_refusals(args: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=f"^spsolve: {message}"):
@@ -188,15 +225,23 @@ def test_refusals(args: Any, error: Any, message: str) -> None:
 
 
 def test_elements_that_come_twice_or_out_of_order() -> None:
-    twice = scipy.sparse.csr_array((np.arange(1.0, 6.0), np.array([1, 0, 1, 1, 0]), np.array([0, 3, 5])), shape=(2, 2))
+    twice = scipy.sparse.csr_array(
+        (np.arange(1.0, 6.0), np.array([1, 0, 1, 1, 0]), np.array([0, 3, 5])), shape=(2, 2)
+    )
     dense = twice.toarray()
     for f, true in ((lambda a: vm.spsolve(a, [1.0, 2.0]), np.linalg.solve(dense, [1.0, 2.0])),):
         np.testing.assert_allclose(f(twice), true, rtol=1e-14)
         assert expect_ad(lambda w, f=f: f(sparse(w, twice)), twice.data).worst < 1e-13
     q = (twice @ twice.T).tocsr()
     q.indices[:2], q.data[:2] = q.indices[1::-1].copy(), q.data[1::-1].copy()
-    np.testing.assert_allclose(vm.sparse_log_determinant_spd(q), 2.0 * np.linalg.slogdet(dense)[1], rtol=1e-13)
-    np.testing.assert_allclose(vm.sparse_inverse_subset(vm.var(q)).to_dense().val, np.linalg.inv(dense @ dense.T), rtol=1e-12)
+    np.testing.assert_allclose(
+        vm.sparse_log_determinant_spd(q), 2.0 * np.linalg.slogdet(dense)[1], rtol=1e-13
+    )
+    np.testing.assert_allclose(
+        vm.sparse_inverse_subset(vm.var(q)).to_dense().val,
+        np.linalg.inv(dense @ dense.T),
+        rtol=1e-12,
+    )
 
 
 def test_pivots_are_not_exchanged() -> None:

@@ -1,4 +1,6 @@
-"""Gauss's hypergeometric function: its derivatives of higher order, at one, and where its series cancels."""
+"""Gauss's hypergeometric function: its derivatives of higher order, at one, and where its series
+cancels.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def test_third_derivative_of_the_hypergeometric_function() -> None:
             vm.hyp2f1(inner, 1.5, 2.5, -3.0).tan.tan.grad()
             return v.adj
 
-    assert third(1.2) == pytest.approx(exact(lambda a: mpmath.hyp2f1(a, 1.5, 2.5, -3), (1.2,), 0, 0, 0), rel=1e-12)
+    assert third(1.2) == pytest.approx(
+        exact(lambda a: mpmath.hyp2f1(a, 1.5, 2.5, -3), (1.2,), 0, 0, 0), rel=1e-12
+    )
 
 
 def test_hypergeometric_function_at_one() -> None:
@@ -37,7 +41,8 @@ def test_hypergeometric_function_at_one() -> None:
 
 def test_where_the_series_cancels_no_number_is_given() -> None:
     message = (
-        r"^hyp2f1: the arguments are \(30.0, -20.5, 3.0, 0.4\), but must be such that the derivative with respect to a "
+        r"^hyp2f1: the arguments are \(30.0, -20.5, 3.0, 0.4\), but must be such that the "
+        r"derivative with respect to a "
         "does not cancel!$"
     )
     with vm.nested():
@@ -47,11 +52,14 @@ def test_where_the_series_cancels_no_number_is_given() -> None:
 
 
 def test_jets_multiply_like_derivatives() -> None:
-    # (x y)' in three directions, of x = exp(t + 2 u + 3 v) and y = 1 / (5 + t) at 0: against the derivatives written out.
+    # (x y)' in three directions, of x = exp(t + 2 u + 3 v) and y = 1 / (5 + t) at 0: against the
+    # derivatives written out.
     line = np.array([0.0, 1.0, 2.0, 0.0, 3.0, 0.0, 0.0, 0.0]).reshape(8, 1)
     exponential = hypergeometric_derivatives.Jet(line).exponential(np.ones(1))
     np.testing.assert_allclose(exponential.parts[:, 0], [1, 1, 2, 2, 3, 3, 6, 6], rtol=1e-15)
     shifted = np.array([5.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).reshape(8, 1)
     reciprocal = hypergeometric_derivatives.Jet(shifted).reciprocal()
     product = exponential * reciprocal
-    np.testing.assert_allclose(product.parts[:, 0], [0.2, 0.16, 0.4, 0.32, 0.6, 0.48, 1.2, 0.96], rtol=1e-15)
+    np.testing.assert_allclose(
+        product.parts[:, 0], [0.2, 0.16, 0.4, 0.32, 0.6, 0.48, 1.2, 0.96], rtol=1e-15
+    )

@@ -1,4 +1,6 @@
-"""Logarithms of the incomplete gamma and beta functions: value and derivatives in all arguments, in the bulk and in both tails."""
+"""Logarithms of the incomplete gamma and beta functions: value and derivatives in all arguments, in
+the bulk and in both tails.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ IN_BETAS = {False: rows.log_betainc_derivative, True: rows.log_betaincc_derivati
 
 
 def compare(function: Any, derivative: Any, exact: Any, point: Any, bound: float) -> None:
-    """The value, the gradient and the Hessian, and the rows of derivatives of which they are made."""
+    """The value, the gradient and the Hessian, and the rows of derivatives of which they are
+    made.
+    """
     value, gradient = vm.value_and_grad(function, tuple(range(len(point))))(*point)
     hessian = vm.hessian(lambda x: function(*x), np.array(point))
     with mp.workdps(40):
@@ -35,7 +39,9 @@ def compare(function: Any, derivative: Any, exact: Any, point: Any, bound: float
                 true = mp.diff(exact, given, order)
                 found = gradient[i] if j == 0 else hessian[i, j - 1]
                 row = derivative(float("".join(map(str, order))), *point)
-                errors += [abs(each - true) / abs(true) if true else abs(each) for each in (found, row)]
+                errors += [
+                    abs(each - true) / abs(true) if true else abs(each) for each in (found, row)
+                ]
     assert max(errors) < bound, list(map(float, errors))
     coverage.note(function, point, mpmath=float(max(errors)))
 
@@ -48,8 +54,10 @@ def test_gamma(upper: bool, point: Any) -> None:
 
 
 @pytest.mark.parametrize(("upper", "point"), [
-    (True, (7.5, 60.0)), (True, (2.5, 700.0)), (True, (0.3, 1e4)), (True, (1.0, 50.0)), (True, (1e4, 1.1e4)),
-    (False, (50.0, 20.0)), (False, (20.0, 1.5)), (False, (20.0, 1e-3)), (False, (1e-3, 1e-5)), (False, (1e4, 9e3)),
+    (True, (7.5, 60.0)), (True, (2.5, 700.0)), (True, (0.3, 1e4)), (True, (1.0, 50.0)),
+     (True, (1e4, 1.1e4)),
+    (False, (50.0, 20.0)), (False, (20.0, 1.5)), (False, (20.0, 1e-3)), (False, (1e-3, 1e-5)),
+     (False, (1e4, 9e3)),
 ])  # fmt: skip
 def test_gamma_in_its_tail(upper: bool, point: Any) -> None:
     exact = references.log_gammaincc if upper else references.log_gammainc
@@ -64,7 +72,8 @@ def test_beta(upper: bool, point: Any) -> None:
 
 
 @pytest.mark.parametrize(("upper", "point"), [
-    (True, (3.0, 2.0, 0.9999)), (True, (0.5, 0.7, 0.99)), (True, (40.0, 40.0, 0.9)), (True, (1.0, 5.0, 0.95)),
+    (True, (3.0, 2.0, 0.9999)), (True, (0.5, 0.7, 0.99)), (True, (40.0, 40.0, 0.9)),
+     (True, (1.0, 5.0, 0.95)),
     (False, (5.0, 6.5, 1e-5)), (False, (20.0, 30.0, 0.05)), (False, (0.3, 3.0, 1e-6)),
 ])  # fmt: skip
 def test_beta_in_its_tail(upper: bool, point: Any) -> None:
@@ -73,9 +82,14 @@ def test_beta_in_its_tail(upper: bool, point: Any) -> None:
 
 
 def by_integral(weight: Any, exponent: Any, scores: Any, scale: Any, upper: bool) -> list[Any]:
-    """A logarithm and its derivatives in the shapes, of a probability that is an integral over steps of this scale."""
+    """A logarithm and its derivatives in the shapes, of a probability that is an integral over
+    steps of this scale.
+    """
     places = [(k if upper else -k) * scale for k in (0, 2, 6, 16)]
-    rule = [mp.quad(lambda u, f=f: mp.exp(exponent(u)) * f(u), sorted(places)) for f in (lambda _: 1, *scores)]
+    rule = [
+        mp.quad(lambda u, f=f: mp.exp(exponent(u)) * f(u), sorted(places))
+        for f in (lambda _: 1, *scores)
+    ]
     return [weight + mp.log(rule[0]), *(each / rule[0] for each in rule[1:])]
 
 
@@ -89,7 +103,9 @@ def test_gamma_of_large_shapes(shape: float, deviation: float, upper: bool) -> N
         a, t = mp.mpf(shape), mp.mpf(x)
         weight = a * mp.log(t) - t - mp.loggamma(a)
         score = mp.log(t) - mp.digamma(a)
-        log, in_a = by_integral(weight, lambda u: a * u - t * mp.expm1(u), [lambda u: score + u], 1 / mp.sqrt(a), upper)
+        log, in_a = by_integral(
+            weight, lambda u: a * u - t * mp.expm1(u), [lambda u: score + u], 1 / mp.sqrt(a), upper
+        )
         in_x = (-1 if upper else 1) * mp.exp(weight - log) / t
     assert value == pytest.approx(float(log), rel=1e-14)
     assert gradient[0] == pytest.approx(float(in_a), rel=2e-12)
@@ -110,11 +126,17 @@ def test_beta_of_large_shapes(shapes: Any, deviation: float, upper: bool) -> Non
         def less(u: Any) -> Any:
             return mp.log1p(t * mp.expm1(u))
 
-        scores = [mp.log(t) - mp.digamma(a) + mp.digamma(a + b), mp.log1p(-t) - mp.digamma(b) + mp.digamma(a + b)]
+        scores = [
+            mp.log(t) - mp.digamma(a) + mp.digamma(a + b),
+            mp.log1p(-t) - mp.digamma(b) + mp.digamma(a + b),
+        ]
         log, in_a, in_b = by_integral(
-            weight, lambda u: a * u - (a + b) * less(u), [lambda u: scores[0] + u - less(u), lambda u: scores[1] - less(u)],
-            1 / mp.sqrt((a + b) * t * (1 - t)), upper,
-        )  # fmt: skip
+            weight,
+            lambda u: a * u - (a + b) * less(u),
+            [lambda u: scores[0] + u - less(u), lambda u: scores[1] - less(u)],
+            1 / mp.sqrt((a + b) * t * (1 - t)),
+            upper,
+        )
         in_x = (-1 if upper else 1) * mp.exp(weight - log) / (t * (1 - t))
     assert value == pytest.approx(float(log), rel=5e-13)
     np.testing.assert_allclose(gradient, [float(in_a), float(in_b), float(in_x)], rtol=1e-12)
@@ -137,9 +159,11 @@ def test_where_the_function_is_zero() -> None:
 
 def test_where_the_function_is_one() -> None:
     for function, point in (
-        (rows.log_gammainc, (2.5, INF)), (rows.log_gammaincc, (2.5, 0.0)),
-        (rows.log_betainc, (2.5, 3.5, 1.0)), (rows.log_betaincc, (2.5, 3.5, 0.0)),
-    ):  # fmt: skip
+        (rows.log_gammainc, (2.5, INF)),
+        (rows.log_gammaincc, (2.5, 0.0)),
+        (rows.log_betainc, (2.5, 3.5, 1.0)),
+        (rows.log_betaincc, (2.5, 3.5, 0.0)),
+    ):
         value, gradient = vm.value_and_grad(function, tuple(range(len(point))))(*point)
         assert value == 0.0
         assert not any(gradient)

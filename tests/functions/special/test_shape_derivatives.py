@@ -1,4 +1,6 @@
-"""Derivatives with respect to shapes, orders and parameters, over their domains, against 50-digit arithmetic."""
+"""Derivatives with respect to shapes, orders and parameters, over their domains, against 50-digit
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def hessian_rows(function: Any, columns: list[Any], axis: int) -> list[Any]:
         return [np.array(x.adj) for x in xs]
 
 
-# Each family: the function, the same in mpmath, with small values in the tails (a constant does not matter), and points.
+# Each family: the function, the same in mpmath, with small values in the tails (a constant does not
+# matter), and points.
 
 
 def gamma_points() -> Iterator[tuple[float, float]]:
@@ -39,11 +42,23 @@ def gamma_points() -> Iterator[tuple[float, float]]:
 
 
 def small_gamma(a: Any, x: Any) -> Any:
-    return mpmath.gammainc(a, 0, x, regularized=True) if x < a else -mpmath.gammainc(a, x, mpmath.inf, regularized=True)
+    return (
+        mpmath.gammainc(a, 0, x, regularized=True)
+        if x < a
+        else -mpmath.gammainc(a, x, mpmath.inf, regularized=True)
+    )
 
 
 def beta_points() -> Iterator[tuple[float, float, float]]:
-    for a, b in ((0.01, 0.01), (0.01, 3.0), (1.0, 0.02), (3.9, 4.1), (30.0, 300.0), (1e4, 0.1), (900.0, 700.0)):
+    for a, b in (
+        (0.01, 0.01),
+        (0.01, 3.0),
+        (1.0, 0.02),
+        (3.9, 4.1),
+        (30.0, 300.0),
+        (1e4, 0.1),
+        (900.0, 700.0),
+    ):
         mean = a / (a + b)
         deviation = math.sqrt(mean * (1.0 - mean) / (a + b + 1.0))
         for deviations in (-8.0, -0.3, 2.0):
@@ -78,11 +93,26 @@ HYPERGEOMETRIC_POINTS = [
     (0.3, 0.4, 2.0, -1e6),
 ]
 FAMILIES: dict[str, tuple[Any, Any, list[Any], int, float, float]] = {
-    # name: function, reference, points, number of shapes, largest relative errors of first and of second derivatives
+    # name: function, reference, points, number of shapes, largest relative errors of first and of
+    # second derivatives
     "gammainc": (vm.gammainc, small_gamma, list(gamma_points()), 1, 3e-13, 3e-12),
     "betainc": (vm.betainc, small_beta, list(beta_points()), 2, 3e-13, 3e-12),
-    "kv": (vm.log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)), BESSEL_POINTS, 1, 3e-14, 3e-14),
-    "iv": (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)), BESSEL_POINTS, 1, 3e-14, 3e-13),
+    "kv": (
+        vm.log_kv_derivative,
+        lambda v, x: mpmath.log(mpmath.besselk(v, x)),
+        BESSEL_POINTS,
+        1,
+        3e-14,
+        3e-14,
+    ),
+    "iv": (
+        vm.log_iv_derivative,
+        lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+        BESSEL_POINTS,
+        1,
+        3e-14,
+        3e-13,
+    ),
     "hyp2f1": (vm.hyp2f1, mpmath.hyp2f1, HYPERGEOMETRIC_POINTS, 3, 3e-13, 3e-12),
 }
 
@@ -101,22 +131,44 @@ def test_derivatives_over_the_domain(name: str) -> None:
         for j, ours in enumerate(hessian_rows(function, columns, i)):
             # A second derivative may be zero: then on the scale of the first one.
             scale = np.abs(truth) / np.maximum(1.0, np.abs(columns[j])) if name != "kv" else 0.0
-            assert relative(ours, [exact(reference, point, i, j) for point in points], scale) <= second
+            assert (
+                relative(ours, [exact(reference, point, i, j) for point in points], scale) <= second
+            )
 
 
 @pytest.mark.parametrize(
     ("function", "reference", "points"),
     [
         (vm.gammainc_derivative, small_gamma, [(3, 0.7, 0.5), (3, 2.5, 4.0), (3, 60.0, 75.0)]),
-        (vm.betainc_derivative, small_beta, [(21, 0.7, 2.5, 0.1), (30, 5.0, 7.0, 0.8), (12, 0.3, 0.4, 0.5)]),
-        (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)), [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, 9.0, 40.0)]),
-        (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)), [(10, -0.3, 0.5), (20, -2.3, 3.0), (11, -0.5, 9.0)]),
-        (vm.log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)), [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, -9.1, 40.0)]),
+        (
+            vm.betainc_derivative,
+            small_beta,
+            [(21, 0.7, 2.5, 0.1), (30, 5.0, 7.0, 0.8), (12, 0.3, 0.4, 0.5)],
+        ),
+        (
+            vm.log_iv_derivative,
+            lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+            [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, 9.0, 40.0)],
+        ),
+        (
+            vm.log_iv_derivative,
+            lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+            [(10, -0.3, 0.5), (20, -2.3, 3.0), (11, -0.5, 9.0)],
+        ),
+        (
+            vm.log_kv_derivative,
+            lambda v, x: mpmath.log(mpmath.besselk(v, x)),
+            [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, -9.1, 40.0)],
+        ),
     ],
 )
 def test_derivatives_of_higher_order(function: Any, reference: Any, points: list[Any]) -> None:
     for order, *point in points:
-        axes = [0] * (order // 10) + [1] * (order % 10) if function is not vm.gammainc_derivative else [0] * order
+        axes = (
+            [0] * (order // 10) + [1] * (order % 10)
+            if function is not vm.gammainc_derivative
+            else [0] * order
+        )
         assert relative(function(order, *point), exact(reference, tuple(point), *axes)) <= 1e-11
 
 
@@ -143,14 +195,23 @@ ENDS: list[tuple[Any, tuple[float, ...], tuple[float, ...]]] = [
 
 
 @pytest.mark.parametrize(("function", "point", "expected"), ENDS)
-def test_derivatives_at_the_ends(function: Any, point: tuple[float, ...], expected: tuple[float, ...]) -> None:
+def test_derivatives_at_the_ends(
+    function: Any, point: tuple[float, ...], expected: tuple[float, ...]
+) -> None:
     for columns in (list(point), [np.array([x]) for x in point]):
-        np.testing.assert_allclose(np.ravel(gradient(function, columns)), expected, rtol=1e-7, atol=1e-290)
+        np.testing.assert_allclose(
+            np.ravel(gradient(function, columns)), expected, rtol=1e-7, atol=1e-290
+        )
 
 
-@pytest.mark.parametrize(("shape", "distance"), [(0.01, 1e-20), (0.02, 1e-15), (0.05, 1e-8), (0.01, 1e-40), (0.001, 1e-300)])
+@pytest.mark.parametrize(
+    ("shape", "distance"),
+    [(0.01, 1e-20), (0.02, 1e-15), (0.05, 1e-8), (0.01, 1e-40), (0.001, 1e-300)],
+)
 def test_small_shapes_far_from_the_bulk(shape: float, distance: float) -> None:
-    """With one shape 1 the function is a power of the distance from an end, and so is its inverse."""
+    """With one shape 1 the function is a power of the distance from an end, and so is its
+    inverse.
+    """
     power = lambda a: mpmath.mpf(distance) ** a  # noqa: E731 - used below
     first, second = (exact(power, (shape,), *axes) for axes in ([0], [0, 0]))
     for f in (lambda a: vm.betainc(a, 1.0, distance), lambda a: -vm.betaincc(a, 1.0, distance)):
@@ -158,25 +219,39 @@ def test_small_shapes_far_from_the_bulk(shape: float, distance: float) -> None:
         assert vm.hessian(f, shape) == pytest.approx(second, rel=1e-13)
     if distance > 1e-16:
         complement = 1.0 - distance  # what is left after rounding is the distance
-        left = lambda b: -mpmath.mpf(1.0 - complement) ** b  # noqa: E731 - used below
-        assert vm.gradient(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(exact(left, (shape,), 0), rel=1e-13)
-        assert vm.hessian(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(exact(left, (shape,), 0, 0), rel=1e-13)
+        left = lambda b: -(mpmath.mpf(1.0 - complement) ** b)  # noqa: E731 - used below
+        assert vm.gradient(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(
+            exact(left, (shape,), 0), rel=1e-13
+        )
+        assert vm.hessian(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(
+            exact(left, (shape,), 0, 0), rel=1e-13
+        )
 
 
 @pytest.mark.parametrize(("shape", "level"), [(0.01, 0.7), (0.02, 0.3), (0.05, 0.1)])
-def test_inverse_of_the_incomplete_beta_function_of_small_shapes(shape: float, level: float) -> None:
+def test_inverse_of_the_incomplete_beta_function_of_small_shapes(
+    shape: float, level: float
+) -> None:
     power = lambda a: mpmath.mpf(level) ** (1 / a)  # noqa: E731 - used below
-    for f in (lambda a: vm.betaincinv(a, 1.0, level), lambda a: vm.betainccinv(a, 1.0, 1.0 - level)):
+    for f in (
+        lambda a: vm.betaincinv(a, 1.0, level),
+        lambda a: vm.betainccinv(a, 1.0, 1.0 - level),
+    ):
         assert vm.gradient(f, shape) == pytest.approx(exact(power, (shape,), 0), rel=1e-12, abs=0.0)
-        assert vm.hessian(f, shape) == pytest.approx(exact(power, (shape,), 0, 0), rel=1e-12, abs=0.0)
+        assert vm.hessian(f, shape) == pytest.approx(
+            exact(power, (shape,), 0, 0), rel=1e-12, abs=0.0
+        )
 
 
 def test_symmetric_shapes() -> None:
-    # At one half the median does not move with the common shape, and the two shapes pull with the same force.
+    # At one half the median does not move with the common shape, and the two shapes pull with the
+    # same force.
     for shape in (1e-2, 0.5, 3.0, 1e4):
         a, b, _ = gradient(vm.betainc, [shape, shape, 0.5])
         assert a == pytest.approx(-b, rel=1e-13)
-        assert gradient(lambda t: vm.betainc(t, t, 0.5), [shape])[0] == pytest.approx(0.0, abs=1e-13 * abs(a))
+        assert gradient(lambda t: vm.betainc(t, t, 0.5), [shape])[0] == pytest.approx(
+            0.0, abs=1e-13 * abs(a)
+        )
 
 
 @pytest.mark.parametrize(
@@ -191,7 +266,10 @@ def test_symmetric_shapes() -> None:
         (vm.ive, (np.array([[0.1], [1.5], [6.0]]), np.array([0.5, 3.0, 40.0]))),
         (vm.kve, (np.array([[0.1], [1.5], [6.0]]), np.array([0.5, 3.0, 40.0]))),
         (vm.log_modified_bessel_first_kind, (np.array([0.1, 0.6]), np.array([[0.5], [30.0]]))),
-        (vm.hyp2f1, (np.array([0.7, 2.0]), np.float64(1.5), np.array([2.2, 3.1]), np.array([0.3, -1.5]))),
+        (
+            vm.hyp2f1,
+            (np.array([0.7, 2.0]), np.float64(1.5), np.array([2.2, 3.1]), np.array([0.3, -1.5])),
+        ),
     ],
 )
 def test_all_routes(function: Any, args: tuple[Any, ...]) -> None:

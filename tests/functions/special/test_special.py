@@ -1,4 +1,6 @@
-"""The special functions under SciPy's and Stan's names: dispatch, constant operands, compositions, and Stan Math's own values."""
+"""The special functions under SciPy's and Stan's names: dispatch, constant operands, compositions,
+and Stan Math's own values.
+"""
 
 from __future__ import annotations
 
@@ -56,21 +58,31 @@ STAN = {
     "elt_multiply": np.multiply,
     "pow": np.power,
 }
-CASES = json.loads((Path(__file__).parents[1] / "data" / "elementwise.json").read_text())["cases"]
+CASES = json.loads((Path(__file__).parents[2] / "data" / "elementwise.json").read_text())["cases"]
 SCIPY = sorted(
     name
     for name, row in ROWS.items()
-    if getattr(scipy.special, str(row._special), None) is row.ufunc and name not in special_rows.NAMES
+    if getattr(scipy.special, str(row._special), None) is row.ufunc
+    and name not in special_rows.NAMES
 )
 
 
 def test_differences_of_zeta_functions_at_the_ends_of_the_range() -> None:
-    # The product of the two arguments underflows or overflows; one does not change 1e16; at -1e8 SciPy would sum 1e8 terms.
-    for y, z, expected in ((1e-300, 1e-17, 1e300), (1.0, 1.7e308, 710.30405255812976), (1e16, 4.0 - 1e16, -35.5852438194729)):
+    # The product of the two arguments underflows or overflows; one does not change 1e16; at -1e8
+    # SciPy would sum 1e8 terms.
+    for y, z, expected in (
+        (1e-300, 1e-17, 1e300),
+        (1.0, 1.7e308, 710.30405255812976),
+        (1e16, 4.0 - 1e16, -35.5852438194729),
+    ):
         for args in ((vm.var(y), z), (vm.var([y]), z)):
-            np.testing.assert_allclose(vm.value(vm.zeta_difference(1.0, *args)), expected, rtol=1e-14)
+            np.testing.assert_allclose(
+                vm.value(vm.zeta_difference(1.0, *args)), expected, rtol=1e-14
+            )
     y = np.array([-1e8 + 0.5, 5.0])
-    np.testing.assert_allclose(vm.zeta_difference(1.0, y, 0.01)[1], 0.002210793636214133, rtol=1e-14)
+    np.testing.assert_allclose(
+        vm.zeta_difference(1.0, y, 0.01)[1], 0.002210793636214133, rtol=1e-14
+    )
     assert vm.log_rising_factorial(vm.var(1e16), 4.0 - 1e16).val < 0.0
 
 
@@ -81,7 +93,9 @@ def test_zeros_of_scalars_have_the_sign_of_those_of_arrays(name: str) -> None:
         assert math.copysign(1.0, scalar) == math.copysign(1.0, array)
 
 
-@pytest.mark.parametrize("x", [1e-300, 1e-17, 1e-10, 0.3, 0.5, 0.7, 0.999999999, 1.000000001, 2.0, 1e5, 1e10])
+@pytest.mark.parametrize(
+    "x", [1e-300, 1e-17, 1e-10, 0.3, 0.5, 0.7, 0.999999999, 1.000000001, 2.0, 1e5, 1e10]
+)
 def test_derivatives_of_the_dilogarithm(x: float) -> None:
     with mpmath.workdps(50):
         first = float(mpmath.log(x) / (1 - mpmath.mpf(x)))
@@ -93,7 +107,11 @@ def test_derivatives_of_the_dilogarithm(x: float) -> None:
 def test_beta_functions_of_large_numbers() -> None:
     # SciPy's differences of log gamma functions lose up to nine digits from 100 to 1e8.
     for exponent in (0.5, 1.9, 2.5, 4.2, 5.7, 6.3, 9.0):
-        for x, y in ((10.0**exponent, 0.3), (7.5, 10.0**exponent), (10.0**exponent, 0.7 * 10.0**exponent)):
+        for x, y in (
+            (10.0**exponent, 0.3),
+            (7.5, 10.0**exponent),
+            (10.0**exponent, 0.7 * 10.0**exponent),
+        ):
             for name in ("betaln", "beta"):
                 if vm.beta(x, y) > 1e-290 or name == "betaln":
                     expect_value(ROWS[name], ROWS[name].reference or "", [(x, y), (y, x)])
@@ -149,9 +167,15 @@ def test_functions_of_scipy_that_are_computed_here_or_written_in_python() -> Non
         second = [vm.hessian(lambda t, f=f: np.sum(f(t)), x) for f in (theirs, ours)]
         np.testing.assert_array_equal(*second)
         assert type(theirs(vm.Dual(x, x))) is vm.Dual
-    # The derivative of Riemann's zeta function in the exponent, by 30 digits of mpmath's; with q beside it there is none.
-    assert vm.gradient(scipy.special.zeta, 2.5) == pytest.approx(float(mpmath.zeta(2.5, derivative=1)), rel=1e-14)
-    with pytest.raises(TypeError, match=r"^zeta: the exponent x is a Var, but must be a constant .* with respect to it here!"):
+    # The derivative of Riemann's zeta function in the exponent, by 30 digits of mpmath's; with q
+    # beside it there is none.
+    assert vm.gradient(scipy.special.zeta, 2.5) == pytest.approx(
+        float(mpmath.zeta(2.5, derivative=1)), rel=1e-14
+    )
+    with pytest.raises(
+        TypeError,
+        match=r"^zeta: the exponent x is a Var, but must be a constant .* with respect to it here!",
+    ):
         scipy.special.zeta(vm.var(2.5), 2.0)
 
 
@@ -165,7 +189,10 @@ def variables(x: float) -> list[Any]:
     return [vm.var(x), vm.var([x]), vm.matvar([x]), vm.Dual(x, 1.0), [vm.var(x)]]
 
 
-@pytest.mark.parametrize(("name", "position"), [(name, i) for name in sorted(CONSTANT_OPERANDS) for i in CONSTANT_OPERANDS[name]])
+@pytest.mark.parametrize(
+    ("name", "position"),
+    [(name, i) for name in sorted(CONSTANT_OPERANDS) for i in CONSTANT_OPERANDS[name]],
+)
 def test_operand_without_a_derivative_must_be_constant(name: str, position: int) -> None:
     for variable in variables(ROWS[name].points[0][position]):
         args = list(ROWS[name].points[0])
@@ -189,11 +216,15 @@ LMGAMMA = "x * (x - 1) * log(pi) / 4 + sum(loggamma(y - mpf(j) / 2) for j in ran
         (vm.lmgamma, LMGAMMA, [(1, 2.5), (3, 4.0), (5, 100.0)]),
     ],
 )
-def test_composition_agrees_with_fifty_digits(function: Any, reference: str, points: list[Any]) -> None:
+def test_composition_agrees_with_fifty_digits(
+    function: Any, reference: str, points: list[Any]
+) -> None:
     for point in points:
         # What stands before the last argument is constant.
         *held, x = point if isinstance(point, tuple) else (point,)
-        exact = lambda t, held=held: eval(reference, {**vars(mpmath), **dict(zip("xy", [*held, t], strict=False))})  # noqa: E731
+        exact = lambda t, held=held: eval(  # noqa: E731
+            reference, {**vars(mpmath), **dict(zip("xy", [*held, t], strict=False))}
+        )
         named = lambda t, held=held: function(*held, t)  # noqa: E731 - in a loop
         expect_value(named, exact, [x])
         expect_ad(named, np.array([x, 1.1 * x]))
@@ -203,11 +234,31 @@ def test_composition_agrees_with_fifty_digits(function: Any, reference: str, poi
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: vm.polygamma(1.5, vm.var(2.0)), TypeError, "polygamma: the order n is 1.5, but must be an integer!"),
-        (lambda: vm.polygamma(-1, vm.var(2.0)), vm.DomainError, "polygamma: the order n is -1, but must be nonnegative!"),
-        (lambda: vm.lmgamma(2.0, vm.var(2.0)), TypeError, "lmgamma: the dimension k is 2.0, but must be an integer!"),
-        (lambda: vm.polygamma(171, vm.var(2.0)), vm.DomainError, "polygamma: the order n is 171, but must be at most 170!"),
-        (lambda: vm.multigammaln(vm.var(2.0), 0), vm.DomainError, "multigammaln: the dimension d is 0, but must be positive!"),
+        (
+            lambda: vm.polygamma(1.5, vm.var(2.0)),
+            TypeError,
+            "polygamma: the order n is 1.5, but must be an integer!",
+        ),
+        (
+            lambda: vm.polygamma(-1, vm.var(2.0)),
+            vm.DomainError,
+            "polygamma: the order n is -1, but must be nonnegative!",
+        ),
+        (
+            lambda: vm.lmgamma(2.0, vm.var(2.0)),
+            TypeError,
+            "lmgamma: the dimension k is 2.0, but must be an integer!",
+        ),
+        (
+            lambda: vm.polygamma(171, vm.var(2.0)),
+            vm.DomainError,
+            "polygamma: the order n is 171, but must be at most 170!",
+        ),
+        (
+            lambda: vm.multigammaln(vm.var(2.0), 0),
+            vm.DomainError,
+            "multigammaln: the dimension d is 0, but must be positive!",
+        ),
     ],
 )
 def test_compositions_refuse(call: Any, error: type[Exception], message: str) -> None:
@@ -220,8 +271,8 @@ def numbers(x: Any) -> Any:
     return np.array(x, dtype=object).astype(float)
 
 
-# Where Stan's figures are not taken: function -> arguments. There Stan loses digits; ours are compared with 50 digits in
-# test_digits_that_stan_loses, and trigamma above.
+# Where Stan's figures are not taken: function -> arguments. There Stan loses digits; ours are
+# compared with 50 digits in test_digits_that_stan_loses, and trigamma above.
 LOST_DIGITS: dict[str, list[Any]] = {
     "Phi_approx": [[6.0]],
     "digamma": [[0.35], [5.2], [1e-05], [[0.35, 1.4, 5.2, -0.6]]],
@@ -237,8 +288,9 @@ LOST_DIGITS: dict[str, list[Any]] = {
     "log_modified_bessel_first_kind": [[0.0, 1.0], [1.5, 1000.0]],
     "trigamma": [[0.35], [1.4], [1e-05], [[0.35, 1.4, 5.2, -0.6]]],
 }
-# Other conventions: ties go to the first operand (Stan: the second), hypot has the derivative 0 at (0, 0), limits are taken
-# where there are any (Stan: nan), and outside the domain or at nan nothing is promised.
+# Other conventions: ties go to the first operand (Stan: the second), hypot has the derivative 0 at
+# (0, 0), limits are taken where there are any (Stan: nan), and outside the domain or at nan nothing
+# is promised.
 OTHER_CONVENTIONS: dict[str, list[Any]] = {
     "bessel_first_kind": [[0, 0.0]],
     "beta": [["-inf", 0.5]],
@@ -274,9 +326,16 @@ def agrees_with_stan(case: dict[str, Any]) -> bool:
         result = function(*args)
         if hasattr(result, "grad"):
             np.sum(result * (1.0 if case["weights"] is None else numbers(case["weights"]))).grad()
-        pairs = [(x.adj, gradient) for x, gradient in zip(args, case["gradients"], strict=True) if hasattr(x, "adj")]
+        pairs = [
+            (x.adj, gradient)
+            for x, gradient in zip(args, case["gradients"], strict=True)
+            if hasattr(x, "adj")
+        ]
         pairs.append((vm.value(result), case["output"]))
-        return all(np.allclose(ours, numbers(stan), rtol=1e-11, atol=1e-290, equal_nan=True) for ours, stan in pairs)
+        return all(
+            np.allclose(ours, numbers(stan), rtol=1e-11, atol=1e-290, equal_nan=True)
+            for ours, stan in pairs
+        )
 
 
 @pytest.mark.parametrize("name", sorted({case["function"] for case in CASES}))
@@ -298,11 +357,29 @@ def test_digits_that_stan_loses(name: str) -> None:
 def test_dimensions_and_orders_may_be_small_integers():
     """Those of NumPy would wrap around."""
     assert vm.lmgamma(np.uint8(20), 30.0) == vm.lmgamma(20, 30.0)
-    assert vm.multigammaln(vm.var(30.0), np.int8(20)).val == pytest.approx(scipy.special.multigammaln(30.0, 20), rel=1e-14)
+    assert vm.multigammaln(vm.var(30.0), np.int8(20)).val == pytest.approx(
+        scipy.special.multigammaln(30.0, 20), rel=1e-14
+    )
     assert vm.polygamma(np.int8(127), 50.0) == vm.polygamma(127, 50.0)
 
 
-EDGES = (0.0, -0.0, 1e-300, -1e-10, 0.7, -3.0, 40.0, -40.0, 709.0, -709.0, -745.0, 800.0, math.inf, -math.inf, math.nan)
+EDGES = (
+    0.0,
+    -0.0,
+    1e-300,
+    -1e-10,
+    0.7,
+    -3.0,
+    40.0,
+    -40.0,
+    709.0,
+    -709.0,
+    -745.0,
+    800.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +398,12 @@ def test_many_elements_are_as_few(name, reference):
     with np.errstate(all="ignore"):
         expected = reference(x)
     row, kept, out = ROWS[name], x.copy(), np.empty(len(x))
-    for found in (row.ufunc(x), row.ufunc(x, out=out), row(vm.var(x)).val, row(vm.var(x[:, None])).val[:, 0]):
+    for found in (
+        row.ufunc(x),
+        row.ufunc(x, out=out),
+        row(vm.var(x)).val,
+        row(vm.var(x[:, None])).val[:, 0],
+    ):
         np.testing.assert_allclose(found, expected, rtol=1e-15)
     np.testing.assert_array_equal(x, kept)
     assert row.ufunc(x, out=out) is out
@@ -336,9 +418,15 @@ def test_many_elements_of_logaddexp():
         out = np.empty(len(x))
         with np.errstate(invalid="ignore"):  # NumPy warns of nan
             expected = np.logaddexp(x, y)
-            for found in (row.ufunc(x, y), row.ufunc(x, y, out=out), np.logaddexp(vm.var(x), y).val):
+            for found in (
+                row.ufunc(x, y),
+                row.ufunc(x, y, out=out),
+                np.logaddexp(vm.var(x), y).val,
+            ):
                 np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15)
-            np.testing.assert_allclose(row.ufunc(x, 0.5), np.logaddexp(x, 0.5), rtol=1e-15, atol=1e-15)
+            np.testing.assert_allclose(
+                row.ufunc(x, 0.5), np.logaddexp(x, 0.5), rtol=1e-15, atol=1e-15
+            )
             np.testing.assert_array_equal(out, row.ufunc(x, y))
 
 
@@ -358,21 +446,45 @@ def test_lambert_w_next_to_the_branch_point(f: Any, branch: int, distance: float
 
 def test_lambert_w_at_the_branch_point_and_outside() -> None:
     assert vm.lambert_w0(-0.36787944117144233) == vm.lambert_wm1(-0.36787944117144233) == -1.0
-    assert np.isnan([vm.lambert_w0(-0.3679), vm.lambert_wm1(-0.3679), vm.lambert_wm1(0.0), vm.lambert_w0(np.nan)]).all()
+    assert np.isnan(
+        [
+            vm.lambert_w0(-0.3679),
+            vm.lambert_wm1(-0.3679),
+            vm.lambert_wm1(0.0),
+            vm.lambert_w0(np.nan),
+        ]
+    ).all()
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "exact"), [(1.0, 1e-155, math.e - 1.0), (5.0, 1e-200, math.expm1(5.0)), (1e-200, 1e-200, 1e-200), (2.0, 1.0, 2.0)]
+    ("x", "y", "exact"),
+    [
+        (1.0, 1e-155, math.e - 1.0),
+        (5.0, 1e-200, math.expm1(5.0)),
+        (1e-200, 1e-200, 1e-200),
+        (2.0, 1.0, 2.0),
+    ],
 )
 def test_inv_boxcox1p_near_the_exponential(x: float, y: float, exact: float) -> None:
     assert vm.inv_boxcox1p(x, y) == pytest.approx(exact, rel=1e-15)
 
 
 def test_kl_div_at_its_edges() -> None:
-    points = {(0.0, 0.0): 0.0, (0.0, 2.0): 2.0, (2.0, 0.0): np.inf, (1.0, 1.0): 0.0, (-1.0, 1.0): np.inf, (-1.0, -1.05): np.inf}
+    points = {
+        (0.0, 0.0): 0.0,
+        (0.0, 2.0): 2.0,
+        (2.0, 0.0): np.inf,
+        (1.0, 1.0): 0.0,
+        (-1.0, 1.0): np.inf,
+        (-1.0, -1.05): np.inf,
+    }
     for (x, y), expected in points.items():
         assert vm.kl_div(x, y) == expected
-    assert vm.gradient(lambda y: vm.kl_div(0.0, y), 0.0) == vm.gradient(lambda y: vm.kl_div(0.0, y), 2.0) == 1.0
+    assert (
+        vm.gradient(lambda y: vm.kl_div(0.0, y), 0.0)
+        == vm.gradient(lambda y: vm.kl_div(0.0, y), 2.0)
+        == 1.0
+    )
 
 
 @pytest.mark.parametrize("x", [20.0001, 31.0, 1e4])

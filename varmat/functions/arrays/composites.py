@@ -1,4 +1,5 @@
-"""NumPy functions written with differentiable ones: clipping, differences, interpolation, grids, polynomials.
+"""NumPy functions written with differentiable ones: clipping, differences, interpolation, grids,
+polynomials.
 
 Each answers for NumPy's function of the same name, with its arguments and values.
 """
@@ -31,7 +32,9 @@ _nonzero = Domain("nonzero", lambda x: x != 0)
 
 
 def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a composition answer for NumPy's functions, with the rule for kinds: a varmat out if there is one in."""
+    """Let a composition answer for NumPy's functions, with the rule for kinds: a varmat out if
+    there is one in.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -41,7 +44,9 @@ def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
             if MatVar not in kinds:
                 return result
             convert = to_varmat if kinds & ARRAYS else to_matvar
-            return like(result, map(convert, result)) if isinstance(result, tuple) else convert(result)
+            return (
+                like(result, map(convert, result)) if isinstance(result, tuple) else convert(result)
+            )
 
         return implements(*answers)(answer)
 
@@ -53,9 +58,18 @@ def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 @composite(np.clip)
 def clip(
-    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **settings: Any
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: Any = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+    **settings: Any,
 ) -> Any:
-    """Limit the values; the derivative goes to the bound where a value is outside, to `a` inside and at the bounds."""
+    """Limit the values; the derivative goes to the bound where a value is outside, to `a` inside
+    and at the bounds.
+    """
     check_settings(np.clip, out)
     refuse_settings(np.clip, settings)
     for name, old, new in (("min", a_min, min), ("max", a_max, max)):
@@ -79,10 +93,14 @@ SUPPORTED[_CLIP] = _ClipUfunc()
 
 
 @composite(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     """Replace what is not finite; the derivative there is that of the replacement."""
     if not copy:
-        raise TypeError("nan_to_num: copy is False, but must be True for a variable; assign the result")
+        raise TypeError(
+            "nan_to_num: copy is False, but must be True for a variable; assign the result"
+        )
     largest = np.finfo(np.float64).max
     values = plain(x)
     x = np.where(np.isnan(values), nan, x)
@@ -126,7 +144,9 @@ def fix(x: Any, out: Any = None) -> Any:
 
 @operation(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
-    """Take jumps of a multiple of `period` out of a sequence; they are constants, so the derivative is one."""
+    """Take jumps of a multiple of `period` out of a sequence; they are constants, so the derivative
+    is one.
+    """
     if is_differentiable([discont, period]):
         raise TypeError("unwrap: discont and period must be data, not variables!")
     return np.unwrap(p, discont, axis, period=period)
@@ -150,13 +170,18 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 @composite(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """Each function (or number) where its condition holds, the last of those that hold; zero elsewhere."""
+    """Each function (or number) where its condition holds, the last of those that hold; zero
+    elsewhere.
+    """
     conditions = np.asarray(plain(condlist), dtype=bool)
     if conditions.ndim == np.ndim(x):
         conditions = conditions[None]
     count = len(funclist)
     if count not in (len(conditions), len(conditions) + 1):
-        raise ShapeError(f"piecewise: funclist has {count} items, but must have one per condition ({len(conditions)}), or one more")
+        raise ShapeError(
+            f"piecewise: funclist has {count} items, but must have one per condition "
+            f"({len(conditions)}), or one more"
+        )
     functions = [funclist[-1] if count > len(conditions) else 0.0, *funclist[: len(conditions)]]
     choice = np.zeros(np.shape(x), dtype=int)
     for k, condition in enumerate(conditions, 1):
@@ -190,7 +215,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     axis = normalize_axis_index(axis, np.ndim(a))
     if prepend is not None or append is not None:
         edge = (*np.shape(a)[:axis], 1, *np.shape(a)[axis + 1 :])
-        parts = [part if part is None or np.ndim(part) else np.broadcast_to(part, edge) for part in (prepend, a, append)]
+        parts = [
+            part if part is None or np.ndim(part) else np.broadcast_to(part, edge)
+            for part in (prepend, a, append)
+        ]
         a = np.concatenate([part for part in parts if part is not None], axis)
     for _ in range(n):
         a = a[_along(axis, 1, None)] - a[_along(axis, 0, -1)]
@@ -211,7 +239,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     along = normalize_axis_index(axis, np.ndim(y))
     if x is not None:
         x = as_operand(x, "trapezoid: x")
-        dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)[(..., *(None,) * (np.ndim(y) - 1 - along))]
+        dx = (
+            np.diff(x, axis=axis)
+            if np.ndim(x) > 1
+            else np.diff(x)[(..., *(None,) * (np.ndim(y) - 1 - along))]
+        )
     return np.sum(dx * (y[_along(along, 1, None)] + y[_along(along, 0, -1)]) / 2.0, axis=axis)
 
 
@@ -226,7 +258,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
         spacings *= len(axes)
     if len(spacings) != len(axes):
-        raise TypeError(f"gradient: {len(spacings)} spacings are given, but must be one, or one for each of {len(axes)} axes!")
+        raise TypeError(
+            f"gradient: {len(spacings)} spacings are given, but must be one, or one for each of "
+            f"{len(axes)} axes!"
+        )
     results = [_gradient_along(f, i, h, edge_order) for i, h in zip(axes, spacings, strict=True)]
     return results[0] if len(axes) == 1 else tuple(results)
 
@@ -235,18 +270,27 @@ def _gradient_along(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
     x = np.moveaxis(f, axis, -1)
     n = np.shape(x)[-1]
     if n <= edge_order:
-        raise ShapeError(f"gradient: axis {axis} has length {n}, but must have at least {edge_order + 1}!")
+        raise ShapeError(
+            f"gradient: axis {axis} has length {n}, but must have at least {edge_order + 1}!"
+        )
     spacing = as_operand(spacing, "gradient: the spacing")
     if np.ndim(spacing) and np.shape(spacing) != (n,):
-        raise ShapeError(f"gradient: the coordinates have shape {np.shape(spacing)}, but must have shape {(n,)} along axis {axis}!")
+        raise ShapeError(
+            f"gradient: the coordinates have shape {np.shape(spacing)}, but must have shape {(n,)} "
+            f"along axis {axis}!"
+        )
     h = np.diff(spacing) if np.ndim(spacing) else spacing
-    # The slopes of the two neighbouring intervals, weighted so that a parabola is differentiated exactly. Where these are equal the
-    # value between them does not count, and may be nan.
+    # The slopes of the two neighbouring intervals, weighted so that a parabola is differentiated
+    # exactly. Where these are equal the value between them does not count, and may be nan.
     slopes = np.diff(x) / h
     bend = slopes[..., 1:] - slopes[..., :-1]
     share = h[:-1] / (h[:-1] + h[1:]) if np.ndim(spacing) else np.array([0.5])
     first, last = slopes[..., :1], slopes[..., -1:]
-    inner = slopes[..., :-1] + share * bend if np.ndim(spacing) else (x[..., 2:] - x[..., :-2]) / (2.0 * h)
+    inner = (
+        slopes[..., :-1] + share * bend
+        if np.ndim(spacing)
+        else (x[..., 2:] - x[..., :-2]) / (2.0 * h)
+    )
     if edge_order == 2:
         first = first - share[:1] * bend[..., :1]
         last = last + (1.0 - share[-1:]) * bend[..., -1:]
@@ -254,11 +298,20 @@ def _gradient_along(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
 
 
 @composite(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Linear interpolation, differentiable in all of `x`, `xp` and `fp`; at a knot the slope is that to its right."""
-    x, xp, fp = (as_operand(item, f"interp: {name}") for name, item in (("x", x), ("xp", xp), ("fp", fp)))
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Linear interpolation, differentiable in all of `x`, `xp` and `fp`; at a knot the slope is
+    that to its right.
+    """
+    x, xp, fp = (
+        as_operand(item, f"interp: {name}") for name, item in (("x", x), ("xp", xp), ("fp", fp))
+    )
     if np.ndim(xp) != 1 or np.shape(xp) != np.shape(fp) or not np.size(xp):
-        raise ShapeError(f"interp: xp has shape {np.shape(xp)} and fp {np.shape(fp)}, but both must be vectors of one length!")
+        raise ShapeError(
+            f"interp: xp has shape {np.shape(xp)} and fp {np.shape(fp)}, but both must be vectors "
+            "of one length!"
+        )
     if period is not None:
         if is_differentiable(period):
             raise TypeError("interp: period is a variable, but must be data!")
@@ -278,7 +331,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     else:
         i = np.clip(np.searchsorted(knots, points, side="right") - 1, 0, np.size(knots) - 2)
         width = xp[i + 1] - xp[i]
-        # Two knots in one place are a jump, met only at the last knot and outside: no slope, and the value behind it.
+        # Two knots in one place are a jump, met only at the last knot and outside: no slope, and
+        # the value behind it.
         jump = plain(width) == 0
         slope = np.where(jump, 0.0, (fp[i + 1] - fp[i]) / np.where(jump, 1.0, width))
         # Beyond the knots, which may be infinitely far, it is not used.
@@ -292,9 +346,16 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 @composite(np.linspace)
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
     device: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Evenly spaced numbers between variable ends."""
     check_settings(np.linspace, dtype=dtype, device=device)
     num = operator.index(num)
@@ -313,7 +374,13 @@ def linspace(
 
 @composite(np.logspace)
 def logspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
 ) -> Any:
     """Powers of `base` with evenly spaced exponents between variable ends."""
     check_settings(np.logspace, dtype=dtype)
@@ -325,14 +392,18 @@ def logspace(
 
 
 @composite(np.geomspace)
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
     """A geometric progression between variable ends of one sign."""
     check_settings(np.geomspace, dtype=dtype)
     start, stop = as_operand(start, "geomspace: start"), as_operand(stop, "geomspace: stop")
     _nonzero.check("geomspace", "start", plain(start))
     _nonzero.check("geomspace", "stop", plain(stop))
     sign = np.sign(plain(start))
-    Domain("of the sign of start", lambda x: np.sign(x) == sign).check("geomspace", "stop", plain(stop))
+    Domain("of the sign of start", lambda x: np.sign(x) == sign).check(
+        "geomspace", "stop", plain(stop)
+    )
     start, stop = sign * start, sign * stop
     grid = np.power(10.0, np.linspace(np.log10(start), np.log10(stop), num, endpoint))
     count = np.shape(grid)[0]
@@ -357,7 +428,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 @composite(np.vander)
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803 - NumPy's name
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The powers of `x` as columns, the highest first."""
     if np.ndim(x) != 1:
         raise ShapeError(f"vander: x has shape {np.shape(x)}, but must be a vector!")
@@ -367,9 +438,15 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
 
 def _polynomials(a: Any, b: Any) -> tuple[Any, Any]:
     """Both coefficient vectors with leading zeros to one length."""
-    a, b = np.atleast_1d(as_operand(a, "a polynomial")), np.atleast_1d(as_operand(b, "a polynomial"))
+    a, b = (
+        np.atleast_1d(as_operand(a, "a polynomial")),
+        np.atleast_1d(as_operand(b, "a polynomial")),
+    )
     length = max(np.size(a), np.size(b))
-    padded = [np.concatenate((np.zeros(length - np.size(p)), p)) if np.size(p) < length else p for p in (a, b)]
+    padded = [
+        np.concatenate((np.zeros(length - np.size(p)), p)) if np.size(p) < length else p
+        for p in (a, b)
+    ]
     return padded[0], padded[1]
 
 
@@ -388,7 +465,9 @@ def polysub(a1: Any, a2: Any) -> Any:
 @composite(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
     """The product of two polynomials, without their leading zeros."""
-    p, q = (np.atleast_1d(as_operand(x, f"polymul: {name}")) for name, x in (("a1", a1), ("a2", a2)))
+    p, q = (
+        np.atleast_1d(as_operand(x, f"polymul: {name}")) for name, x in (("a1", a1), ("a2", a2))
+    )
     return np.convolve(p[check_values(_leading_zeros, p) :], q[check_values(_leading_zeros, q) :])
 
 
@@ -401,10 +480,15 @@ def _leading_zeros(p: Any) -> int:
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with given real zeros."""
     if np.ndim(seq_of_zeros) > 1:
-        raise TypeError("poly: the characteristic polynomial of a matrix is not supported; use np.poly(np.linalg.eigvalsh(a))")
+        raise TypeError(
+            "poly: the characteristic polynomial of a matrix is not supported; use "
+            "np.poly(np.linalg.eigvalsh(a))"
+        )
     result: Any = np.ones(1)
     for zero in np.atleast_1d(seq_of_zeros):
-        result = np.concatenate((result, np.zeros(1))) - np.concatenate((np.zeros(1), result * zero))
+        result = np.concatenate((result, np.zeros(1))) - np.concatenate(
+            (np.zeros(1), result * zero)
+        )
     return result
 
 
@@ -422,7 +506,9 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The `m`-th antiderivative of a polynomial, with constants of integration `k`."""
     nonnegative.check("polyint", "m", m)
     p = as_operand(p, "polyint: p")
-    constants = np.broadcast_to(np.zeros(1) if k is None else np.atleast_1d(as_operand(k, "polyint: k"))[:m], (m,))
+    constants = np.broadcast_to(
+        np.zeros(1) if k is None else np.atleast_1d(as_operand(k, "polyint: k"))[:m], (m,)
+    )
     for i in range(m):
         p = np.concatenate((p / np.arange(float(np.size(p)), 0.0, -1.0), constants[i : i + 1]))
     return p
@@ -432,17 +518,24 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @composite(np.apply_along_axis)
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
     """A function of vectors, applied to each vector along an axis."""
     axis = normalize_axis_index(axis, np.ndim(arr))
     lanes = np.moveaxis(arr, axis, -1)
     outer = np.shape(lanes)[:-1]
     if 0 in outer:
-        raise ShapeError(f"apply_along_axis: arr has shape {np.shape(arr)}, but must have at least one vector along axis {axis}!")
+        raise ShapeError(
+            f"apply_along_axis: arr has shape {np.shape(arr)}, but must have at least one vector "
+            f"along axis {axis}!"
+        )
     results = np.stack([func1d(lanes[i], *args, **kwargs) for i in np.ndindex(outer)])
     inner = np.shape(results)[1:]
     results = np.reshape(results, outer + inner)
-    return np.moveaxis(results, range(len(outer), len(outer) + len(inner)), range(axis, axis + len(inner)))
+    return np.moveaxis(
+        results, range(len(outer), len(outer) + len(inner)), range(axis, axis + len(inner))
+    )
 
 
 @composite(np.apply_over_axes)
@@ -457,7 +550,12 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
 
 @composite(np.unique)
 def unique(
-    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, **settings: Any
+    ar: Any,
+    return_index: Any = False,
+    return_inverse: Any = False,
+    return_counts: Any = False,
+    axis: Any = None,
+    **settings: Any,
 ) -> Any:
     """The distinct values in order; the derivative of each goes to its first occurrence."""
     found: Any = np.unique
@@ -468,7 +566,9 @@ def unique(
 
 
 def _answer_for_unique(function: Any) -> None:
-    """The array API's variants: one returns the values, the others named tuples with the values in them."""
+    """The array API's variants: one returns the values, the others named tuples with the values in
+    them.
+    """
 
     @composite(function)
     def variant(x: Any) -> Any:
@@ -501,7 +601,9 @@ def bincount_tangent(r: Any, weights: Any, x: Any, minlength: int) -> Any:
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """The sums of the weights that belong to each integer, linear in the weights."""
     if is_differentiable(x):
-        raise TypeError("bincount: x is a variable, but must be integers; pass varmat.value(x).astype(int)")
+        raise TypeError(
+            "bincount: x is a variable, but must be integers; pass varmat.value(x).astype(int)"
+        )
     return bincount_weighted(weights, x=np.array(x), minlength=minlength)
 
 
@@ -520,7 +622,10 @@ def _answer_with_like(function: Any, first: str) -> None:
         check_settings(function, dtype=rest.pop(0) if rest else settings.pop("dtype", None))
         x = as_operand(a, f"{name}: the argument")
         if x is not a and settings.get("copy") is False:
-            raise DomainError(f"{name}: copy is False, but must be None or True where a {type(a).__name__} is to become an array!")
+            raise DomainError(
+                f"{name}: copy is False, but must be None or True where a {type(a).__name__} is to "
+                "become an array!"
+            )
         # NumPy says on the values which shape is asked for, and whether that needs a copy.
         values = memory_of(x)
         made = function(values, None, *rest, **settings)

@@ -1,8 +1,8 @@
 """NumPy functions whose result has no derivative: shapes, orders, comparisons, types and texts.
 
-They answer with exactly what they give on the plain values. Functions that make an array (``np.zeros(3, like=x)``) are here too:
-what they make is data. They refuse variables among their own arguments, where a derivative would be lost.
-"""
+They answer with exactly what they give on the plain values. Functions that make an array
+(``np.zeros(3, like=x)``) are here too: what they make is data. They refuse variables among their
+own arguments, where a derivative would be lost."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from varmat.functions.checks import by_position
 __all__: list[str] = []
 
 SHAPES = """
-    ones_like diag_indices_from tril_indices_from triu_indices_from isreal iscomplex isrealobj iscomplexobj imag
+    ones_like diag_indices_from tril_indices_from triu_indices_from isreal iscomplex isrealobj
+    iscomplexobj imag
 """
 ORDERS = """
-    argmax argmin nanargmax nanargmin argsort argpartition lexsort argwhere nonzero flatnonzero searchsorted digitize count_nonzero
+    argmax argmin nanargmax nanargmin argsort argpartition lexsort argwhere nonzero flatnonzero
+    searchsorted digitize count_nonzero
 """
 TESTS = """
     all any isclose allclose array_equal array_equiv isin in1d isneginf isposinf angle
@@ -31,12 +33,13 @@ TYPES = "can_cast common_type min_scalar_type result_type"
 TEXTS = "array2string array_repr array_str"
 OTHERS = "einsum_path"
 UFUNCS = """
-    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not
-    isfinite isinf isnan signbit
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+    logical_not isfinite isinf isnan signbit
 """
 # Reached with like=.
 CREATORS = """
-    arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity loadtxt ones tri zeros
+    arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity
+    loadtxt ones tri zeros
 """
 
 
@@ -66,8 +69,13 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 def _of_shape(function: Any) -> Any:
-    """A question about the shape alone: it does not look at the values, so it may stand in a recording."""
-    return by_position(function, lambda a, *args, **settings: function(np.broadcast_to(0.0, np.shape(a)), *args, **settings))
+    """A question about the shape alone: it does not look at the values, so it may stand in a
+    recording.
+    """
+    return by_position(
+        function,
+        lambda a, *args, **settings: function(np.broadcast_to(0.0, np.shape(a)), *args, **settings),
+    )
 
 
 for _function in named(SHAPES):
@@ -75,7 +83,9 @@ for _function in named(SHAPES):
 
 
 def _of_memory(function: Any) -> Any:
-    """A question about the memory of arrays: of the values of a varmat, of the array of scalars that a matvar is."""
+    """A question about the memory of arrays: of the values of a varmat, of the array of scalars
+    that a matvar is.
+    """
 
     def answer(a: Any, b: Any, /, max_work: Any = None) -> bool:
         arrays = (x.view(np.ndarray) if isinstance(x, MatVar) else plain(x) for x in (a, b))
@@ -92,7 +102,8 @@ def _creator(function: Any) -> Any:
     def create(*args: Any, **settings: Any) -> Any:
         if is_differentiable([*args, *settings.values()]):
             raise TypeError(
-                f"np.{function.__name__} makes plain data, the derivative of a variable among its arguments would be lost; "
+                f"np.{function.__name__} makes plain data, the derivative of a variable among its "
+                "arguments would be lost; "
                 "use np.full_like, np.broadcast_to, np.linspace or np.stack"
             )
         return function(*args, **settings)

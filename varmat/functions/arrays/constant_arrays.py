@@ -43,7 +43,9 @@ __all__ = [
 def _size(function: str, name: str, n: Any, least: int = 0) -> int:
     count = integer(function, name, n)
     if count < least:
-        raise DomainError(f"{function}: {name} is {count}, but must be {'positive' if least else 'nonnegative'}!")
+        raise DomainError(
+            f"{function}: {name} is {count}, but must be {'positive' if least else 'nonnegative'}!"
+        )
     return count
 
 
@@ -166,7 +168,7 @@ def ones_int_array(n: int) -> np.ndarray:
     return np.ones(_size("ones_int_array", "n", n), dtype=np.int64)
 
 
-def one_hot_vector(K: int, k: int) -> np.ndarray:  # noqa: N803 - Stan's names
+def one_hot_vector(K: int, k: int) -> np.ndarray:
     """A vector of zeros with a one at one place.
 
     Parameters
@@ -174,7 +176,8 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:  # noqa: N803 - Stan's names
     K : int
         The number of elements.
     k : int
-        The place of the one, counted from 0 (in Stan from 1): that of the category `n` of `categorical_lpmf` is ``n - 1``.
+        The place of the one, counted from 0 (in Stan from 1): that of the category `n` of
+        `categorical_lpmf` is ``n - 1``.
 
     Returns
     -------
@@ -198,7 +201,7 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:  # noqa: N803 - Stan's names
     return _one_hot("one_hot_vector", K, k, float)
 
 
-def one_hot_int_array(K: int, k: int) -> np.ndarray:  # noqa: N803 - Stan's names
+def one_hot_int_array(K: int, k: int) -> np.ndarray:
     """An array of whole numbers, 1 at one place and 0 elsewhere.
 
     Parameters
@@ -238,8 +241,9 @@ def _one_hot(function: str, size: Any, k: Any, dtype: Any) -> np.ndarray:
     return result
 
 
-def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:  # noqa: N803 - Stan's name
-    """`K` whole numbers from `lower` on, as equally spaced up to `upper` as they can be in whole numbers.
+def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:
+    """`K` whole numbers from `lower` on, as equally spaced up to `upper` as they can be in whole
+    numbers.
 
     Parameters
     ----------
@@ -251,8 +255,9 @@ def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:  # noqa: 
     Returns
     -------
     ndarray of int, shape (K,)
-        As in Stan: with at most as many numbers as there are from `lower` to `upper` the distance is rounded down to a whole
-        number, and `upper` may not be reached; with more of them each is repeated a whole number of times.
+        As in Stan: with at most as many numbers as there are from `lower` to `upper` the distance
+        is rounded down to a whole number, and `upper` may not be reached; with more of them each is
+        repeated a whole number of times.
 
     Raises
     ------
@@ -274,9 +279,13 @@ def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:  # noqa: 
     array([0, 0, 1, 1, 2, 2])
     """
     n = _size("linspaced_int_array", "K", K)
-    low, high = (integer("linspaced_int_array", name, x) for name, x in (("lower", lower), ("upper", upper)))
+    low, high = (
+        integer("linspaced_int_array", name, x) for name, x in (("lower", lower), ("upper", upper))
+    )
     if high < low:
-        raise DomainError(f"linspaced_int_array: upper is {high}, but must be at least lower, which is {low}!")
+        raise DomainError(
+            f"linspaced_int_array: upper is {high}, but must be at least lower, which is {low}!"
+        )
     if n <= 1:
         return np.full(n, high, dtype=np.int64)
     span = high - low
@@ -311,9 +320,13 @@ def unitspaced_array(lower: int, upper: int) -> np.ndarray:
     >>> vm.unitspaced_array(2, 5)
     array([2, 3, 4, 5])
     """
-    low, high = (integer("unitspaced_array", name, x) for name, x in (("lower", lower), ("upper", upper)))
+    low, high = (
+        integer("unitspaced_array", name, x) for name, x in (("lower", lower), ("upper", upper))
+    )
     if high < low:
-        raise DomainError(f"unitspaced_array: upper is {high}, but must be at least lower, which is {low}!")
+        raise DomainError(
+            f"unitspaced_array: upper is {high}, but must be at least lower, which is {low}!"
+        )
     return np.arange(low, high + 1, dtype=np.int64)
 
 
@@ -415,7 +428,12 @@ def _constant(name: str, value: float, about: str, numpy: str) -> Any:
 e = _constant("e", math.e, "The base of the natural logarithm", "np.e")
 pi = _constant("pi", math.pi, "The ratio of the circumference of a circle to its diameter", "np.pi")
 sqrt2 = _constant("sqrt2", math.sqrt(2.0), "The square root of 2", "np.sqrt(2.0)")
-machine_precision = _constant("machine_precision", 2.0**-52, "The distance from 1 to the next float64", "np.finfo(np.float64).eps")
+machine_precision = _constant(
+    "machine_precision",
+    2.0**-52,
+    "The distance from 1 to the next float64",
+    "np.finfo(np.float64).eps",
+)
 positive_infinity = _constant("positive_infinity", math.inf, "Infinity", "np.inf")
 negative_infinity = _constant("negative_infinity", -math.inf, "Minus infinity", "-np.inf")
 not_a_number = _constant("not_a_number", math.nan, "The float64 that is no number", "np.nan")

@@ -1,8 +1,8 @@
 """Sizes, orders and whole numbers under Stan's names: what has no derivative.
 
-They take variables, and look at their values: a recording of a function that calls them holds where they give the same. Places
-are counted from 0, as everywhere in NumPy, where Stan counts them from 1.
-"""
+They take variables, and look at their values: a recording of a function that calls them holds where
+they give the same. Places are counted from 0, as everywhere in NumPy, where Stan counts them from
+1."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def num_elements(x: Any) -> int:
 
     Notes
     -----
-    There is no derivative. Stan's `size` of a matrix or a vector is the same, of an array of them it is ``len(x)``.
+    There is no derivative. Stan's `size` of a matrix or a vector is the same, of an array of them
+    it is ``len(x)``.
 
     Examples
     --------
@@ -158,7 +159,9 @@ _number = Domain("a number", lambda x: ~np.isnan(x))
 
 
 def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Any) -> Any:
-    """What is found in the values of a vector; refuses nan. A recording holds where the same is found."""
+    """What is found in the values of a vector; refuses nan. A recording holds where the same is
+    found.
+    """
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 1:
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a vector!")
@@ -180,7 +183,8 @@ def sort_indices_asc(x: Any) -> np.ndarray:
     Returns
     -------
     ndarray of int, shape (n,)
-        Counted from 0 (in Stan from 1), so that ``x[sort_indices_asc(x)]`` is sorted; equal elements stay in their order.
+        Counted from 0 (in Stan from 1), so that ``x[sort_indices_asc(x)]`` is sorted; equal
+        elements stay in their order.
 
     Raises
     ------
@@ -213,7 +217,8 @@ def sort_indices_desc(x: Any) -> np.ndarray:
     Returns
     -------
     ndarray of int, shape (n,)
-        Counted from 0 (in Stan from 1), so that ``x[sort_indices_desc(x)]`` is sorted; equal elements stay in their order.
+        Counted from 0 (in Stan from 1), so that ``x[sort_indices_desc(x)]`` is sorted; equal
+        elements stay in their order.
 
     Raises
     ------
@@ -297,8 +302,8 @@ def choose(n: Any, k: Any) -> Any:
 
     Notes
     -----
-    There is no derivative; `binom` and `lchoose` are the differentiable functions of real numbers. `numpy.choose` is another
-    function.
+    There is no derivative; `binom` and `lchoose` are the differentiable functions of real numbers.
+    `numpy.choose` is another function.
 
     Examples
     --------
@@ -315,7 +320,10 @@ def choose(n: Any, k: Any) -> Any:
         whole.append(array)
     coefficients = [math.comb(int(a), int(b)) for a, b in np.broadcast(*whole)]
     if coefficients and max(coefficients) > _LARGEST:
-        raise DomainError(f"choose: the coefficient is {max(coefficients)}, but must be at most {_LARGEST}; see varmat.lchoose!")
+        raise DomainError(
+            f"choose: the coefficient is {max(coefficients)}, but must be at most {_LARGEST}; see "
+            "varmat.lchoose!"
+        )
     shape = np.broadcast_shapes(*(array.shape for array in whole))
     return np.array(coefficients, dtype=np.int64).reshape(shape) if shape else coefficients[0]
 
@@ -379,7 +387,8 @@ def int_step(x: Any) -> Any:
 
     Notes
     -----
-    There is no derivative. `step` is 1 at 0 as well, and a number that can go on into differentiable functions.
+    There is no derivative. `step` is 1 at 0 as well, and a number that can go on into
+    differentiable functions.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Parts of vectors and matrices under Stan's names: views, as slices are, so that translated programs read as they did.
+"""Parts of vectors and matrices under Stan's names: views, as slices are, so that translated
+programs read as they did.
 
-Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1. A negative one, which NumPy would count from the
-end, is refused, and so is what lies outside: a Stan program that was translated without the shift fails at the edges, as it would
-there.
-"""
+Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1. A negative one,
+which NumPy would count from the end, is refused, and so is what lies outside: a Stan program that
+was translated without the shift fails at the edges, as it would there."""
 
 from __future__ import annotations
 
@@ -57,14 +57,19 @@ def _place(function: str, name: str, i: Any, size: int) -> int:
     return place
 
 
-def _slice(function: str, start: Any, count: Any, size: int, names: tuple[str, str] = ("i", "n")) -> slice:
+def _slice(
+    function: str, start: Any, count: Any, size: int, names: tuple[str, str] = ("i", "n")
+) -> slice:
     """So many places from one on; of none it does not matter where they would be."""
     n = _count(function, names[1], count)
     if not n:
         return slice(0, 0)
     i = _place(function, names[0], start, size)
     if i + n > size:
-        raise DomainError(f"{function}: {names[1]} is {n}, but must be at most {size - i}, for {names[0]} is {i} of {size} places!")
+        raise DomainError(
+            f"{function}: {names[1]} is {n}, but must be at most {size - i}, for {names[0]} is {i} "
+            f"of {size} places!"
+        )
     return slice(i, i + n)
 
 
@@ -106,7 +111,8 @@ def block(x: Any, i: int, j: int, n_rows: int, n_cols: int) -> Any:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded. `numpy.block`, which joins parts, is another function.
+    Values and adjoints are those of `x`: nothing is recorded. `numpy.block`, which joins parts, is
+    another function.
 
     Examples
     --------
@@ -302,7 +308,9 @@ def _end(function: str, n: Any, size: int) -> int:
     """A count of at most `size`."""
     count = _count(function, "n", n)
     if count > size:
-        raise DomainError(f"{function}: n is {count}, but must be at most {size}, the number of elements!")
+        raise DomainError(
+            f"{function}: n is {count}, but must be at most {size}, the number of elements!"
+        )
     return count
 
 
@@ -403,7 +411,7 @@ def to_array_2d(x: Any) -> Any:
     return _matrix("to_array_2d", x)
 
 
-def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:  # noqa: N803 - Stan's name
+def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:
     """`K` equally spaced numbers from `lower` to `upper`; one of them is `upper`.
 
     Parameters
@@ -426,8 +434,8 @@ def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:  # noqa: N803 - Sta
 
     Notes
     -----
-    `numpy.linspace`, but for a single number, which is `lower` there. Element `k` is ``lower + k / (K - 1) * (upper - lower)``, and
-    hands on its adjoint to the ends in these shares.
+    `numpy.linspace`, but for a single number, which is `lower` there. Element `k` is ``lower + k /
+    (K - 1) * (upper - lower)``, and hands on its adjoint to the ends in these shares.
 
     Examples
     --------
@@ -436,16 +444,23 @@ def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:  # noqa: N803 - Sta
     array([-1.  , -0.25,  0.5 ,  1.25,  2.  ])
     """
     n = _count("linspaced_vector", "K", K)
-    ends = as_operand(lower, "linspaced_vector: lower"), as_operand(upper, "linspaced_vector: upper")
+    ends = (
+        as_operand(lower, "linspaced_vector: lower"),
+        as_operand(upper, "linspaced_vector: upper"),
+    )
     for name, end in zip(("lower", "upper"), ends, strict=True):
         if np.ndim(end):
-            raise ShapeError(f"linspaced_vector: {name} has shape {np.shape(end)}, but must be a scalar!")
+            raise ShapeError(
+                f"linspaced_vector: {name} has shape {np.shape(end)}, but must be a scalar!"
+            )
     check_values(_check_ends, *ends)
     return np.linspace(*ends, n) if n != 1 else np.stack([ends[1]])
 
 
 def _check_ends(lower: Any, upper: Any) -> None:
-    Domain(f"at least lower, which is {lower!r}", lambda x: x >= lower).check("linspaced_vector", "upper", upper)
+    Domain(f"at least lower, which is {lower!r}", lambda x: x >= lower).check(
+        "linspaced_vector", "upper", upper
+    )
 
 
 linspaced_array = linspaced_row_vector = linspaced_vector

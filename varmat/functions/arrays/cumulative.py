@@ -17,9 +17,7 @@ from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import is_safe_divisor
 from varmat.programs.symbols import refuse, require
 
-__all__ = [
-    "cumulative_sum",
-]
+__all__ = ["cumulative_sum"]
 
 
 @operation(native=True, stacked=True)
@@ -55,14 +53,17 @@ def cumsum_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
     backwards = (slice(None),) * (axis % g.ndim if axis else 0) + (slice(None, None, -1),)
     if not isinstance(g, np.ndarray):
         return np.reshape(np.add.accumulate(g[backwards], axis=axis or 0)[backwards], np.shape(a))
-    # Into an array of its own, which becomes the adjoint: a view would be copied, which takes a twentieth of the whole.
+    # Into an array of its own, which becomes the adjoint: a view would be copied, which takes a
+    # twentieth of the whole.
     c = np.empty(g.shape)
     g[backwards].cumsum(axis=axis, out=c[backwards])
     return c if c.shape == np.shape(a) else c.reshape(np.shape(a))
 
 
 def _flat_if(axis: Any, t: Any, ndim: int) -> Any:
-    """What is accumulated, along the last axis: `t` itself with that axis moved there, or flattened for None."""
+    """What is accumulated, along the last axis: `t` itself with that axis moved there, or flattened
+    for None.
+    """
     lead = np.shape(t)[: np.ndim(t) - ndim]
     if axis is None or not ndim:
         return np.reshape(t, (*lead, math.prod(np.shape(t)[len(lead) :])))
@@ -71,7 +72,11 @@ def _flat_if(axis: Any, t: Any, ndim: int) -> Any:
 
 def _placed(t: Any, axis: Any, ndim: int) -> Any:
     """Undo what `_flat_if` did with the axis."""
-    return t if axis is None or not ndim else np.moveaxis(t, -1, normalize_axis_index(axis, ndim) - ndim)
+    return (
+        t
+        if axis is None or not ndim
+        else np.moveaxis(t, -1, normalize_axis_index(axis, ndim) - ndim)
+    )
 
 
 @cumsum.tangent
@@ -97,7 +102,8 @@ def cumprod(a: Any, axis: int | None = None) -> Any:
 
     Notes
     -----
-    Derivatives are exact also where elements are zero, at the cost of about ``log2(n)`` passes instead of one.
+    Derivatives are exact also where elements are zero, at the cost of about ``log2(n)`` passes
+    instead of one.
 
     Examples
     --------
@@ -109,7 +115,9 @@ def cumprod(a: Any, axis: int | None = None) -> Any:
 
 
 def _recurrence(m: Any, b: Any) -> Any:
-    """Solve ``s[k] = m[k] * s[k - 1] + b[k]`` along the last axis by doubling, without a division."""
+    """Solve ``s[k] = m[k] * s[k - 1] + b[k]`` along the last axis by doubling, without a
+    division.
+    """
     step = 1
     while step < m.shape[-1]:
         b = np.concatenate([b[..., :step], b[..., step:] + m[..., step:] * b[..., :-step]], axis=-1)
@@ -142,7 +150,8 @@ def cumprod_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
     if is_safe_divisor(r):
         c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
     else:
-        # s[i] = g[i] + a[i + 1] s[i + 1] is what all later products hand back to the product up to i.
+        # s[i] = g[i] + a[i + 1] s[i + 1] is what all later products hand back to the product up to
+        # i.
         following = before(flat[..., ::-1])
         c = before(r) * _recurrence(following, g[..., ::-1])[..., ::-1]
     return _placed(c, axis, ndim).reshape(np.shape(a))
@@ -160,7 +169,9 @@ cumulative_sum = cumsum
 
 
 def _accumulation(op: Any, ignoring: Any, name: str, identity: float) -> tuple[Any, Any, Any]:
-    """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and that of the array API."""
+    """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and
+    that of the array API.
+    """
 
     def accumulate(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         check_settings(op, out, dtype)
@@ -170,10 +181,21 @@ def _accumulation(op: Any, ignoring: Any, name: str, identity: float) -> tuple[A
         check_settings(ignoring, out, dtype)
         return delivered(ignoring, out, op(np.where(np.isnan(a), identity, a), axis=axis))
 
-    def cumulative(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+    def cumulative(
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
         function, x = getattr(np, name), x if np.ndim(x) else np.atleast_1d(x)
         if axis is None and np.ndim(x) != 1:
-            raise ShapeError(f"{name}: x has shape {np.shape(x)}, but must have one dimension where no axis is given!")
+            raise ShapeError(
+                f"{name}: x has shape {np.shape(x)}, but must have one dimension where no axis is "
+                "given!"
+            )
         check_settings(function, out, dtype)
         axis = 0 if axis is None else axis
         r = op(x, axis=axis)
@@ -198,7 +220,9 @@ def _answer_accumulate(ufunc: Any, accumulate: Any) -> None:
 
 def _refuse_scalar(ufunc: Any, a: Any) -> None:
     if not np.ndim(a):
-        raise TypeError(f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!")
+        raise TypeError(
+            f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!"
+        )
 
 
 for _op, _function, _ignoring, _name, _ufunc, _identity in (
@@ -212,7 +236,9 @@ for _op, _function, _ignoring, _name, _ufunc, _identity in (
 
 
 def _running(ufunc: Any) -> Any:
-    """The extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the derivative belongs to the latest."""
+    """The extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the
+    derivative belongs to the latest.
+    """
 
     def accumulate(a: Any, axis: int = 0, dtype: Any = None) -> Any:
         check_settings(ufunc, dtype=dtype)
@@ -220,7 +246,9 @@ def _running(ufunc: Any) -> Any:
         values = dispatch.plain(a)
         places = np.indices(values.shape, sparse=True)[axis]
         attained = (values == ufunc.accumulate(values, axis=axis)) | np.isnan(values)
-        return np.take_along_axis(a, np.maximum.accumulate(np.where(attained, places, 0), axis=axis), axis=axis)
+        return np.take_along_axis(
+            a, np.maximum.accumulate(np.where(attained, places, 0), axis=axis), axis=axis
+        )
 
     return accumulate
 

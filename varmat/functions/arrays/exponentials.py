@@ -20,22 +20,22 @@ from varmat.plain_arrays import by_columns, summed
 from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
-__all__ = [
-    "inverse_softmax",
-    "log_softmax",
-    "log_sum_exp",
-    "logsumexp",
-    "softmax",
-]
+__all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softmax"]
 
 # Elements of a block that stays in the cache from one step to the next.
 BLOCK = 1 << 17
 
 
 def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
-    """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the elements that attain it."""
+    """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the
+    elements that attain it.
+    """
     # By columns if `a` is.
-    e = workspace(np.shape(a)) if np.ndim(a) < 2 or a.strides[-1] <= a.strides[0] else np.empty_like(a)
+    e = (
+        workspace(np.shape(a))
+        if np.ndim(a) < 2 or a.strides[-1] <= a.strides[0]
+        else np.empty_like(a)
+    )
     if type(m) is not float and np.isfinite(m).all():
         return np.exp(np.subtract(a, m, e), e)
     with np.errstate(over="ignore"):
@@ -58,7 +58,9 @@ def _shifted_exp_total(a: Any, m: float, workspace: Any) -> tuple[Any, float]:
 
 
 def _log_total(e: Any, s: Any, axis: Any) -> Any:
-    """The logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element outweighs all others."""
+    """The logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element
+    outweighs all others.
+    """
     if type(s) is float and s > 1.01:
         return math.log(s)
     with np.errstate(divide="ignore"):
@@ -71,10 +73,16 @@ def _log_total(e: Any, s: Any, axis: Any) -> Any:
 
 
 def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, Any, Any]:
-    """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else with the reduced axes kept."""
+    """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else
+    with the reduced axes kept.
+    """
     a = by_columns(np.asarray(a), axis)
     # Without keywords it takes half as long.
-    m = max_reduce(a, None) if axis is None and a.size else max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
+    m = (
+        max_reduce(a, None)
+        if axis is None and a.size
+        else max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
+    )
     if axis is None and math.isfinite(m):
         return float(m), *_shifted_exp_total(a, float(m), workspace)
     m = float(m) if axis is None else m
@@ -109,7 +117,9 @@ def _logsumexp(a: Any, axis: Any = None, keepdims: bool = False, workspace: Any 
 
 
 def _straight_exponentials(a: Any, axis: Any) -> tuple[Any, Any, Any]:
-    """The maximum, the exponentials and their sum as steps of a program, the reduced axes kept; infinite maxima end the run."""
+    """The maximum, the exponentials and their sum as steps of a program, the reduced axes kept;
+    infinite maxima end the run.
+    """
     m = np.max(a, axis=axis, keepdims=True)
     require(np.isfinite(m))
     e = np.exp(a - m)
@@ -143,7 +153,9 @@ def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
         weights = np.exp(a - kept)
     else:
         _, e, s = _exponentials(dispatch.plain(a), axis)
-        weights = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), np.where(s == 0, 0.0, e / s))
+        weights = np.where(
+            regular, np.exp(np.where(regular, a - kept, 0.0)), np.where(s == 0, 0.0, e / s)
+        )
     return lambda t: np.sum(weights * t, axis=axes, keepdims=keepdims)
 
 
@@ -163,7 +175,9 @@ def _logsumexp_weighted(a: Any, b: Any, axis: Any = None, keepdims: bool = False
 
 
 @_logsumexp_weighted.reverse
-def logsumexp_weighted_reverse(g: Any, r: Any, a: Any, b: Any, axis: Any, keepdims: Any, e: Any, s: Any, w: Any) -> Any:
+def logsumexp_weighted_reverse(
+    g: Any, r: Any, a: Any, b: Any, axis: Any, keepdims: Any, e: Any, s: Any, w: Any
+) -> Any:
     scale = np.true_divide(restored(g, e.shape, axis, keepdims), s)
     return lambda: np.where(w == 0, 0.0, w * scale), lambda: np.where(e == 0, 0.0, e * scale)
 
@@ -183,16 +197,18 @@ def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: Any)
 
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
-    """Logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow; also known as `log_sum_exp`.
+    """Logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow; also known
+    as `log_sum_exp`.
 
     Parameters
     ----------
     a : array_like, any shape
     axis : int or tuple of int, optional
-        Axes to reduce; all by default. Anything else is a second operand: of two numbers or arrays (floats, not integers) it is
-        `numpy.logaddexp`, as in Stan.
+        Axes to reduce; all by default. Anything else is a second operand: of two numbers or arrays
+        (floats, not integers) it is `numpy.logaddexp`, as in Stan.
     b : array_like, optional
-        Weights that broadcast with `a`. An element with weight zero is left out; the result is nan where the sum is negative.
+        Weights that broadcast with `a`. An element with weight zero is left out; the result is nan
+        where the sum is negative.
     keepdims : bool
         Keep the reduced axes with length one.
 
@@ -207,9 +223,10 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
 
     Notes
     -----
-    The derivative with respect to `a` is `softmax` of `a`. The sum of nothing is zero, so the result is -inf where all
-    elements are, with derivative zero; elements that are +inf share a derivative of one. The result has full relative accuracy
-    also where one element outweighs the others and the result is near zero because that element is.
+    The derivative with respect to `a` is `softmax` of `a`. The sum of nothing is zero, so the
+    result is -inf where all elements are, with derivative zero; elements that are +inf share a
+    derivative of one. The result has full relative accuracy also where one element outweighs the
+    others and the result is near zero because that element is.
 
     Examples
     --------
@@ -220,7 +237,12 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     if axis is not None and not isinstance(axis, (tuple, int, np.integer)):
         if b is not None or keepdims:
             kind = type(axis).__name__
-            raise TypeError(called(f"logsumexp: axis is a {kind}, but must be an integer or a tuple beside b or keepdims!"))
+            raise TypeError(
+                called(
+                    f"logsumexp: axis is a {kind}, but must be an integer or a tuple beside b or "
+                    "keepdims!"
+                )
+            )
         return ROWS["logaddexp"](a, axis)
     if b is None:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
@@ -247,7 +269,8 @@ def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    The adjoint of `a` is ``r (g - sum(g r))`` for the result `r` and its adjoint `g`. Elements that are +inf share the whole.
+    The adjoint of `a` is ``r (g - sum(g r))`` for the result `r` and its adjoint `g`. Elements that
+    are +inf share the whole.
 
     Examples
     --------
@@ -340,7 +363,8 @@ def log_softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
 
 
 def inverse_softmax(theta: Any) -> Any:
-    """The logarithms of probabilities: of all vectors with this `softmax` the one whose exponentials have the sum 1.
+    """The logarithms of probabilities: of all vectors with this `softmax` the one whose
+    exponentials have the sum 1.
 
     Parameters
     ----------
@@ -371,7 +395,10 @@ def inverse_softmax(theta: Any) -> Any:
     """
     theta = as_operand(theta, "inverse_softmax: theta")
     if np.ndim(theta) != 1 or not np.size(theta):
-        raise ShapeError(f"inverse_softmax: theta has shape {np.shape(theta)}, but must be a vector that is not empty!")
+        raise ShapeError(
+            f"inverse_softmax: theta has shape {np.shape(theta)}, but must be a vector that is not "
+            "empty!"
+        )
     check_values(_check_probabilities, theta)
     with np.errstate(divide="ignore"):
         return np.log(theta)

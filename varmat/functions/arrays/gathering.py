@@ -1,10 +1,11 @@
 """Moving elements: copies, selections, repetitions, triangles.
 
-Functions that only move elements and fill with zeros (`np.roll`, `np.pad`, `np.resize`, `np.take_along_axis`, sliding windows,
-diagonals, triangles) are one operation, `moved`: the function applied to the array ``1, 2, ...`` in the shape of the operand tells
-where each element of the result comes from, which is all the reverse pass needs. Selections along an axis (`np.take`, `np.delete`,
-`np.compress`) are gathers, and repetitions (`np.tile`, `np.repeat`) broadcasts, or gathers too.
-"""
+Functions that only move elements and fill with zeros (`np.roll`, `np.pad`, `np.resize`,
+`np.take_along_axis`, sliding windows, diagonals, triangles) are one operation, `moved`: the
+function applied to the array ``1, 2, ...`` in the shape of the operand tells where each element of
+the result comes from, which is all the reverse pass needs. Selections along an axis (`np.take`,
+`np.delete`, `np.compress`) are gathers, and repetitions (`np.tile`, `np.repeat`) broadcasts, or
+gathers too."""
 
 from __future__ import annotations
 
@@ -25,7 +26,15 @@ from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, matvar, object_array, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, data, make_leaf
-from varmat.functions.checks import by_position, check_matrix, check_settings, check_square, delivered, integer, kept
+from varmat.functions.checks import (
+    by_position,
+    check_matrix,
+    check_settings,
+    check_square,
+    delivered,
+    integer,
+    kept,
+)
 from varmat.plain_arrays import scatter_add
 from varmat.programs.symbols import refuse, spread_back
 
@@ -48,7 +57,8 @@ def moved(a: Any, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | No
     ----------
     a : array_like, any shape
     move : callable
-        A NumPy function with its settings: a linear map all of whose weights are zero or one, one element per result.
+        A NumPy function with its settings: a linear map all of whose weights are zero or one, one
+        element per result.
     back : callable, optional
         Its adjoint map, where that is simple.
 
@@ -70,7 +80,9 @@ def moved(a: Any, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | No
 
 
 def sources(move: Callable[[Any], Any], shape: tuple[int, ...]) -> Any:
-    """Where each element of the result comes from: 1 + its place among the elements of an array of `shape`, 0 for a zero."""
+    """Where each element of the result comes from: 1 + its place among the elements of an array of
+    `shape`, 0 for a zero.
+    """
     return move(np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape))
 
 
@@ -92,7 +104,9 @@ def moved_straight(a: Any, move: Any, back: Any = None) -> Any:
     taken = np.ravel(a)[np.maximum(places - 1, 0)]
     goes = np.flatnonzero(places)
     value = taken if goes.size == places.size else np.where(places > 0, taken, 0.0)
-    return value, lambda g: spread_back(np.ravel(g)[goes], places.reshape(-1)[goes] - 1, np.shape(a))
+    return value, lambda g: spread_back(
+        np.ravel(g)[goes], places.reshape(-1)[goes] - 1, np.shape(a)
+    )
 
 
 @moved.tangent
@@ -200,7 +214,9 @@ def directions(t: Any, x: Any) -> Any:
 
 
 def align(t: Any, x: Any, r: Any) -> Any:
-    """The tangents of an operand of a broadcasting function: directions stay in front of the axes that broadcasting adds."""
+    """The tangents of an operand of a broadcasting function: directions stay in front of the axes
+    that broadcasting adds.
+    """
     missing = (1,) * (np.ndim(r) - np.ndim(x))
     return np.reshape(t, (*directions(t, x), *missing, *np.shape(x))) if missing else t
 
@@ -271,7 +287,11 @@ def diagflat(v: Any, k: int = 0) -> Any:
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """`np.roll`."""
     shift, axis = kept(shift), kept(axis)
-    return moved(a, move=lambda x: np.roll(x, shift, axis), back=lambda g: np.roll(g, np.negative(shift), axis))
+    return moved(
+        a,
+        move=lambda x: np.roll(x, shift, axis),
+        back=lambda g: np.roll(g, np.negative(shift), axis),
+    )
 
 
 def _mover(function: Any) -> Any:
@@ -290,15 +310,22 @@ dispatch.SUPPORTED.update((_function, _mover(_function)) for _function in MOVERS
 def _sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:
-    """A copy, unlike NumPy's: in a view the adjoints of an element that is in several windows would be one number."""
+    """A copy, unlike NumPy's: in a view the adjoints of an element that is in several windows would
+    be one number.
+    """
     if writeable:
-        raise TypeError("sliding_window_view: writeable is True, but must be False: windows of a variable are a copy!")
+        raise TypeError(
+            "sliding_window_view: writeable is True, but must be False: windows of a variable are "
+            "a copy!"
+        )
     window_shape, axis = kept(window_shape), kept(axis)
     return moved(x, move=lambda a: np.copy(sliding_window_view(a, window_shape, axis)))
 
 
 @dispatch.implements(np.take)
-def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
+def take(
+    a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise"
+) -> Any:
     """`np.take`: elements, or slices, at given places along an axis."""
     check_settings(np.take, out)
     if axis is None:
@@ -310,7 +337,9 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
 
 def _selection(function: Any, condition_first: bool = False) -> Any:
-    """An answer for a function that selects along an axis: what it does to the places, `np.take` does to the elements."""
+    """An answer for a function that selects along an axis: what it does to the places, `np.take`
+    does to the elements.
+    """
 
     signature = inspect.signature(function)
     first, second, *_ = signature.parameters
@@ -319,13 +348,21 @@ def _selection(function: Any, condition_first: bool = False) -> Any:
         given = signature.bind(*args, **settings).arguments
         out = given.get("out")
         check_settings(function, out)
-        a, which = (given[second], given[first]) if condition_first else (given[first], given[second])
+        a, which = (
+            (given[second], given[first]) if condition_first else (given[first], given[second])
+        )
         axis = given.get("axis")
         if axis is None:
             a, axis = np.ravel(a), 0
         places = np.arange(a.shape[normalize_axis_index(axis, np.ndim(a))])
         which = dispatch.plain(which)
-        return delivered(function, out, np.take(a, function(which, places) if condition_first else function(places, which), axis))
+        return delivered(
+            function,
+            out,
+            np.take(
+                a, function(which, places) if condition_first else function(places, which), axis
+            ),
+        )
 
     return answer
 
@@ -346,13 +383,15 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
     shape = list(np.shape(a))
-    each = np.broadcast_to(np.expand_dims(a, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    each = np.broadcast_to(
+        np.expand_dims(a, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :])
+    )
     shape[axis] *= repeats
     return np.reshape(each, shape)
 
 
 @dispatch.implements(np.tile)
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+def tile(A: Any, reps: Any) -> Any:
     """`np.tile`: a broadcast along axes between the array's own."""
     counts, shape = (tuple(reps) if np.iterable(reps) else (reps,)), np.shape(A)
     ndim = max(len(counts), len(shape))
@@ -373,13 +412,16 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     for i in axes:
         if len(places):
             start, stop = places[:, i].min(), places[:, i].max() + 1
-            index[i] = slice(start if "f" in trim.lower() else None, stop if "b" in trim.lower() else None)
+            index[i] = slice(
+                start if "f" in trim.lower() else None, stop if "b" in trim.lower() else None
+            )
         else:
             index[i] = slice(0, 0)
     return filt[tuple(index)]
 
 
-# Modes of np.pad that put copies of elements around an array. What `reflect_type="odd"` puts there are differences.
+# Modes of np.pad that put copies of elements around an array. What `reflect_type="odd"` puts there
+# are differences.
 PADS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
@@ -388,28 +430,44 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> 
     """`np.pad`, in the modes that copy elements or put constants around them."""
     if mode not in PADS or settings.get("reflect_type") == "odd":
         odd = " with reflect_type='odd'" if mode in PADS else ""
-        raise TypeError(f"pad: mode is {mode!r}{odd}, but must be one of {', '.join(PADS)} (with reflect_type='even')!")
+        raise TypeError(
+            f"pad: mode is {mode!r}{odd}, but must be one of {', '.join(PADS)} (with "
+            "reflect_type='even')!"
+        )
     pad_width, settings = kept(pad_width), kept(settings)
     constant = settings.pop("constant_values", 0.0) if mode == "constant" else 0.0
     if is_differentiable(constant):
-        raise TypeError("pad: constant_values is a variable, but must be plain numbers: join arrays with np.concatenate!")
+        raise TypeError(
+            "pad: constant_values is a variable, but must be plain numbers: join arrays with "
+            "np.concatenate!"
+        )
     back = None
     if mode == "constant" and np.ndim(array) and not isinstance(pad_width, dict):
         widths = np.broadcast_to(pad_width, (np.ndim(array), 2))
-        inner = tuple(slice(start, start + n) for (start, _), n in zip(widths, np.shape(array), strict=True))
+        inner = tuple(
+            slice(start, start + n) for (start, _), n in zip(widths, np.shape(array), strict=True)
+        )
         back = itemgetter(inner)
     padded = moved(array, move=lambda a: np.pad(a, pad_width, mode, **settings), back=back)
     if not np.any(constant):
         return padded
     inside = np.pad(np.ones(np.shape(array), dtype=bool), pad_width)
-    return np.where(inside, padded, np.pad(np.zeros(np.shape(array)), pad_width, constant_values=constant))
+    return np.where(
+        inside, padded, np.pad(np.zeros(np.shape(array)), pad_width, constant_values=constant)
+    )
 
 
 def _to_be_filled(make: Any) -> Any:
     function = getattr(np, f"{make.__name__}_like")
 
     def like(
-        a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+        a: Any,
+        dtype: Any = None,
+        order: Any = "K",
+        subok: bool = True,
+        shape: Any = None,
+        *,
+        device: Any = None,
     ) -> Any:
         check_settings(function, device=device)
         if dtype is not None and np.dtype(dtype) != FLOAT64:
@@ -426,24 +484,36 @@ def _to_be_filled(make: Any) -> Any:
             return make_leaf(data(values), a._tape.top)
         return matvar(values) if isinstance(a, MatVar) else values
 
-    like.__doc__ = f"`np.{make.__name__}_like`: of a variable it makes one, an array into which variables may be assigned."
+    like.__doc__ = (
+        f"`np.{make.__name__}_like`: of a variable it makes one, an array into which "
+        "variables may be assigned."
+    )
     return like
 
 
-# What people make in order to write into it, element by element: in a recording, data would refuse that. Ones, and what is filled
-# with a number, stay data.
+# What people make in order to write into it, element by element: in a recording, data would refuse
+# that. Ones, and what is filled with a number, stay data.
 zeros_like = dispatch.implements(np.zeros_like)(_to_be_filled(np.zeros))
 empty_like = dispatch.implements(np.empty_like)(_to_be_filled(np.empty))
 
 
 @dispatch.implements(np.full_like)
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
 ) -> Any:
     """`np.full_like`, for data and for variables to fill with."""
     check_settings(np.full_like, device=device)
     if not is_differentiable(fill_value):
-        return np.full(np.shape(a) if shape is None else shape, fill_value, FLOAT64 if dtype is None else dtype)
+        return np.full(
+            np.shape(a) if shape is None else shape, fill_value, FLOAT64 if dtype is None else dtype
+        )
     check_settings(np.full_like, dtype=dtype)
     return broadcast_to(fill_value, shape=np.shape(a) if shape is None else shape)
 
@@ -456,7 +526,9 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 
 def alike(arrays: Iterable[Any]) -> list[Any]:
-    """The arrays of one call, of kinds that go together: a varmat makes varmats of matvars, which otherwise take scalars in."""
+    """The arrays of one call, of kinds that go together: a varmat makes varmats of matvars, which
+    otherwise take scalars in.
+    """
     arrays = list(arrays)
     kinds = set(map(type, arrays))
     if MatVar not in kinds:
@@ -490,7 +562,9 @@ def _at(ufunc: Any) -> Any:
         index = frozen(indices)
         part = np.broadcast_to(0.0, np.shape(a))[index].shape
         b = as_operand(b, f"{ufunc.__name__}.at: b")
-        b = np.broadcast_to(object_array([b], ()) if isinstance(a, MatVar) and type(b) is Var else b, part)
+        b = np.broadcast_to(
+            object_array([b], ()) if isinstance(a, MatVar) and type(b) is Var else b, part
+        )
         a[...] = ufunc(a, scattered(b, shape=np.shape(a), index=index))
 
     return at
@@ -509,7 +583,10 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     axes = list(range(n))
     if indexing == "xy" and n > 1:
         axes[:2] = 1, 0
-    grids = [np.reshape(x, [-1 if i == axis else 1 for i in range(n)]) for x, axis in zip(alike(xi), axes, strict=True)]
+    grids = [
+        np.reshape(x, [-1 if i == axis else 1 for i in range(n)])
+        for x, axis in zip(alike(xi), axes, strict=True)
+    ]
     if not copy:
         return tuple(grids) if sparse else np.broadcast_arrays(*grids)
     shape = np.broadcast_shapes(*map(np.shape, grids))
@@ -614,7 +691,10 @@ def add_diag(m: Any, d: Any) -> Any:
     shape = np.shape(m)
     check_matrix("add_diag", "m", m)
     if np.shape(d) not in ((), shape[-2:][:1] if shape[-2] <= shape[-1] else shape[-1:]):
-        raise ShapeError(f"add_diag: d has shape {np.shape(d)}, but must be a scalar or have shape ({min(shape[-2:])},)!")
+        raise ShapeError(
+            f"add_diag: d has shape {np.shape(d)}, but must be a scalar or have shape "
+            f"({min(shape[-2:])},)!"
+        )
     result = np.array(m, order="C")
     rows, columns = shape[-2:]
     # The elements of the diagonal are one row and one column apart.
@@ -648,7 +728,9 @@ def add_diag_tangent(r: Any, m: Any, d: Any) -> Any:
     matrix = (1, 1) if not np.ndim(d) else (n, 1) if n <= p else (1, p)
 
     def push(t: Any) -> Any:
-        return np.where(on_diagonal, np.reshape(t, (*directions(t, d), *(1,) * (np.ndim(r) - 2), *matrix)), 0.0)
+        return np.where(
+            on_diagonal, np.reshape(t, (*directions(t, d), *(1,) * (np.ndim(r) - 2), *matrix)), 0.0
+        )
 
     return np.copy, push
 

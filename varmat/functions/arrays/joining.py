@@ -94,15 +94,24 @@ def stack(*arrays: Any, axis: int = 0) -> Any:
 
 
 def _mismatch(function: str, error: ValueError, arrays: Any) -> ValueError:
-    """What to raise where arrays of these shapes cannot be joined; what is wrong with the axis stays NumPy's error."""
+    """What to raise where arrays of these shapes cannot be joined; what is wrong with the axis
+    stays NumPy's error.
+    """
     if isinstance(error, np.exceptions.AxisError) or not arrays:
         return error
-    return ShapeError(f"{function}: arrays have shapes {' and '.join(str(np.shape(x)) for x in arrays)}, but must go together!")
+    return ShapeError(
+        f"{function}: arrays have shapes {' and '.join(str(np.shape(x)) for x in arrays)}, but "
+        "must go together!"
+    )
 
 
 @stack.reverse
 def stack_reverse(g: Any, r: Any, *arrays: Any, axis: int) -> Any:
-    return tuple(g.tolist()) if isinstance(g, np.ndarray) and g.ndim == 1 else tuple(np.moveaxis(g, axis, 0))
+    return (
+        tuple(g.tolist())
+        if isinstance(g, np.ndarray) and g.ndim == 1
+        else tuple(np.moveaxis(g, axis, 0))
+    )
 
 
 # Duals are joined by the functions of NumPy, not by a tangent rule.
@@ -111,7 +120,9 @@ stack.rule.again = lambda _, arrays, settings: np.stack(arrays, **settings)
 
 
 def operands(function: str, arrays: Any) -> list[Any]:
-    """Variables, duals, matvars or float64 arrays for what may hold anything array-like, of kinds that go together."""
+    """Variables, duals, matvars or float64 arrays for what may hold anything array-like, of kinds
+    that go together.
+    """
     return alike(as_operand(x, f"{function}: arrays[{i}]") for i, x in enumerate(arrays))
 
 
@@ -124,7 +135,9 @@ def _join(op: Any, arrays: Any, axis: int, new: int = 0) -> Any:
     if not _DIRECT.issuperset(map(type, arrays)):
         arrays = operands(op.name, arrays)
         if any(type(x) is Dual for x in arrays):
-            return _join_duals(op, arrays, normalize_axis_index(axis, np.ndim(arrays[0]) + new), new)
+            return _join_duals(
+                op, arrays, normalize_axis_index(axis, np.ndim(arrays[0]) + new), new
+            )
     return op(*arrays, axis=axis)
 
 
@@ -137,12 +150,24 @@ def _join_duals(op: Any, arrays: Any, axis: int, new: int) -> Dual:
     k = found.pop()
     front = () if k is None else (k,)
     values = [x.val if is_mine else x for x, is_mine in zip(arrays, mine, strict=True)]
-    tangents = [x.tan if is_mine else np.zeros((*front, *np.shape(x))) for x, is_mine in zip(arrays, mine, strict=True)]
-    return result_dual(_join(op, values, axis, new), _join(op, tangents, axis + len(front), new), level)
+    tangents = [
+        x.tan if is_mine else np.zeros((*front, *np.shape(x)))
+        for x, is_mine in zip(arrays, mine, strict=True)
+    ]
+    return result_dual(
+        _join(op, values, axis, new), _join(op, tangents, axis + len(front), new), level
+    )
 
 
 @dispatch.implements(np.concatenate)
-def _concatenate(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def _concatenate(
+    arrays: Any,
+    axis: int | None = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
     check_settings(np.concatenate, out, dtype, casting)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in operands("concatenate", arrays)], 0
@@ -150,13 +175,17 @@ def _concatenate(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: A
 
 
 @dispatch.implements(np.stack)
-def _stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def _stack(
+    arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
     check_settings(np.stack, out, dtype, casting)
     return delivered(np.stack, out, _join(stack, list(arrays), axis, new=1))
 
 
 def _joined(function: Any, atleast: Any, axis_of: Any) -> Any:
-    """An answer for a function that brings arrays to some number of axes and joins them along one."""
+    """An answer for a function that brings arrays to some number of axes and joins them along
+    one.
+    """
 
     def answer(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
         check_settings(function, dtype=dtype, casting=casting)
@@ -186,15 +215,22 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def _appended(function: str, x: Any, y: Any, shaped: Any, axis: int = 0) -> Any:
-    """`y` after `x` along an axis; `shaped` gives them the axes they need, and is told the greater number of those they have."""
+    """`y` after `x` along an axis; `shaped` gives them the axes they need, and is told the greater
+    number of those they have.
+    """
     parts = alike([as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")])
     ndim = max(map(np.ndim, parts))
     parts = [shaped(part, ndim) for part in parts]
     whole, shape = map(np.shape, parts)
     if not whole:
         raise ShapeError(f"{function}: x is a scalar, but must be an array!")
-    if len(whole) != len(shape) or any(m != n for i, (m, n) in enumerate(zip(whole, shape, strict=True)) if i != axis):
-        raise ShapeError(f"{function}: y has shape {shape}, but must have that of x, {whole}, but for axis {axis}!")
+    if len(whole) != len(shape) or any(
+        m != n for i, (m, n) in enumerate(zip(whole, shape, strict=True)) if i != axis
+    ):
+        raise ShapeError(
+            f"{function}: y has shape {shape}, but must have that of x, {whole}, but for axis "
+            f"{axis}!"
+        )
     return np.concatenate(parts, axis)
 
 
@@ -226,7 +262,12 @@ def append_row(x: Any, y: Any) -> Any:
     >>> vm.append_row(1.0, [2.0, 3.0])
     array([1., 2., 3.])
     """
-    return _appended("append_row", x, y, lambda part, ndim: np.atleast_2d(part) if ndim > 1 else np.atleast_1d(part))
+    return _appended(
+        "append_row",
+        x,
+        y,
+        lambda part, ndim: np.atleast_2d(part) if ndim > 1 else np.atleast_1d(part),
+    )
 
 
 def append_col(x: Any, y: Any) -> Any:
@@ -300,10 +341,14 @@ def block(arrays: Any) -> Any:
             leaves.append(part)
             return 0
         if not part:
-            raise ShapeError("block: arrays holds an empty list, but every list must have at least one part!")
+            raise ShapeError(
+                "block: arrays holds an empty list, but every list must have at least one part!"
+            )
         depths = {depth(item) for item in part}
         if len(depths) > 1:
-            raise ShapeError("block: arrays holds lists of different depths, but all parts must be equally deep!")
+            raise ShapeError(
+                "block: arrays holds lists of different depths, but all parts must be equally deep!"
+            )
         return 1 + depths.pop()
 
     def join(part: Any, axis: int) -> Any:
@@ -321,8 +366,15 @@ def block(arrays: Any) -> Any:
 @dispatch.implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """`np.insert`; the inserted values may be variables too."""
-    if is_differentiable(values) and not is_differentiable(arr) and np.asarray(arr).dtype.kind in "biu":
-        raise TypeError(f"insert: arr has dtype {np.asarray(arr).dtype}, but must be float64 where variables are inserted!")
+    if (
+        is_differentiable(values)
+        and not is_differentiable(arr)
+        and np.asarray(arr).dtype.kind in "biu"
+    ):
+        raise TypeError(
+            f"insert: arr has dtype {np.asarray(arr).dtype}, but must be float64 where variables "
+            "are inserted!"
+        )
     arr, values = operands("insert", [arr, values])
     if axis is None:
         arr, axis = np.ravel(arr), 0
@@ -367,8 +419,8 @@ def where(x: Any, y: Any, *, condition: Any) -> Any:
 
     Notes
     -----
-    Called as ``np.where(condition, x, y)``. Each element hands its adjoint to the one it was chosen from; the other one receives
-    zero, also where it is infinite or nan.
+    Called as ``np.where(condition, x, y)``. Each element hands its adjoint to the one it was chosen
+    from; the other one receives zero, also where it is infinite or nan.
 
     Examples
     --------
@@ -413,13 +465,20 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """`np.select`: the choice of the first condition that holds."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(
-            f"select: condlist has {len(condlist)} and choicelist {len(choicelist)} items, but must have equally many (and some)!"
+            f"select: condlist has {len(condlist)} and choicelist {len(choicelist)} items, but "
+            "must have equally many (and some)!"
         )
     result = default
     for i in reversed(range(len(condlist))):
-        condition: Any = condlist[i] if type(condlist[i]) is Condition else np.asarray(dispatch.plain(condlist[i]))
+        condition: Any = (
+            condlist[i]
+            if type(condlist[i]) is Condition
+            else np.asarray(dispatch.plain(condlist[i]))
+        )
         if type(condition) is not Condition and condition.dtype != bool:
-            raise TypeError(f"select: condlist[{i}] has dtype {condition.dtype}, but must be boolean!")
+            raise TypeError(
+                f"select: condlist[{i}] has dtype {condition.dtype}, but must be boolean!"
+            )
         result = np.where(condition, as_operand(choicelist[i], f"select: choicelist[{i}]"), result)
     return result
 

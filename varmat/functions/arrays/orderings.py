@@ -21,7 +21,13 @@ _number = Domain("a number", lambda x: ~np.isnan(x))
 
 @dispatch.implements(np.sort)
 def sort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: bool = False
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
 ) -> Any:
     """Sorted elements; equal ones stay in their order.
 
@@ -35,7 +41,8 @@ def sort(
     order : None
         Variables have no fields.
     descending : bool
-        Whether the largest element comes first, where NumPy's function has this argument (since 2.5).
+        Whether the largest element comes first, where NumPy's function has this argument (since
+        2.5).
 
     Returns
     -------
@@ -44,7 +51,8 @@ def sort(
 
     Notes
     -----
-    The adjoint of an element is that of the place it went to: where elements are equal this is one of the directional derivatives.
+    The adjoint of an element is that of the place it went to: where elements are equal this is one
+    of the directional derivatives.
 
     Examples
     --------
@@ -57,7 +65,9 @@ def sort(
 
 
 def stable_order(x: np.ndarray, axis: int) -> Any:
-    """`numpy.argsort`, with equal elements in their order. Where there are none its faster algorithms give that too."""
+    """`numpy.argsort`, with equal elements in their order. Where there are none its faster
+    algorithms give that too.
+    """
     order = np.argsort(x, axis)
     ordered = np.moveaxis(_taken(x, order, axis), axis, 0) if x.ndim > 1 else x[order]
     return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
@@ -69,13 +79,17 @@ def _taken(x: Any, order: Any, axis: int) -> Any:
 
 
 def descending_order(x: np.ndarray, axis: int) -> Any:
-    """That of the negatives, which are exact: nan stays at the end, and equal elements stay in their order."""
+    """That of the negatives, which are exact: nan stays at the end, and equal elements stay in
+    their order.
+    """
     return stable_order(np.negative(x), axis)
 
 
 def _refuse_fields(function: str, order: Any) -> None:
     if order is not None:
-        raise DomainError(f"{function}: order is {order!r}, but must be None: variables have no fields!")
+        raise DomainError(
+            f"{function}: order is {order!r}, but must be None: variables have no fields!"
+        )
 
 
 def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> Any:
@@ -88,7 +102,9 @@ def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> A
 
 @operation(stacked=True)
 def ordered(a: Any, *, argsort: Callable[[Any, int], Any], axis: int) -> Any:
-    """The elements in the order that a function like `numpy.argsort` gives to them, along an axis counted from the last."""
+    """The elements in the order that a function like `numpy.argsort` gives to them, along an axis
+    counted from the last.
+    """
     order = argsort(a, axis)
     return Saved(_taken(a, order, axis), order=order)
 
@@ -108,8 +124,12 @@ def ordered_tangent(r: Any, a: Any, argsort: Any, axis: int) -> Any:
 
 
 @dispatch.implements(np.partition)
-def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    """`np.partition`; the order of the elements on either side of the `kth` may be another one than NumPy's."""
+def partition(
+    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+) -> Any:
+    """`np.partition`; the order of the elements on either side of the `kth` may be another one than
+    NumPy's.
+    """
     _refuse_fields("partition", order)
     if kind != "introselect":
         raise DomainError(f"partition: kind is {kind!r}, but must be 'introselect'!")

@@ -1,7 +1,8 @@
-"""NumPy's reductions with all their arguments: ``dtype=``, ``out=``, ``initial=``, ``where=``, and those that ignore nan.
+"""NumPy's reductions with all their arguments: ``dtype=``, ``out=``, ``initial=``, ``where=``, and
+those that ignore nan.
 
-Elements are selected with `np.where` before they are reduced, so that none of these needs rules of its own.
-"""
+Elements are selected with `np.where` before they are reduced, so that none of these needs rules of
+its own."""
 
 from __future__ import annotations
 
@@ -36,10 +37,14 @@ __all__: list[str] = []
 def check_where(function: str, where: Any, a: Any) -> None:
     """Refuse what does not say which elements of `a` are selected."""
     if type(where) is not Condition and np.asarray(where).dtype != bool:
-        raise TypeError(f"{function}: where has dtype {np.asarray(where).dtype}, but must be boolean!")
+        raise TypeError(
+            f"{function}: where has dtype {np.asarray(where).dtype}, but must be boolean!"
+        )
     given, shape = np.shape(where), np.shape(a)
     if not broadcastable(given, shape) or np.broadcast_shapes(given, shape) != shape:
-        raise ShapeError(f"{function}: where has shape {given}, but must broadcast to that of a, {shape}!")
+        raise ShapeError(
+            f"{function}: where has shape {given}, but must broadcast to that of a, {shape}!"
+        )
 
 
 def selected(function: str, where: Any, a: Any, otherwise: Any) -> Any:
@@ -52,14 +57,23 @@ def reduction(op: Any, ufunc: Any, identity: float) -> Any:
     """The reduction with the arguments of ``ufunc.reduce``."""
 
     def reduce(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         if dtype is None and out is None and initial is None and where is True:
             return op(a, axis=axis, keepdims=keepdims)
         check_settings(op, out, dtype)
         if where is not True:
             if initial is None and ufunc.identity is None:
-                raise DomainError(f"{op.name}: initial is None, but must be a number where elements are left out with where!")
+                raise DomainError(
+                    f"{op.name}: initial is None, but must be a number where elements are left out "
+                    "with where!"
+                )
             a = selected(op.name, where, a, identity)
         if initial is not None and ufunc.identity is None and not count_of(np.shape(a), axis):
             r = sum(a, axis=axis, keepdims=keepdims) + identity
@@ -92,11 +106,23 @@ def _sum(a: Any, axis: Any = None, *args: Any, **settings: Any) -> Any:
 def _extreme(reduce: Any, ignoring: Any, identity: float) -> tuple[Any, Any]:
     """The extreme with the arguments of NumPy's function, and the one that ignores nan."""
 
-    def extreme(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    def extreme(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
         return reduce(a, axis, None, out, keepdims, initial, where)
 
     def without_nan(
-        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = True,
     ) -> Any:
         check_settings(ignoring, out)
         missing = np.isnan(a)
@@ -110,47 +136,83 @@ def _extreme(reduce: Any, ignoring: Any, identity: float) -> tuple[Any, Any]:
 
 _max, _nanmax = _extreme(_max_reduce, np.nanmax, -np.inf)
 _min, _nanmin = _extreme(_min_reduce, np.nanmin, np.inf)
-dispatch.SUPPORTED.update(dict.fromkeys((np.max, np.amax), _max) | dict.fromkeys((np.min, np.amin), _min))
+dispatch.SUPPORTED.update(
+    dict.fromkeys((np.max, np.amax), _max) | dict.fromkeys((np.min, np.amin), _min)
+)
 dispatch.SUPPORTED.update({np.nanmax: _nanmax, np.nanmin: _nanmin})
 
 
 @dispatch.implements(np.ptp)
 def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     check_settings(np.ptp, out)
-    return delivered(np.ptp, out, max(a, axis=axis, keepdims=keepdims) - min(a, axis=axis, keepdims=keepdims))
+    return delivered(
+        np.ptp, out, max(a, axis=axis, keepdims=keepdims) - min(a, axis=axis, keepdims=keepdims)
+    )
 
 
 def _count_of_selected(where: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """How many elements are selected."""
     if type(where) is Condition:
         return sum(np.where(where, np.ones(np.shape(a)), 0.0), axis=axis, keepdims=keepdims)
-    return add_reduce(np.broadcast_to(where, np.shape(a)), axis=axis, dtype=np.float64, keepdims=keepdims)
+    return add_reduce(
+        np.broadcast_to(where, np.shape(a)), axis=axis, dtype=np.float64, keepdims=keepdims
+    )
 
 
 @dispatch.implements(np.mean)
-def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
-    if axis is None and type(a) in ARRAYS and not keepdims and where is True and dtype is None and out is None and a._val.size:
+def _mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    if (
+        axis is None
+        and type(a) in ARRAYS
+        and not keepdims
+        and where is True
+        and dtype is None
+        and out is None
+        and a._val.size
+    ):
         n = a._val.size
         return reduced_to_scalar(AVERAGE, a, float(add_reduce(a._val, None)) / n, n)
     check_settings(np.mean, out, dtype)
     if where is True:
         r = mean(a, axis=axis, keepdims=keepdims)
     else:
-        r = sum(selected("mean", where, a, 0.0), axis=axis, keepdims=keepdims) / _count_of_selected(where, a, axis, keepdims)
+        r = sum(selected("mean", where, a, 0.0), axis=axis, keepdims=keepdims) / _count_of_selected(
+            where, a, axis, keepdims
+        )
     return delivered(np.mean, out, r)
 
 
 def _spread_measure(op: Any, root: bool, no_freedom: float = 0.0) -> Any:
-    """The variance, or its root, with the arguments of NumPy's functions; divided by `no_freedom` where none is left."""
+    """The variance, or its root, with the arguments of NumPy's functions; divided by `no_freedom`
+    where none is left.
+    """
 
     def measure(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
-        where: Any = True, mean: Any = None, correction: Any = None,
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = True,
+        mean: Any = None,
+        correction: Any = None,
     ) -> Any:
         check_settings(op, out, dtype)
         if correction is not None:
             if ddof:
-                raise DomainError(f"{op.name}: ddof is {ddof}, but must be left out where correction is given!")
+                raise DomainError(
+                    f"{op.name}: ddof is {ddof}, but must be left out where correction is given!"
+                )
             ddof = correction
         if where is True and mean is None:
             return delivered(op, out, op(a, axis=axis, keepdims=keepdims, ddof=ddof))
@@ -186,14 +248,20 @@ def _without_nan(function: Any, whole: Any) -> Any:
 
 _nanvar, _nanstd = _spread_measure(var, False, np.nan), _spread_measure(std, True, np.nan)
 for _function, _whole in (
-    (np.nansum, _sum), (np.nanprod, _prod_reduce), (np.nanmean, _mean), (np.nanvar, _nanvar), (np.nanstd, _nanstd),
-):  # fmt: skip
+    (np.nansum, _sum),
+    (np.nanprod, _prod_reduce),
+    (np.nanmean, _mean),
+    (np.nanvar, _nanvar),
+    (np.nanstd, _nanstd),
+):
     dispatch.SUPPORTED[_function] = _without_nan(_function, _whole)
 
 
 def answer_reduce(ufunc: Any, reduce: Any) -> None:
     """Let `reduce` answer for ``ufunc.reduce``, whose axis is the first by default."""
-    dispatch.UFUNC_METHODS[ufunc, "reduce"] = lambda a, axis=0, **settings: reduce(a, axis, **settings)
+    dispatch.UFUNC_METHODS[ufunc, "reduce"] = lambda a, axis=0, **settings: reduce(
+        a, axis, **settings
+    )
 
 
 answer_reduce(np.add, _sum)

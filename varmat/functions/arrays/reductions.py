@@ -1,8 +1,8 @@
 """Reductions: sums, products, means, spreads, extremes and norms.
 
-`restored` gives what was reduced its axes back, so that one rule serves every `axis` and `keepdims`. NumPy's names with all their
-arguments (``where=``, ``initial=``, ...) are answered in `varmat.functions.arrays.reduction_names`.
-"""
+`restored` gives what was reduced its axes back, so that one rule serves every `axis` and
+`keepdims`. NumPy's names with all their arguments (``where=``, ``initial=``, ...) are answered in
+`varmat.functions.arrays.reduction_names`."""
 
 from __future__ import annotations
 
@@ -24,19 +24,12 @@ from varmat.plain_arrays import by_columns, is_between, is_safe_divisor, summed
 from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
-__all__ = [
-    "dot_self",
-    "mean",
-    "norm1",
-    "norm2",
-    "prod",
-    "sd",
-    "variance",
-]
+__all__ = ["dot_self", "mean", "norm1", "norm2", "prod", "sd", "variance"]
 
 # Elements from which an adjoint that is the same everywhere is not written out.
 REPEATED = 1024
-# Sums of powers, and norms, that are far from the ends of what a float holds: nothing was lost on the way to them.
+# Sums of powers, and norms, that are far from the ends of what a float holds: nothing was lost on
+# the way to them.
 ORDINARY = (1e-140, 1e140)
 # Typed as Any: NumPy's stubs know no general axis.
 add_reduce: Any = np.add.reduce
@@ -56,11 +49,17 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 def count_of(shape: tuple[int, ...], axis: Any) -> int:
     """How many elements are reduced to one."""
-    return math.prod(shape) if axis is None else math.prod(shape[i] for i in normalize_axis_tuple(axis, len(shape)))
+    return (
+        math.prod(shape)
+        if axis is None
+        else math.prod(shape[i] for i in normalize_axis_tuple(axis, len(shape)))
+    )
 
 
 def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
-    """A reduced array with its reduced axes back, of length one, so that it broadcasts against what was reduced."""
+    """A reduced array with its reduced axes back, of length one, so that it broadcasts against what
+    was reduced.
+    """
     if keepdims or not getattr(r, "shape", ()):
         return r
     lengths = list(shape)
@@ -137,7 +136,8 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to each of `n` elements is ``1 / n``. The mean of nothing is nan, with NumPy's warning.
+    The derivative with respect to each of `n` elements is ``1 / n``. The mean of nothing is nan,
+    with NumPy's warning.
 
     Examples
     --------
@@ -209,8 +209,8 @@ def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to an element is the product of the others, which is exact also where elements are zero. The
-    product of nothing is one.
+    The derivative with respect to an element is the product of the others, which is exact also
+    where elements are zero. The product of nothing is one.
 
     Examples
     --------
@@ -247,7 +247,9 @@ def prod_straight(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     r, inner = np.prod(a, axis=axis, keepdims=True), tuple(range(-len(axes), 0))
 
     def contribution(g: Any) -> Any:
-        others = np.reshape(_others(_merged(a, axes)), np.shape(np.moveaxis(np.empty(shape, bool), axes, inner)))
+        others = np.reshape(
+            _others(_merged(a, axes)), np.shape(np.moveaxis(np.empty(shape, bool), axes, inner))
+        )
         return np.reshape(g, np.shape(r)) * np.moveaxis(others, inner, axes)
 
     return (r if keepdims else np.squeeze(r, axis=axis)), contribution
@@ -318,7 +320,8 @@ def _squares(d: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _freedom(a: Any, axis: Any, ddof: float) -> Any:
-    return builtins.max(count_of(np.shape(a), axis) - float(ddof), 0.0)  # small integers would wrap around
+    # small integers would wrap around
+    return builtins.max(count_of(np.shape(a), axis) - float(ddof), 0.0)
 
 
 @var.reverse
@@ -353,7 +356,8 @@ def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
 
     Notes
     -----
-    The derivative is ``(a - mean(a)) / ((n - ddof) std(a))``; zero where all elements are equal, the smallest subgradient there.
+    The derivative is ``(a - mean(a)) / ((n - ddof) std(a))``; zero where all elements are equal,
+    the smallest subgradient there.
 
     Examples
     --------
@@ -364,7 +368,8 @@ def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
     m = mean.function(a, axis=axis, keepdims=axis is not None)
     d, n = a - m, _freedom(a, axis, ddof)
     r = np.sqrt(np.true_divide(_squares(d, axis, keepdims), n))
-    # Deviations of elements that are all equal are the rounding error of their mean, and its root would have a derivative.
+    # Deviations of elements that are all equal are the rounding error of their mean, and its root
+    # would have a derivative.
     if np.count_nonzero(restored(r, np.shape(a), axis, keepdims) < 1e-8 * np.abs(m)):
         d = d - mean.function(d, axis=axis, keepdims=axis is not None)
         r = np.sqrt(np.true_divide(_squares(d, axis, keepdims), n))
@@ -373,13 +378,18 @@ def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
 
 @std.straight
 def std_straight(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> Any:
-    n, m = _freedom(a, axis, ddof), np.sum(a, axis=axis, keepdims=True) / builtins.max(count_of(np.shape(a), axis), 1)
+    n, m = (
+        _freedom(a, axis, ddof),
+        np.sum(a, axis=axis, keepdims=True) / builtins.max(count_of(np.shape(a), axis), 1),
+    )
     if not n or not np.size(a):
         refuse()
     d = a - m
     r = np.sqrt(np.sum(np.square(d), axis=axis, keepdims=True) / n)
     require((r > 0.0) & (r >= 1e-8 * np.abs(m)))
-    return (r if keepdims else np.squeeze(r, axis=axis)), lambda g: d * (np.reshape(g, np.shape(r)) / (r * n))
+    return (
+        r if keepdims else np.squeeze(r, axis=axis)
+    ), lambda g: d * (np.reshape(g, np.shape(r)) / (r * n))
 
 
 @std.reverse
@@ -407,7 +417,9 @@ def _reduced_extreme(name: str, reduce: Any, a: Any, axis: Any, keepdims: bool) 
     except ValueError:
         if count_of(np.shape(a), axis):
             raise
-        raise ShapeError(f"{name}: a has shape {np.shape(a)}, but must not be empty along the reduced axes!") from None
+        raise ShapeError(
+            f"{name}: a has shape {np.shape(a)}, but must not be empty along the reduced axes!"
+        ) from None
 
 
 @operation(stacked=True)
@@ -433,8 +445,8 @@ def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Notes
     -----
-    The derivative is one at the largest element. Where several are equally large they share it in equal parts, and where
-    the maximum is nan, the elements that are nan do.
+    The derivative is one at the largest element. Where several are equally large they share it in
+    equal parts, and where the maximum is nan, the elements that are nan do.
 
     Examples
     --------
@@ -468,8 +480,8 @@ def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Notes
     -----
-    The derivative is one at the smallest element. Where several are equally small they share it in equal parts, and where
-    the minimum is nan, the elements that are nan do.
+    The derivative is one at the smallest element. Where several are equally small they share it in
+    equal parts, and where the minimum is nan, the elements that are nan do.
 
     Examples
     --------
@@ -569,7 +581,8 @@ def norm1(x: Any) -> Any:
 
 
 def norm2(x: Any) -> Any:
-    """Euclidean length of all elements, the root of the sum of squares, without overflow or underflow.
+    """Euclidean length of all elements, the root of the sum of squares, without overflow or
+    underflow.
 
     Parameters
     ----------
@@ -581,7 +594,8 @@ def norm2(x: Any) -> Any:
 
     Notes
     -----
-    The derivative is ``x / norm2(x)``; zero at the origin, the smallest subgradient there (Stan has nan).
+    The derivative is ``x / norm2(x)``; zero at the origin, the smallest subgradient there (Stan has
+    nan).
 
     Examples
     --------
@@ -594,7 +608,8 @@ def norm2(x: Any) -> Any:
 
 @operation(stacked=True)
 def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero, without overflow or underflow.
+    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero,
+    without overflow or underflow.
 
     Parameters
     ----------
@@ -612,8 +627,9 @@ def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -
 
     Notes
     -----
-    The derivative is :math:`\\mathrm{sign}(x_i) (|x_i| / r)^{p-1}`. It is taken to be zero where :math:`x_i = 0`, and so for
-    the vector of zeros, where the norm has no derivative: zero is one of its subgradients.
+    The derivative is :math:`\\mathrm{sign}(x_i) (|x_i| / r)^{p-1}`. It is taken to be zero where
+    :math:`x_i = 0`, and so for the vector of zeros, where the norm has no derivative: zero is one
+    of its subgradients.
 
     Examples
     --------
@@ -634,7 +650,9 @@ def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -
 
 @np.errstate(all="ignore")
 def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
-    """A norm; where the sum of the powers leaves the range of a float, that of the elements in units of the one that dominates."""
+    """A norm; where the sum of the powers leaves the range of a float, that of the elements in
+    units of the one that dominates.
+    """
 
     def powers(x: Any) -> Any:
         return _squares(x, axis, keepdims) if ord == 2 else summed(np.abs(x) ** ord, axis, keepdims)
@@ -649,14 +667,18 @@ def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
     reduce, initial = (max_reduce, 0.0) if ord > 0 else (min_reduce, np.inf)
     unit = reduce(np.abs(x), axis=axis, keepdims=True, initial=initial)
     # What is zero, infinite or nan is so in any unit.
-    lost = ~((total > 1e-290) & (total < np.inf)) & ((unit > 0) & (unit < np.inf)).reshape(np.shape(r))
+    lost = ~((total > 1e-290) & (total < np.inf)) & ((unit > 0) & (unit < np.inf)).reshape(
+        np.shape(r)
+    )
     if not np.count_nonzero(lost):
         return r
     return np.where(lost, unit.reshape(np.shape(r)) * root(powers(x / unit)), r)[()]
 
 
 def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> Any:
-    """`g` times the derivative with respect to each element, for `r` with all axes; differentiable."""
+    """`g` times the derivative with respect to each element, for `r` with all axes;
+    differentiable.
+    """
     if ord == 1:
         return g * np.sign(x_plain)
     if ord == 2 and type(r_plain) in (float, np.ndarray) and is_between(r_plain, *ORDINARY):
@@ -665,7 +687,9 @@ def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> An
     slope = x / np.where(none, 1.0, r)
     if ord != 2:
         sign = np.sign(x_plain)
-        slope = np.where(sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0))
+        slope = np.where(
+            sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0)
+        )
     return np.where(none, 0.0, g * slope)
 
 
@@ -674,7 +698,9 @@ def p_norm_straight(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool =
     if not np.size(x):
         refuse()
     size = np.abs(x)
-    total = np.sum(size if ord == 1 else np.square(x) if ord == 2 else size**ord, axis=axis, keepdims=True)
+    total = np.sum(
+        size if ord == 1 else np.square(x) if ord == 2 else size**ord, axis=axis, keepdims=True
+    )
     if ord != 1:
         require((total > ORDINARY[0]) & (total < ORDINARY[1]))
     r = total if ord == 1 else np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
@@ -683,7 +709,9 @@ def p_norm_straight(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool =
         g = np.reshape(g, np.shape(r))
         if ord in (1, 2):
             return g * np.sign(x) if ord == 1 else x * (g / r)
-        return g * np.where(x == 0.0, 0.0, np.sign(x) * (np.where(x == 0.0, r, size) / r) ** (ord - 1.0))
+        return g * np.where(
+            x == 0.0, 0.0, np.sign(x) * (np.where(x == 0.0, r, size) / r) ** (ord - 1.0)
+        )
 
     return (r if keepdims else np.squeeze(r, axis=axis)), contribution
 
@@ -732,7 +760,8 @@ def variance(x: Any) -> Any:
 
 
 def sd(x: Any) -> Any:
-    """Sample standard deviation of all elements, with the denominator ``n - 1``; zero for a single element.
+    """Sample standard deviation of all elements, with the denominator ``n - 1``; zero for a single
+    element.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Shapes: NumPy's functions that return views of an array, as views of variables.
 
-A view of a variable shares its values and its adjoints and costs no entry on the tape. Where NumPy has to copy (the reshape of a
-transposed array, an array made of a scalar) one entry is recorded, `reshaped`.
-"""
+A view of a variable shares its values and its adjoints and costs no entry on the tape. Where NumPy
+has to copy (the reshape of a transposed array, an array made of a scalar) one entry is recorded,
+`reshaped`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ Function = Callable[[Any], Any]
 
 @operation()
 def reshaped(a: Any, *, shape: Any) -> Any:
-    """The elements in row-major order in another shape, copied: what `np.reshape` records where it cannot return a view.
+    """The elements in row-major order in another shape, copied: what `np.reshape` records where it
+    cannot return a view.
 
     Parameters
     ----------
@@ -83,7 +84,11 @@ def view(x: Any, how: Function) -> Any:
         shape = np.shape(how(np.float64(x._val)))
         return reshaped(x, shape=shape) if shape else x
     if kind is Dual:
-        return paired(view(x.val, how), view(x.tan, how if x.directions is None else _each_direction(how)), x.level)
+        return paired(
+            view(x.val, how),
+            view(x.tan, how if x.directions is None else _each_direction(how)),
+            x.level,
+        )
     if isinstance(x, MatVar):
         result = how(x.view(np.ndarray))
         return result.view(MatVar) if result.ndim else result.item()
@@ -93,7 +98,11 @@ def view(x: Any, how: Function) -> Any:
 def _is_view(part: np.ndarray, whole: np.ndarray) -> bool:
     base = part.base
     # The same base settles it in most cases, and at once.
-    return (base is not None and (base is whole or base is whole.base)) or np.may_share_memory(part, whole) or not part.size
+    return (
+        (base is not None and (base is whole or base is whole.base))
+        or np.may_share_memory(part, whole)
+        or not part.size
+    )
 
 
 def _each_direction(how: Function) -> Function:
@@ -110,12 +119,13 @@ def _each_direction(how: Function) -> Function:
 
 
 @dispatch.implements(np.reshape)
-def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Any:
+def reshape(
+    a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
+) -> Any:
     """`np.reshape`: a view where NumPy's is one.
 
-    It is one in one more case: what an index with arrays has read lies in row-major order here, and in NumPy not always, so that a
-    reshape of ``x[:, [0, 2]]`` is a copy there.
-    """
+    It is one in one more case: what an index with arrays has read lies in row-major order here, and
+    in NumPy not always, so that a reshape of ``x[:, [0, 2]]`` is a copy there."""
     if shape is None:  # its name before NumPy 2.1
         shape = newshape
     if copy is False:
@@ -126,7 +136,10 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
         backwards = tuple(shape)[::-1] if np.iterable(shape) else shape
         result = np.transpose(np.reshape(np.transpose(a), backwards))
     else:
-        raise TypeError(f"reshape: order is {order!r}, but must be 'C' or 'F': variables have no memory layout of their own!")
+        raise TypeError(
+            f"reshape: order is {order!r}, but must be 'C' or 'F': variables have no memory layout "
+            "of their own!"
+        )
     return np.copy(result) if copy else result
 
 
@@ -139,7 +152,9 @@ def memory_of(x: Any) -> Any:
 
 def _check_view(values: Any, shape: Any, order: Any) -> None:
     if np.size(values) and not np.may_share_memory(values, np.reshape(values, shape, order)):
-        raise DomainError("reshape: copy is False, but must be None or True where the result cannot be a view!")
+        raise DomainError(
+            "reshape: copy is False, but must be None or True where the result cannot be a view!"
+        )
 
 
 @dispatch.implements(np.ravel)
@@ -221,12 +236,20 @@ def _split(function: Any, axis_of: Callable[[int], int] | None) -> Any:
     def answer(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
         settings = {} if axis_of else {"axis": axis}
         where = dispatch.plain(indices_or_sections)
-        # NumPy says how long the parts are, and what is wrong with the arguments, on an array without memory.
+        # NumPy says how long the parts are, and what is wrong with the arguments, on an array
+        # without memory.
         parts = function(np.broadcast_to(0.0, ary.shape), where, **settings)
         along = axis_of(ary.ndim) if axis_of else axis % ary.ndim
         # Given indices are the ends of slices, which may leave out elements or overlap.
-        ends = where if np.iterable(where) else np.cumsum([part.shape[along] for part in parts[:-1]], dtype=int).tolist()
-        return [ary[(slice(None),) * along + (slice(*each),)] for each in pairwise([0, *ends, ary.shape[along]])]
+        ends = (
+            where
+            if np.iterable(where)
+            else np.cumsum([part.shape[along] for part in parts[:-1]], dtype=int).tolist()
+        )
+        return [
+            ary[(slice(None),) * along + (slice(*each),)]
+            for each in pairwise([0, *ends, ary.shape[along]])
+        ]
 
     return answer
 
@@ -239,7 +262,9 @@ SPLITS: tuple[tuple[Any, Any], ...] = (
     (np.vsplit, lambda ndim: 0),
     (np.dsplit, lambda ndim: 2),
 )
-dispatch.SUPPORTED.update((_function, _split(_function, _axis_of)) for _function, _axis_of in SPLITS)
+dispatch.SUPPORTED.update(
+    (_function, _split(_function, _axis_of)) for _function, _axis_of in SPLITS
+)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> Any:
@@ -342,7 +367,9 @@ def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: boo
     x = as_operand(x, "to_matrix: x")
     if m is None or n is None:
         if np.ndim(x) not in (1, 2):
-            raise ShapeError(f"to_matrix: x has shape {np.shape(x)}, but must be a vector or a matrix!")
+            raise ShapeError(
+                f"to_matrix: x has shape {np.shape(x)}, but must be a vector or a matrix!"
+            )
         m, n = (*np.shape(x), 1)[:2]
     m, n = integer("to_matrix", "m", m), integer("to_matrix", "n", n)
     if m * n != np.size(x):

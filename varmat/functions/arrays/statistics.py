@@ -19,7 +19,9 @@ __all__: list[str] = []
 
 
 @composite(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
     """The weighted mean, differentiable in values and weights."""
     a = as_operand(a, "average: a")
     if weights is None:
@@ -39,19 +41,32 @@ def _weights_along(function: str, weights: Any, shape: tuple[int, ...], axis: An
     if np.shape(weights) == shape:
         return weights
     if axis is None:
-        raise ShapeError(f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, without an axis!")
+        raise ShapeError(
+            f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, "
+            "without an axis!"
+        )
     axes = normalize_axis_tuple(axis, len(shape))
     if np.shape(weights) != tuple(shape[i] for i in axes):
-        raise ShapeError(f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, along axis {axis}!")
+        raise ShapeError(
+            f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, "
+            f"along axis {axis}!"
+        )
     weights = np.transpose(weights, np.argsort(axes))
     return np.reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
 
 
 @composite(np.cov)
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
-) -> Any:  # fmt: skip
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
     """The covariance matrix of variables in rows (or in columns)."""
     check_settings(np.cov, dtype=dtype)
     x = _observations(m, rowvar)
@@ -63,7 +78,9 @@ def cov(
     if fweights is not None:
         w = _observation_weights("fweights", fweights, n)
         if is_differentiable(w) or np.any(w != np.rint(w)):
-            raise TypeError("cov: fweights holds variables or fractions, but must be plain whole numbers!")
+            raise TypeError(
+                "cov: fweights holds variables or fractions, but must be plain whole numbers!"
+            )
     if aweights is not None:
         aweights = _observation_weights("aweights", aweights, n)
         w = w * aweights
@@ -79,7 +96,9 @@ def cov(
 def _observation_weights(name: str, weights: Any, n: int) -> Any:
     weights = as_operand(weights, f"cov: {name}")
     if np.shape(weights) != (n,):
-        raise ShapeError(f"cov: {name} has shape {np.shape(weights)}, but must be a vector of {n} numbers!")
+        raise ShapeError(
+            f"cov: {name} has shape {np.shape(weights)}, but must be a vector of {n} numbers!"
+        )
     nonnegative.check("cov", name, plain(weights))
     return weights
 
@@ -87,16 +106,30 @@ def _observation_weights(name: str, weights: Any, n: int) -> Any:
 def _observations(x: Any, rowvar: bool) -> Any:
     x = as_operand(x, "cov: the observations")
     if np.ndim(x) > 2:
-        raise ShapeError(f"cov: the observations have shape {np.shape(x)}, but must have at most two dimensions!")
+        raise ShapeError(
+            f"cov: the observations have shape {np.shape(x)}, but must have at most two dimensions!"
+        )
     return np.atleast_2d(x) if rowvar or np.ndim(x) < 2 else x.T
 
 
 @composite(np.corrcoef)
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof: Any = None, *, dtype: Any = None) -> Any:
+def corrcoef(
+    x: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: Any = None,
+    ddof: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
     """The correlation matrix of variables in rows (or in columns)."""
     check_settings(np.corrcoef, dtype=dtype)
     if bias is not None or ddof is not None:  # arguments before NumPy 2.4
-        warnings.warn("corrcoef: bias and ddof have no effect and are deprecated", DeprecationWarning, stacklevel=4)
+        warnings.warn(
+            "corrcoef: bias and ddof have no effect and are deprecated",
+            DeprecationWarning,
+            stacklevel=4,
+        )
     c = np.cov(x, y, rowvar)
     if not np.ndim(c):
         return c / c
@@ -107,7 +140,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof:
 # Ranks up to which elements are not sorted for them: of 10^5 that takes a third of the time.
 FEW = 12
 
-# Virtual index of the quantile q among n sorted values: n q + alpha + q (1 - alpha - beta) - 1 (Hyndman & Fan 1996, sec. 2).
+# Virtual index of the quantile q among n sorted values: n q + alpha + q (1 - alpha - beta) - 1
+# (Hyndman & Fan 1996, sec. 2).
 _METHODS = {
     "interpolated_inverted_cdf": (0.0, 1.0),
     "hazen": (0.5, 0.5),
@@ -130,7 +164,9 @@ _ROUNDED: dict[str, Any] = {
 
 
 def _lanes(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
-    """The values along a last axis that stands for all of `axis`, and the shape with these axes kept as ones."""
+    """The values along a last axis that stands for all of `axis`, and the shape with these axes
+    kept as ones.
+    """
     shape = np.shape(a)
     axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
     rest = [i for i in range(len(shape)) if i not in axes]
@@ -141,16 +177,26 @@ def _lanes(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 class _Ranked:
-    """Values along the last axis by their ranks, of which only some may be looked for; nan is the largest."""
+    """Values along the last axis by their ranks, of which only some may be looked for; nan is the
+    largest.
+    """
 
     def __init__(self, lanes: Any, *ranks: Any) -> None:
         self.lanes, values = lanes, plain(lanes)
-        wanted = np.unique([0, values.shape[-1] - 1, *(i for each in ranks for i in np.ravel(each))])
+        wanted = np.unique(
+            [0, values.shape[-1] - 1, *(i for each in ranks for i in np.ravel(each))]
+        )
         few = ranks and values.size and len(wanted) < FEW
-        self.order = np.argpartition(values, wanted, axis=-1) if few else np.argsort(values, axis=-1)
+        self.order = (
+            np.argpartition(values, wanted, axis=-1) if few else np.argsort(values, axis=-1)
+        )
 
     def __getitem__(self, ranks: Any) -> Any:
-        places = np.take_along_axis(self.order, np.broadcast_to(ranks, (*self.order.shape[:-1], np.shape(ranks)[-1])), axis=-1)
+        places = np.take_along_axis(
+            self.order,
+            np.broadcast_to(ranks, (*self.order.shape[:-1], np.shape(ranks)[-1])),
+            axis=-1,
+        )
         return np.take_along_axis(self.lanes, places, axis=-1)
 
 
@@ -172,7 +218,9 @@ def _quantile(lanes: Any, q: Any, method: str, skip_nan: bool) -> Any:
     """Quantiles of lanes by a method of Hyndman and Fan, along the last axis."""
     n = _counts(lanes, skip_nan)
     alpha, beta = _METHODS[method]
-    position = (n - 1) * q if (alpha, beta) == (1, 1) else n * q + (alpha + q * (1 - alpha - beta)) - 1
+    position = (
+        (n - 1) * q if (alpha, beta) == (1, 1) else n * q + (alpha + q * (1 - alpha - beta)) - 1
+    )
     if method in _ROUNDED:
         position = _ROUNDED[method](plain(position))
     floor = np.floor(plain(position))
@@ -186,7 +234,9 @@ def _quantile(lanes: Any, q: Any, method: str, skip_nan: bool) -> Any:
 
 
 def _weighted_quantile(function: str, lanes: Any, q: Any, weights: Any, skip_nan: bool) -> Any:
-    """The first element of each lane up to which the share of the weights is at least `q`; none of those without a weight."""
+    """The first element of each lane up to which the share of the weights is at least `q`; none of
+    those without a weight.
+    """
     ranked, missing = _Ranked(lanes), np.isnan(plain(lanes))
     counted = np.where(missing, 0.0, weights) if skip_nan else weights
     reached = np.cumsum(np.take_along_axis(counted, ranked.order, axis=-1), axis=-1)
@@ -215,7 +265,9 @@ def _median(function: Any, a: Any, axis: Any, out: Any, keepdims: bool, skip_nan
         lower, upper = np.maximum(n - 1, 0) // 2, n // 2
         ranked = _Ranked(lanes, lower, upper)
         below = ranked[lower]
-        result = _or_nan(ranked, np.where(lower == upper, below, 0.5 * (below + ranked[upper])), skip_nan)
+        result = _or_nan(
+            ranked, np.where(lower == upper, below, 0.5 * (below + ranked[upper])), skip_nan
+        )
     return delivered(function, out, _placed(result, (), kept, keepdims))
 
 
@@ -225,14 +277,27 @@ def _answer(function: Any, scale: float, skip_nan: bool) -> None:
 
     @composite(function)
     def answer(
-        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-        keepdims: bool = False, *, weights: Any = None, interpolation: Any = None,
-    ) -> Any:  # fmt: skip
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+        interpolation: Any = None,
+    ) -> Any:
         check_settings(function, out)
         if interpolation is not None:  # an argument before NumPy 2.4
-            raise TypeError(f"{name}: interpolation is {interpolation!r}, but must be left out: its name is method!")
+            raise TypeError(
+                f"{name}: interpolation is {interpolation!r}, but must be left out: its name is "
+                "method!"
+            )
         if method not in _METHODS:
-            raise DomainError(f"{name}: method is {method!r}, but must be one of {', '.join(_METHODS)}!")
+            raise DomainError(
+                f"{name}: method is {method!r}, but must be one of {', '.join(_METHODS)}!"
+            )
         a, q = as_operand(a, f"{name}: a"), as_operand(q, f"{name}: q")
         inside.check(name, "q", plain(q))
         lanes, kept = _lanes(a, axis)
@@ -240,14 +305,20 @@ def _answer(function: Any, scale: float, skip_nan: bool) -> None:
         if weights is None:
             result = _quantile(lanes, flat, method, skip_nan)
         else:
-            result = _weighted_quantile(name, lanes, flat, _weight_lanes(name, weights, method, np.shape(a), axis), skip_nan)
+            result = _weighted_quantile(
+                name, lanes, flat, _weight_lanes(name, weights, method, np.shape(a), axis), skip_nan
+            )
         return delivered(function, out, _placed(result, np.shape(q), kept, keepdims))
 
 
-def _weight_lanes(function: str, weights: Any, method: str, shape: tuple[int, ...], axis: Any) -> Any:
+def _weight_lanes(
+    function: str, weights: Any, method: str, shape: tuple[int, ...], axis: Any
+) -> Any:
     """The weights of all values, along a last axis as the values are."""
     if method != "inverted_cdf":
-        raise DomainError(f"{function}: method is {method!r}, but must be 'inverted_cdf' where weights are given!")
+        raise DomainError(
+            f"{function}: method is {method!r}, but must be 'inverted_cdf' where weights are given!"
+        )
     weights = as_operand(weights, f"{function}: weights")
     if is_differentiable(weights):
         raise TypeError(f"{function}: weights holds variables, but must be data!")
@@ -265,12 +336,16 @@ for _function, _scale, _skip_nan in (
 
 
 @composite(np.median)
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
     """The median; of an even number of values the mean of the two in the middle."""
     return _median(np.median, a, axis, out, keepdims, False)
 
 
 @composite(np.nanmedian)
-def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
     """The median of the values that are not nan."""
     return _median(np.nanmedian, a, axis, out, keepdims, True)

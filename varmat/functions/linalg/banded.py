@@ -1,8 +1,8 @@
 """Systems with banded matrices, which are given by their diagonals and never made as a whole.
 
-A banded matrix is stored as in LAPACK: a row for each diagonal, with the elements of a column in one column. Elements of the
-storage that stand for none of the matrix are not read, and have no derivative.
-"""
+A banded matrix is stored as in LAPACK: a row for each diagonal, with the elements of a column in
+one column. Elements of the storage that stand for none of the matrix are not read, and have no
+derivative."""
 
 from __future__ import annotations
 
@@ -29,22 +29,33 @@ def _lapack() -> Any:
 def _check_bands(function: str, ab: Any, rows: int | None, b: Any = None, name: str = "ab") -> None:
     """Refuse what does not store a banded matrix, or a right-hand side that does not go with it."""
     if np.ndim(ab) != 2 or (np.shape(ab)[0] != rows if rows is not None else not np.shape(ab)[0]):
-        rule = f"a matrix with {rows} rows, one for each diagonal" if rows is not None else "a matrix with a row for each diagonal"
+        rule = (
+            f"a matrix with {rows} rows, one for each diagonal"
+            if rows is not None
+            else "a matrix with a row for each diagonal"
+        )
         raise ShapeError(f"{function}: {name} has shape {np.shape(ab)}, but must be {rule}!")
     if b is not None and (np.ndim(b) not in (1, 2) or np.shape(b)[0] != np.shape(ab)[1]):
         n = np.shape(ab)[1]
-        raise ShapeError(f"{function}: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} rows!")
+        raise ShapeError(
+            f"{function}: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} "
+            "rows!"
+        )
 
 
 def _part(shift: int, n: int) -> tuple[slice, slice]:
-    """Rows and columns of the elements of an n by n matrix that stand `shift` places below the diagonal."""
+    """Rows and columns of the elements of an n by n matrix that stand `shift` places below the
+    diagonal.
+    """
     row, column = min(max(shift, 0), n), min(max(-shift, 0), n)
     size = n - max(row, column)
     return slice(row, row + size), slice(column, column + size)
 
 
 def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
-    """The diagonals of ``x @ y.T``, or of the product of vectors, in the storage of a banded matrix."""
+    """The diagonals of ``x @ y.T``, or of the product of vectors, in the storage of a banded
+    matrix.
+    """
     c = np.zeros((rows, x.shape[0]))
     for k in range(rows):
         i, j = _part(k - upper, x.shape[0])
@@ -59,7 +70,9 @@ def _times(ab: Any, x: Any, upper: int) -> Any:
     for k in range(np.shape(ab)[0]):
         i, j = _part(k - upper, n)
         row = ab[k, j] if not rest else ab[k, j][:, None]
-        total = total + np.concatenate([np.zeros((i.start, *rest)), row * x[j], np.zeros((n - i.stop, *rest))])
+        total = total + np.concatenate(
+            [np.zeros((i.start, *rest)), row * x[j], np.zeros((n - i.stop, *rest))]
+        )
     return total
 
 
@@ -87,8 +100,9 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
 
     Notes
     -----
-    With :math:`Z = A^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and that of `ab` has the diagonals of :math:`-Z X^T`. The
-    factor of the value serves the reverse pass, which takes as many steps as the value: ``O(n (l + u)^2)``.
+    With :math:`Z = A^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and that of `ab` has the
+    diagonals of :math:`-Z X^T`. The factor of the value serves the reverse pass, which takes as
+    many steps as the value: ``O(n (l + u)^2)``.
 
     Examples
     --------
@@ -97,7 +111,9 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
     >>> vm.gradient(lambda b: np.sum(vm.solve_banded((0, 1), ab, b)), np.ones(3))
     array([0.25    , 0.1875  , 0.203125])
     """
-    lower, upper = (integer("solve_banded", "l_and_u", x) for x in pair("solve_banded", "l_and_u", l_and_u))
+    lower, upper = (
+        integer("solve_banded", "l_and_u", x) for x in pair("solve_banded", "l_and_u", l_and_u)
+    )
     with in_the_name_of("solve_banded"):
         return banded_solution(ab, b, lower=lower, upper=upper)
 
@@ -121,7 +137,9 @@ def banded_solution(ab: Any, b: Any, *, lower: int, upper: int) -> Any:
 
 
 @banded_solution.reverse
-def banded_solution_reverse(g: Any, r: Any, ab: Any, b: Any, lower: int, upper: int, factor: Any) -> Any:
+def banded_solution_reverse(
+    g: Any, r: Any, ab: Any, b: Any, lower: int, upper: int, factor: Any
+) -> Any:
     if factor is None:
         return np.zeros(ab.shape), np.zeros(b.shape)
     z = _lapack().dgbtrs(factor[0], lower, upper, g, factor[1], trans=1)[0]
@@ -149,7 +167,9 @@ def _cholesky(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
         return room
     factor, info = _lapack().dpbtrf(room, lower=int(lower), overwrite_ab=True)
     if info > 0:
-        raise MatrixError(f"{function}: the leading block of size {info} is not positive definite, but must be!")
+        raise MatrixError(
+            f"{function}: the leading block of size {info} is not positive definite, but must be!"
+        )
     return np.ascontiguousarray(factor)
 
 
@@ -160,13 +180,15 @@ def _from_factor(factor: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
 
 
 def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
-    """Solve a system with a symmetric positive definite banded matrix: `scipy.linalg.solveh_banded`.
+    """Solve a system with a symmetric positive definite banded matrix:
+    `scipy.linalg.solveh_banded`.
 
     Parameters
     ----------
     ab : array_like, shape (u + 1, n)
-        The main diagonal and those above it, which come first: ``ab[u + i - j, j]`` is the element in row i and column j. With
-        `lower` the main diagonal is the first, and ``ab[i - j, j]`` the element.
+        The main diagonal and those above it, which come first: ``ab[u + i - j, j]`` is the element
+        in row i and column j. With `lower` the main diagonal is the first, and ``ab[i - j, j]`` the
+        element.
     b : array_like, shape (n,) or (n, k)
     lower : bool
         Whether the diagonals are those below the main one.
@@ -184,7 +206,8 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
 
     Notes
     -----
-    As for `solve_banded`, but an element off the diagonal carries the derivative of both places it stands for.
+    As for `solve_banded`, but an element off the diagonal carries the derivative of both places it
+    stands for.
 
     Examples
     --------
@@ -205,7 +228,9 @@ def symmetric_banded_solution(ab: Any, b: Any, *, lower: bool) -> Any:
 
 
 @symmetric_banded_solution.reverse
-def symmetric_banded_solution_reverse(g: Any, r: Any, ab: Any, b: Any, lower: bool, factor: Any) -> Any:
+def symmetric_banded_solution_reverse(
+    g: Any, r: Any, ab: Any, b: Any, lower: bool, factor: Any
+) -> Any:
     z, upper = _from_factor(factor, g, lower), 0 if lower else ab.shape[0] - 1
 
     def of_ab() -> Any:
@@ -225,7 +250,9 @@ def _symmetric_times(ab: Any, x: Any, lower: bool) -> Any:
         if k != upper:
             i, j = _part(k - upper, n)
             row = ab[k, j] if not rest else ab[k, j][:, None]
-            total = total + np.concatenate([np.zeros((j.start, *rest)), row * x[i], np.zeros((n - j.stop, *rest))])
+            total = total + np.concatenate(
+                [np.zeros((j.start, *rest)), row * x[i], np.zeros((n - j.stop, *rest))]
+            )
     return total
 
 
@@ -238,7 +265,8 @@ def symmetric_banded_solution_tangent(r: Any, ab: Any, b: Any, lower: bool) -> A
 
 
 def cholesky_banded(ab: Any, lower: bool = False) -> Any:
-    """The Cholesky factor of a symmetric positive definite banded matrix: `scipy.linalg.cholesky_banded`.
+    """The Cholesky factor of a symmetric positive definite banded matrix:
+    `scipy.linalg.cholesky_banded`.
 
     Parameters
     ----------
@@ -249,8 +277,8 @@ def cholesky_banded(ab: Any, lower: bool = False) -> Any:
     Returns
     -------
     VarMat, shape (u + 1, n)
-        The diagonals of the upper factor, of which the matrix is ``U.T @ U``, or with `lower` of the lower one. Elements that
-        stand for none of the factor are zero.
+        The diagonals of the upper factor, of which the matrix is ``U.T @ U``, or with `lower` of
+        the lower one. Elements that stand for none of the factor are zero.
 
     Raises
     ------
@@ -279,7 +307,8 @@ def cholesky_banded(ab: Any, lower: bool = False) -> Any:
     _check_bands("cholesky_banded", ab, None)
     if lower:
         return banded_cholesky(ab)
-    # The upper factor is the transposed lower one; a diagonal is moved by as many places as it is far from the main one.
+    # The upper factor is the transposed lower one; a diagonal is moved by as many places as it is
+    # far from the main one.
     return _flipped(banded_cholesky(_flipped(ab, False)), True)
 
 
@@ -307,9 +336,10 @@ _BLOCK = 48
 
 @banded_cholesky.reverse
 def banded_cholesky_reverse(g: Any, r: Any, ab: Any) -> Any:
-    # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D, B D^T = A_B, and then B B^T was
-    # taken from the block below and to the right. Here it is undone from the last columns to the first. Elements beside the band
-    # are zero, and their adjoints are not asked for.
+    # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D,
+    # B D^T = A_B, and then B B^T was taken from the block below and to the right. Here it is undone
+    # from the last columns to the first. Elements beside the band are zero, and their adjoints are
+    # not asked for.
     width, n = ab.shape[0] - 1, ab.shape[1]
     size, c = max(_BLOCK, width), np.zeros(ab.shape)
     for stop in range(n, 0, -size):
@@ -321,7 +351,9 @@ def banded_cholesky_reverse(g: Any, r: Any, ab: Any) -> Any:
         m, triangle = stop - start, factor[: stop - start]
         if end > stop:
             rows = np.arange(end - stop)
-            later = np.where(rows[:, None] >= rows, c[np.clip(rows[:, None] - rows, 0, width), stop + rows], 0.0)
+            later = np.where(
+                rows[:, None] >= rows, c[np.clip(rows[:, None] - rows, 0, width), stop + rows], 0.0
+            )
             below = adjoint[m:] - (later + later.T) @ factor[m:]
             adjoint[m:] = triangular_solve(triangle, below, lower=True, right=True)
             adjoint[:m] -= np.tril(adjoint[m:].T @ factor[m:])
@@ -378,7 +410,8 @@ def banded_cholesky_rate_reverse(g: Any, r: Any, factor: Any, t: Any) -> Any:
 
 @banded_cholesky_rate.tangent
 def banded_cholesky_rate_tangent(r: Any, factor: Any, t: Any) -> Any:
-    # Of r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite of L' r' + r L'.
+    # Of r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
+    # of L' r' + r L'.
     def of_factor(rate: Any) -> Any:
         return -banded_cholesky_rate(factor, _outer_bands(rate, r))
 
@@ -386,7 +419,9 @@ def banded_cholesky_rate_tangent(r: Any, factor: Any, t: Any) -> Any:
 
 
 def _outer_bands(x: Any, y: Any) -> Any:
-    """The diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a banded matrix; differentiable."""
+    """The diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a banded
+    matrix; differentiable.
+    """
     m, n = np.shape(x)
     rows = []
     for k in range(m):
@@ -422,7 +457,8 @@ def cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
 
     Notes
     -----
-    It is `solve_banded` with the lower triangle and then with the upper one, and so is the derivative.
+    It is `solve_banded` with the lower triangle and then with the upper one, and so is the
+    derivative.
 
     Examples
     --------

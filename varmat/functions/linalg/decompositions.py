@@ -1,4 +1,6 @@
-"""Decompositions under SciPy's names: triangular, polar and Schur factors, and the generalised symmetric eigenproblem."""
+"""Decompositions under SciPy's names: triangular, polar and Schur factors, and the generalised
+symmetric eigenproblem.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from varmat.functions.checks import check_values, in_the_name_of
 from varmat.functions.linalg.factorisations import cholesky
 from varmat.functions.linalg.factorisations import eigh as symmetric_eigh
 from varmat.functions.linalg.lapack import MatrixError
-from varmat.functions.linalg.matrix_equations import check_matrix_of, check_one_square, solve_sylvester
+from varmat.functions.linalg.matrix_equations import (
+    check_matrix_of,
+    check_one_square,
+    solve_sylvester,
+)
 from varmat.functions.linalg.solves import solve_triangular
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
@@ -21,7 +27,9 @@ __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose",
 
 def _check_finite(function: str, a: np.ndarray) -> None:
     if not np.isfinite(a).all():
-        raise MatrixError(f"{function}: a has elements that are not finite, but must have finite ones!")
+        raise MatrixError(
+            f"{function}: a has elements that are not finite, but must have finite ones!"
+        )
 
 
 # --- triangular factors ---
@@ -52,18 +60,20 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
     ShapeError
         If `a` is no matrix.
     DomainError
-        If the first k columns of `a`, or the first k rows as they are permuted, are singular, or `a` is not finite; also a
-        `numpy.linalg.LinAlgError`.
+        If the first k columns of `a`, or the first k rows as they are permuted, are singular, or
+        `a` is not finite; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    For a square matrix :math:`dL = L\\, \\mathrm{tril}_{-1}(M)` and :math:`dU = \\mathrm{triu}(M)\\, U`, with
-    :math:`M = L^{-1} P^T dA\\, U^{-1}` [1]_. The permutation is constant; where two pivots are equal, the derivative is that of
-    the one that was chosen. For a linear system use `numpy.linalg.solve`.
+    For a square matrix :math:`dL = L\\, \\mathrm{tril}_{-1}(M)` and :math:`dU =
+    \\mathrm{triu}(M)\\, U`, with :math:`M = L^{-1} P^T dA\\, U^{-1}` [1]_. The permutation is
+    constant; where two pivots are equal, the derivative is that of the one that was chosen. For a
+    linear system use `numpy.linalg.solve`.
 
     References
     ----------
-    .. [1] S. F. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
+    .. [1] S. F. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
+           application in optimum
        experimental design", 2010, arXiv:1001.1654.
 
     Examples
@@ -84,7 +94,9 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
     if m > k:
         low = np.concatenate([low, solve_triangular(up, permuted[k:].T, trans=1).T])
     if n > k:
-        up = np.concatenate([up, solve_triangular(low, permuted[:, k:], lower=True, unit_diagonal=True)], axis=1)
+        up = np.concatenate(
+            [up, solve_triangular(low, permuted[:, k:], lower=True, unit_diagonal=True)], axis=1
+        )
     back = np.argsort(order)
     if permute_l:
         return low[back], up
@@ -108,7 +120,10 @@ def elimination(a: Any) -> Any:
     # Where pivots are equal but for rounding, LAPACK may prefer another one in the permuted matrix.
     factors = factors if (order == np.arange(a.shape[0])).all() else _eliminated(a)
     if (np.diagonal(factors) == 0.0).any():
-        raise MatrixError("lu: a has a singular leading block, but the factors have derivatives only where none is!")
+        raise MatrixError(
+            "lu: a has a singular leading block, but the factors have derivatives only where none "
+            "is!"
+        )
     return np.tril(factors, -1) + np.eye(a.shape[0]), np.triu(factors)
 
 
@@ -156,12 +171,14 @@ def elimination_tangent(r: Any, a: Any) -> Any:
 
 
 def polar_decompose(a: Any, side: str = "right") -> Any:
-    """The polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal columns and the rest.
+    """The polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal columns and
+    the rest.
 
     Parameters
     ----------
     a : array_like, shape (m, n)
-        A matrix of full rank, with at least as many rows as columns, or as columns as rows if `side` is 'left'.
+        A matrix of full rank, with at least as many rows as columns, or as columns as rows if
+        `side` is 'left'.
     side : {'right', 'left'}
         Whether ``a = u @ p`` or ``a = p @ u``.
 
@@ -181,10 +198,12 @@ def polar_decompose(a: Any, side: str = "right") -> Any:
 
     Notes
     -----
-    With M the product :math:`U^T dA` the rotation :math:`\\Omega` of U solves :math:`P \\Omega + \\Omega P = M - M^T`; then
-    :math:`dU = U \\Omega + (I - U U^T)\\, dA\\, P^{-1}` and :math:`dP = M - \\Omega P`. Equal singular values do no harm.
+    With M the product :math:`U^T dA` the rotation :math:`\\Omega` of U solves :math:`P \\Omega +
+    \\Omega P = M - M^T`; then :math:`dU = U \\Omega + (I - U U^T)\\, dA\\, P^{-1}` and :math:`dP =
+    M - \\Omega P`. Equal singular values do no harm.
 
-    That of `scipy.linalg.polar`; ``varmat.polar`` is Stan's complex number of a length and an angle.
+    That of `scipy.linalg.polar`; ``varmat.polar`` is Stan's complex number of a length and an
+    angle.
 
     References
     ----------
@@ -204,8 +223,14 @@ def polar_decompose(a: Any, side: str = "right") -> Any:
     left = side == "left"
     m, n = np.shape(a)[::-1] if left else np.shape(a)
     if m < n:
-        rule = "as many columns as rows, or use side='right'" if left else "as many rows as columns, or use side='left'"
-        raise ShapeError(f"polar_decompose: a has shape {np.shape(a)}, but must have at least {rule}!")
+        rule = (
+            "as many columns as rows, or use side='right'"
+            if left
+            else "as many rows as columns, or use side='left'"
+        )
+        raise ShapeError(
+            f"polar_decompose: a has shape {np.shape(a)}, but must have at least {rule}!"
+        )
     u, p = polar_factors(a.T if left else a)
     return (u.T if left else u), p
 
@@ -216,7 +241,10 @@ def polar_factors(a: Any) -> Any:
     _check_finite("polar_decompose", a)
     w, s, vt = np.linalg.svd(a, full_matrices=False)
     if s.size and not s[-1] > s[0] * max(a.shape) * np.finfo(float).eps:
-        raise MatrixError("polar_decompose: a has not full rank, but must have, for its factors to have derivatives!")
+        raise MatrixError(
+            "polar_decompose: a has not full rank, but must have, for its factors to have "
+            "derivatives!"
+        )
     p = (vt.T * s) @ vt
     return w @ vt, 0.5 * (p + p.T)
 
@@ -243,7 +271,8 @@ def polar_factors_tangent(r: Any, a: Any) -> Any:
 
 
 def orthogonal_procrustes(a: Any, b: Any) -> Any:
-    """The orthogonal matrix that brings one matrix nearest to another one: `scipy.linalg.orthogonal_procrustes`.
+    """The orthogonal matrix that brings one matrix nearest to another one:
+    `scipy.linalg.orthogonal_procrustes`.
 
     Parameters
     ----------
@@ -266,7 +295,8 @@ def orthogonal_procrustes(a: Any, b: Any) -> Any:
 
     Notes
     -----
-    The polar factor of ``a.T @ b``, and the trace of the other one; see `polar_decompose` for the derivative.
+    The polar factor of ``a.T @ b``, and the trace of the other one; see `polar_decompose` for the
+    derivative.
 
     Examples
     --------
@@ -287,7 +317,8 @@ def orthogonal_procrustes(a: Any, b: Any) -> Any:
 
 
 def schur(a: Any) -> Any:
-    """The real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``: `scipy.linalg.schur`.
+    """The real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
+    `scipy.linalg.schur`.
 
     Parameters
     ----------
@@ -310,9 +341,10 @@ def schur(a: Any) -> Any:
 
     Notes
     -----
-    With :math:`F = Z^T dA\\, Z` the rotation of Z is :math:`M - M^T`, where M lies below the diagonal and
-    :math:`\\mathrm{tril}_{-1}(T M - M T) = -\\mathrm{tril}_{-1}(F)`. Where two eigenvalues are equal there is no derivative.
-    Blocks of complex pairs are not unique, so that they have none either: use `numpy.linalg.eig`.
+    With :math:`F = Z^T dA\\, Z` the rotation of Z is :math:`M - M^T`, where M lies below the
+    diagonal and :math:`\\mathrm{tril}_{-1}(T M - M T) = -\\mathrm{tril}_{-1}(F)`. Where two
+    eigenvalues are equal there is no derivative. Blocks of complex pairs are not unique, so that
+    they have none either: use `numpy.linalg.eig`.
 
     Examples
     --------
@@ -369,7 +401,9 @@ def schur_decomposition_tangent(r: Any, a: Any) -> Any:
 
 @operation()
 def commuted(t: Any, f: Any) -> Any:
-    """The matrix M below the diagonal of which ``t @ M - M @ t`` is `f` below the diagonal, for an upper triangle `t`."""
+    """The matrix M below the diagonal of which ``t @ M - M @ t`` is `f` below the diagonal, for an
+    upper triangle `t`.
+    """
     m = np.zeros(t.shape)
     for j in range(t.shape[0] - 1):
         later = slice(j + 1, None)
@@ -378,7 +412,9 @@ def commuted(t: Any, f: Any) -> Any:
 
 
 def _shifted(t: np.ndarray, j: int, b: np.ndarray, trans: bool) -> np.ndarray:
-    """The solution with the block of `t` below and right of the element j, less that element; nan where it is singular."""
+    """The solution with the block of `t` below and right of the element j, less that element; nan
+    where it is singular.
+    """
     block = t[j + 1 :, j + 1 :] - t[j, j] * np.eye(t.shape[0] - j - 1)
     if (np.diagonal(block) == 0.0).any():
         return np.full(b.shape, np.nan)
@@ -432,8 +468,8 @@ def eigh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
     w : VarMat, shape (n,)
         The eigenvalues, the smallest first.
     v : VarMat, shape (n, n)
-        The eigenvectors in its columns, with ``v.T @ b @ v`` the identity, or that of the inverse of `b` if `type` is 3. The sign
-        of each is arbitrary.
+        The eigenvectors in its columns, with ``v.T @ b @ v`` the identity, or that of the inverse
+        of `b` if `type` is 3. The sign of each is arbitrary.
 
     Raises
     ------
@@ -444,8 +480,8 @@ def eigh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
 
     Notes
     -----
-    That of the symmetric matrix which the Cholesky factor of `b` makes of `a`, and so is the derivative; see `numpy.linalg.eigh`
-    for it where eigenvalues are equal.
+    That of the symmetric matrix which the Cholesky factor of `b` makes of `a`, and so is the
+    derivative; see `numpy.linalg.eigh` for it where eigenvalues are equal.
 
     Examples
     --------

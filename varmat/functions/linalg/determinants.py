@@ -24,7 +24,14 @@ from varmat.functions.linalg.lapack import (
 )
 from varmat.functions.linalg.solves import inner, inverse_of, inverse_spd_of, symmetric
 from varmat.plain_arrays import is_safe_divisor
-from varmat.programs.symbols import inverse_lower, positive_definite, refuse, require, triangle, unrolled
+from varmat.programs.symbols import (
+    inverse_lower,
+    positive_definite,
+    refuse,
+    require,
+    triangle,
+    unrolled,
+)
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
@@ -54,13 +61,13 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto the lower triangle. Also called
-    ``varmat.log_determinant_ldlt``.
+    The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto
+    the lower triangle. Also called ``varmat.log_determinant_ldlt``.
 
     Examples
     --------
@@ -89,7 +96,9 @@ def log_determinant_spd_straight(a: Any) -> Any:
     if np.ndim(a) != 2:
         refuse()
     factor = positive_definite(a)
-    return 2.0 * np.sum(np.log(np.diagonal(factor))), lambda g: triangle(2.0 * g * inverse_lower(factor), half=True)
+    return 2.0 * np.sum(np.log(np.diagonal(factor))), lambda g: triangle(
+        2.0 * g * inverse_lower(factor), half=True
+    )
 
 
 @log_determinant_spd.reverse
@@ -122,9 +131,10 @@ def det(a: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    The derivative is the matrix of cofactors, which is finite and right also at singular matrices, as far as their singular
-    values are: LAPACK knows them to 1e-16 of the largest one. For the logarithm of a determinant use `numpy.linalg.slogdet`, which
-    neither overflows nor underflows. Also called ``varmat.determinant``.
+    The derivative is the matrix of cofactors, which is finite and right also at singular matrices,
+    as far as their singular values are: LAPACK knows them to 1e-16 of the largest one. For the
+    logarithm of a determinant use `numpy.linalg.slogdet`, which neither overflows nor underflows.
+    Also called ``varmat.determinant``.
 
     Examples
     --------
@@ -155,17 +165,21 @@ def det_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
 def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
     values = fixed(a), fixed(r)
     # A recording computes the cofactors at every run.
-    c = cofactor.known(_cofactors(*values, factor), a) if factor and type(values[0]) is np.ndarray else cofactor(a)
+    c = (
+        cofactor.known(_cofactors(*values, factor), a)
+        if factor and type(values[0]) is np.ndarray
+        else cofactor(a)
+    )
     return lambda t: inner(c, t)
 
 
 def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
     """The cofactors of `a` with determinant `d`, times g.
 
-    Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`, whose cofactors are close to
-    those of `a` however ill-conditioned it is; only an exact zero needs the singular values. A determinant that a float does not
-    hold, or not with all digits, is multiplied with in two halves.
-    """
+    Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`,
+    whose cofactors are close to those of `a` however ill-conditioned it is; only an exact zero
+    needs the singular values. A determinant that a float does not hold, or not with all digits, is
+    multiplied with in two halves."""
     if is_safe_divisor(d):
         return transposed(_inverse(a, factor), g * d)
     sign, logarithm = (lu_sign(factor), lu_logabsdet(factor)) if factor else np.linalg.slogdet(a)
@@ -184,8 +198,11 @@ def _signed_svd(a: Any) -> Any:
     # A matrix with nan would be refused, and those beside it in a stack.
     finite = np.isfinite(a).all((-2, -1), keepdims=True)
     u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
-    sign = np.where(finite[..., 0], np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], np.nan)
-    # Large ones and small ones in turn: products of some of them leave the range of floats only if the product of all does.
+    sign = np.where(
+        finite[..., 0], np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], np.nan
+    )
+    # Large ones and small ones in turn: products of some of them leave the range of floats only if
+    # the product of all does.
     ranks = 2 * np.arange(s.shape[-1])
     order = np.argsort(np.minimum(ranks, ranks[::-1] + 1))
     return sign, u[..., order], s[..., order], vt[..., order, :]
@@ -200,7 +217,9 @@ def _products(s: Any) -> tuple[Any, Any]:
 
 
 def _leave_two_out(s: Any) -> Any:
-    """For each pair of elements of the last axis the product of all others; zero on the diagonal."""
+    """For each pair of elements of the last axis the product of all others; zero on the
+    diagonal.
+    """
     before, after = _products(s)
     above = ~np.tri(s.shape[-1], dtype=bool)
     upto = np.cumprod(np.where(above, s[..., None, :], 1.0), axis=-1)
@@ -223,10 +242,10 @@ def cofactor(a: Any) -> Any:
 
     Notes
     -----
-    From the singular values :math:`\\sigma` of :math:`A = U \\Sigma V^T` the cofactors are :math:`\\det(U) \\det(V)\\, U\\,
-    \\mathrm{diag}(\\prod_{j \\ne i} \\sigma_j)\\, V^T`, without a division; the derivative leaves out two of them. Only the
-    third derivative of the determinant wants an invertible matrix.
-    """
+    From the singular values :math:`\\sigma` of :math:`A = U \\Sigma V^T` the cofactors are
+    :math:`\\det(U) \\det(V)\\, U\\, \\mathrm{diag}(\\prod_{j \\ne i} \\sigma_j)\\, V^T`, without a
+    division; the derivative leaves out two of them. Only the third derivative of the determinant
+    wants an invertible matrix."""
     check_square("cofactor", "a", np.shape(a))
     if not a.size:
         return np.array(a)
@@ -270,8 +289,9 @@ def slogdet(a: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    The derivative of `logabsdet` is the transposed inverse (nan for a singular matrix), made of the LU factor of the value;
-    that of `sign` is zero. `varmat.log_determinant` is the second of them alone.
+    The derivative of `logabsdet` is the transposed inverse (nan for a singular matrix), made of the
+    LU factor of the value; that of `sign` is zero. `varmat.log_determinant` is the second of them
+    alone.
 
     Examples
     --------
@@ -282,7 +302,11 @@ def slogdet(a: Any, workspace: Any = np.empty) -> Any:
     """
     check_square("slogdet", "a", np.shape(a))
     factor = lu_factor(a, workspace)
-    return Saved(SlogdetResult(lu_sign(factor), lu_logabsdet(factor)), factor=factor) if factor else np.linalg.slogdet(a)
+    return (
+        Saved(SlogdetResult(lu_sign(factor), lu_logabsdet(factor)), factor=factor)
+        if factor
+        else np.linalg.slogdet(a)
+    )
 
 
 @slogdet.straight
@@ -331,7 +355,8 @@ def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    The derivative is the transposed inverse (nan for a singular matrix), made of the LU factor of the value.
+    The derivative is the transposed inverse (nan for a singular matrix), made of the LU factor of
+    the value.
 
     Examples
     --------
@@ -386,7 +411,8 @@ def trace(a: Any) -> Any:
 
     Notes
     -----
-    The adjoint goes to each element of the diagonal, which of a rectangle ends with the shorter side.
+    The adjoint goes to each element of the diagonal, which of a rectangle ends with the shorter
+    side.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Stan's inner products of rows and of columns, and distances.
 
-There are no row vectors: the name of a function says which axis is meant, and a vector stands for a matrix with one column.
-"""
+There are no row vectors: the name of a function says which axis is meant, and a vector stands for a
+matrix with one column."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _SUMMED = {-1: "...ij,...ij->...i", -2: "...ij,...ij->...j"}
 
 @operation(native=True)
 def dot_along(a: Any, b: Any, *, axis: int) -> Any:
-    """Inner products of the rows (axis -1) or columns (axis -2) of two matrices: what the public functions record."""
+    """Inner products of the rows (axis -1) or columns (axis -2) of two matrices: what the public
+    functions record.
+    """
     return np.einsum(_SUMMED[axis], a, b)
 
 
@@ -50,7 +52,9 @@ def dot_along_tangent(r: Any, a: Any, b: Any, axis: int) -> Any:
 
 @operation(stacked=True, native=True)
 def dot_self_along(a: Any, *, axis: int) -> Any:
-    """Sums of squares of the rows (axis -1) or columns (axis -2) of a matrix: what the public functions record."""
+    """Sums of squares of the rows (axis -1) or columns (axis -2) of a matrix: what the public
+    functions record.
+    """
     return np.einsum(_SUMMED[axis], a, a)
 
 
@@ -97,7 +101,10 @@ _ALONG = """{about} of each {line}.
 def _as_matrix(function: str, name: str, x: Any) -> Any:
     x = as_operand(x, f"{function}: {name}")
     if not np.ndim(x):
-        raise ShapeError(f"{function}: {name} is a scalar, but must be a vector, a matrix or a stack of matrices!")
+        raise ShapeError(
+            f"{function}: {name} is a scalar, but must be a vector, a matrix or a stack of "
+            "matrices!"
+        )
     return column(x, np.ndim(x) == 1)
 
 
@@ -106,14 +113,27 @@ def _along(function: Any, name: str, axis: int, example: str) -> Any:
     line, length = ("row", "n") if axis == -1 else ("column", "m")
     texts = {
         True: ("Sum of squares", "a", "", "`a` is ``2 a``", "a"),
-        False: ("Inner product", "a, b", ", or they have not the same shape", "each operand is the other one", "a, a"),
+        False: (
+            "Inner product",
+            "a, b",
+            ", or they have not the same shape",
+            "each operand is the other one",
+            "a, a",
+        ),
     }
     about, operands, or_shapes, derivative, call = texts[name.endswith("self")]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _ALONG.format(
-        about=about, line=line, operands=operands, length=length, or_shapes=or_shapes, derivative=derivative, name=name, call=call,
+        about=about,
+        line=line,
+        operands=operands,
+        length=length,
+        or_shapes=or_shapes,
+        derivative=derivative,
+        name=name,
+        call=call,
         example=example,
-    )  # fmt: skip
+    )
     return function
 
 
@@ -129,7 +149,9 @@ def _dot_product(name: str, axis: int, example: str) -> Any:
 
 
 def _dot_self(name: str, axis: int, example: str) -> Any:
-    return _along(lambda a: dot_self_along(_as_matrix(name, "a", a), axis=axis), name, axis, example)
+    return _along(
+        lambda a: dot_self_along(_as_matrix(name, "a", a), axis=axis), name, axis, example
+    )
 
 
 rows_dot_product = _dot_product("rows_dot_product", -1, " 5., 25.")
@@ -145,7 +167,10 @@ def _difference(function: str, x: Any, y: Any) -> Any:
     """``x - y`` for two vectors of one length."""
     x, y = as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")
     if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
-        raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must be a vector as long as x, of shape {np.shape(x)}!")
+        raise ShapeError(
+            f"{function}: y has shape {np.shape(y)}, but must be a vector as long as x, of shape "
+            f"{np.shape(x)}!"
+        )
     return x - y
 
 
@@ -199,8 +224,8 @@ def distance(x: Any, y: Any) -> Any:
 
     Notes
     -----
-    The derivative with respect to `x` is the unit vector from `y` to `x`, and that with respect to `y` its negative; both are zero
-    where the vectors coincide.
+    The derivative with respect to `x` is the unit vector from `y` to `x`, and that with respect to
+    `y` its negative; both are zero where the vectors coincide.
 
     Examples
     --------

@@ -22,7 +22,9 @@ __all__: list[str] = []
 
 
 def _terms(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]:
-    """Subscripts of the operands and of the result (None where implied), and the operands, of either way to call."""
+    """Subscripts of the operands and of the result (None where implied), and the operands, of
+    either way to call.
+    """
     if isinstance(operands[0], str):
         inputs, arrow, result = operands[0].replace(" ", "").partition("->")
         return inputs.split(","), result if arrow else None, list(operands[1:])
@@ -33,15 +35,24 @@ def _terms(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]
 
     count = len(operands) // 2
     output = spelled(operands[-1]) if len(operands) % 2 else None
-    return [spelled(axes) for axes in operands[1 : 2 * count : 2]], output, list(operands[0 : 2 * count : 2])
+    return (
+        [spelled(axes) for axes in operands[1 : 2 * count : 2]],
+        output,
+        list(operands[0 : 2 * count : 2]),
+    )
 
 
 @lru_cache(1024)
 def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ...]) -> str:
     """The subscripts with a letter for every axis, and the result's written out."""
     if len(terms) != len(shapes):
-        raise ShapeError(f"einsum: the subscripts name {len(terms)} operands, but must name {len(shapes)}!")
-    counts = [max(0, len(shape) - len(t.replace("...", ""))) if "..." in t else 0 for t, shape in zip(terms, shapes, strict=True)]
+        raise ShapeError(
+            f"einsum: the subscripts name {len(terms)} operands, but must name {len(shapes)}!"
+        )
+    counts = [
+        max(0, len(shape) - len(t.replace("...", ""))) if "..." in t else 0
+        for t, shape in zip(terms, shapes, strict=True)
+    ]
     most = max(counts)
     unused = [c for c in string.ascii_letters if c not in "".join(terms)]
     if len(unused) <= most:
@@ -50,18 +61,30 @@ def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ..
     named_letters = "".join(terms).replace(".", "")
     inputs = [term.replace("...", dots[most - n :]) for term, n in zip(terms, counts, strict=True)]
     if output is None:
-        output = "..." * bool(most) + "".join(c for c in sorted(set(named_letters)) if named_letters.count(c) == 1)
+        output = "..." * bool(most) + "".join(
+            c for c in sorted(set(named_letters)) if named_letters.count(c) == 1
+        )
     elif most and "..." not in output:
-        raise ShapeError(f"einsum: the result is {output!r}, but must have the ellipsis that the operands have!")
+        raise ShapeError(
+            f"einsum: the result is {output!r}, but must have the ellipsis that the operands have!"
+        )
     for term, shape in zip(inputs, shapes, strict=True):
         if len(term) != len(shape) or not set(term) <= set(string.ascii_letters):
-            raise ShapeError(f"einsum: an operand has shape {shape}, but must have one axis for each of {term!r}!")
+            raise ShapeError(
+                f"einsum: an operand has shape {shape}, but must have one axis for each of "
+                f"{term!r}!"
+            )
     return ",".join(inputs) + "->" + output.replace("...", dots)
 
 
 @dispatch.implements(np.einsum)
 def _einsum(
-    *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K", casting: Any = "safe"
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = False,
+    dtype: Any = None,
+    order: Any = "K",
+    casting: Any = "safe",
 ) -> Any:
     check_settings(np.einsum, out, dtype, casting)
     terms, output, arrays = _terms(operands)
@@ -91,8 +114,9 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
 
     Notes
     -----
-    The adjoint of an operand is the Einstein sum of the result's adjoint with all other operands. Of a single operand without a sum
-    (``"ij->ji"``, ``"ii->i"``) `numpy.einsum` returns a view, of variables too.
+    The adjoint of an operand is the Einstein sum of the result's adjoint with all other operands.
+    Of a single operand without a sum (``"ij->ji"``, ``"ii->i"``) `numpy.einsum` returns a view, of
+    variables too.
 
     Examples
     --------
@@ -105,7 +129,9 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
 
 
 def _sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
-    """`numpy.einsum`, also in a good order where much is to be summed: to find one takes 50 us, but only once."""
+    """`numpy.einsum`, also in a good order where much is to be summed: to find one takes 50 us, but
+    only once.
+    """
     if not optimize and len(arrays) > 1 and math.prod(map(np.size, arrays)) > LARGE:
         optimize = _order(subscripts, *map(np.shape, arrays))
     return np.einsum(subscripts, *arrays, optimize=optimize)
@@ -113,12 +139,16 @@ def _sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
 
 @lru_cache(1024)
 def _order(subscripts: str, *shapes: tuple[int, ...]) -> Any:
-    return np.einsum_path(subscripts, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize=True)[0]
+    return np.einsum_path(
+        subscripts, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize=True
+    )[0]
 
 
 @lru_cache(1024)
 def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
-    """The subscripts of operand `k`, its different letters, those that are also elsewhere, and the sum over all others."""
+    """The subscripts of operand `k`, its different letters, those that are also elsewhere, and the
+    sum over all others.
+    """
     inputs, _, output = subscripts.partition("->")
     terms = inputs.split(",")
     sources = [output, *(t for i, t in enumerate(terms) if i != k)]
@@ -128,7 +158,9 @@ def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
 
 
 def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -> Any:
-    """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of that one."""
+    """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of
+    that one.
+    """
     term, letters, known, text = _adjoint_sum(subscripts, k)
     shape = np.shape(arrays[k])
     c = _sum(text, optimize, g, *arrays[:k], *arrays[k + 1 :])
@@ -144,7 +176,9 @@ def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -
 
 @einsum.reverse
 def einsum_reverse(g: Any, r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
-    return tuple(partial(_contribution, k, g, arrays, subscripts, optimize) for k in range(len(arrays)))
+    return tuple(
+        partial(_contribution, k, g, arrays, subscripts, optimize) for k in range(len(arrays))
+    )
 
 
 @einsum.tangent
@@ -156,7 +190,12 @@ def einsum_tangent(r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
     def push(k: int) -> Any:
         def apply(t: Any) -> Any:
             lead = direction * (np.ndim(t) - len(terms[k]))
-            text = ",".join(lead * (i == k) + term for i, term in enumerate(terms)) + "->" + lead + output
+            text = (
+                ",".join(lead * (i == k) + term for i, term in enumerate(terms))
+                + "->"
+                + lead
+                + output
+            )
             return einsum(*arrays[:k], t, *arrays[k + 1 :], subscripts=text, optimize=optimize)
 
         return apply

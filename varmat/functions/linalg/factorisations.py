@@ -1,14 +1,15 @@
 """Factorisations: Cholesky, symmetric eigenvalues, singular values, QR.
 
-Where a factorisation is not unique, derivatives are those of one smooth choice near the point. They are meaningful for
-functions that do not depend on the choice: eigenvalues, projections onto eigenspaces, ``u @ vt``, but not the sign of an
-eigenvector. Eigenvalues or singular values that agree to rounding count as equal: the rotation of their vectors among
-themselves is not determined, and its share in a derivative is taken to be zero, never nan. Second derivatives at such a
-point lack that share.
+Where a factorisation is not unique, derivatives are those of one smooth choice near the point. They
+are meaningful for functions that do not depend on the choice: eigenvalues, projections onto
+eigenspaces, ``u @ vt``, but not the sign of an eigenvector. Eigenvalues or singular values that
+agree to rounding count as equal: the rotation of their vectors among themselves is not determined,
+and its share in a derivative is taken to be zero, never nan. Second derivatives at such a point
+lack that share.
 
-For symmetric arguments see `varmat.functions.linalg.solves`: one triangle is read, and the adjoint lies in it; functions with a name of
-Stan refuse a matrix that is not symmetric. QR decompositions are made in `varmat.functions.linalg.qr`.
-"""
+For symmetric arguments see `varmat.functions.linalg.solves`: one triangle is read, and the adjoint
+lies in it; functions with a name of Stan refuse a matrix that is not symmetric. QR decompositions
+are made in `varmat.functions.linalg.qr`."""
 
 from __future__ import annotations
 
@@ -58,8 +59,12 @@ def reciprocal(x: Any, tolerance: Any) -> Any:
 
 
 def _tolerance(values: Any, n: int) -> Any:
-    """Below which differences of eigenvalues or singular values of an n x n matrix are rounding errors."""
-    return n * np.finfo(float).eps * np.max(np.abs(fixed(values)), axis=-1, keepdims=True, initial=0.0)
+    """Below which differences of eigenvalues or singular values of an n x n matrix are rounding
+    errors.
+    """
+    return (
+        n * np.finfo(float).eps * np.max(np.abs(fixed(values)), axis=-1, keepdims=True, initial=0.0)
+    )
 
 
 @operation(np.linalg.cholesky, stacked=True)
@@ -86,10 +91,11 @@ def cholesky(a: Any, *, upper: bool = False, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    With :math:`\\Phi` the lower triangle with halved diagonal, :math:`dL = L\\, \\Phi(L^{-1}\\, dA\\, L^{-T})`, and in reverse
-    :math:`L^{-T}\\, \\Phi(L^T \\bar L)\\, L^{-1}`, folded onto the triangle that is read: for small matrices by these formulas,
-    for large ones by undoing the factorisation block by block, in products of matrices [1]_. ``varmat.cholesky_decompose`` is this
-    function with a check of symmetry.
+    With :math:`\\Phi` the lower triangle with halved diagonal, :math:`dL = L\\, \\Phi(L^{-1}\\,
+    dA\\, L^{-T})`, and in reverse :math:`L^{-T}\\, \\Phi(L^T \\bar L)\\, L^{-1}`, folded onto the
+    triangle that is read: for small matrices by these formulas, for large ones by undoing the
+    factorisation block by block, in products of matrices [1]_. ``varmat.cholesky_decompose`` is
+    this function with a check of symmetry.
 
     References
     ----------
@@ -103,7 +109,11 @@ def cholesky(a: Any, *, upper: bool = False, workspace: Any = np.empty) -> Any:
            [-0.25  ,  0.25  ]])
     """
     check_square("cholesky", "a", np.shape(a))
-    return transposed(cholesky_factor("cholesky", a.mT)) if upper else cholesky_factor("cholesky", a, workspace)
+    return (
+        transposed(cholesky_factor("cholesky", a.mT))
+        if upper
+        else cholesky_factor("cholesky", a, workspace)
+    )
 
 
 def _phi(x: Any) -> Any:
@@ -117,14 +127,16 @@ def cholesky_reverse(g: Any, r: Any, a: Any, upper: bool = False) -> Any:
     return transposed(cholesky_adjoint(transposed(r), g.mT)) if upper else cholesky_adjoint(r, g)
 
 
-# With Phi the lower triangle with halved diagonal, the contribution is Phi(S + S^T), S = L^-T Phi(L^T G) L^-1.
+# With Phi the lower triangle with halved diagonal, the contribution is Phi(S + S^T), S = L^-T
+# Phi(L^T G) L^-1.
 @cholesky.straight
 def cholesky_straight(a: Any, upper: bool = False) -> Any:
     if np.ndim(a) != 2:
         refuse()
     unrolled(a)
     factor = np.linalg.cholesky(a.mT if upper else a)
-    require(np.isfinite(factor[:1, 0]))  # all of it is nan where the matrix is not positive definite
+    # all of it is nan where the matrix is not positive definite
+    require(np.isfinite(factor[:1, 0]))
 
     def contribution(g: Any) -> Any:
         phi = triangle(factor.mT @ triangle(g.mT if upper else g), half=True)
@@ -150,7 +162,8 @@ def cholesky_tangent(r: Any, a: Any, upper: bool = False) -> Any:
 
 @operation(stacked=True)
 def cholesky_decompose(a: Any, workspace: Any = np.empty) -> Any:
-    """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky` with a check of symmetry.
+    """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky`
+    with a check of symmetry.
 
     Parameters
     ----------
@@ -166,8 +179,8 @@ def cholesky_decompose(a: Any, workspace: Any = np.empty) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -220,12 +233,14 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
 
     Notes
     -----
-    :math:`d\\lambda = \\mathrm{diag}(V^T dA\\, V)` and :math:`dV = V (F \\circ V^T dA\\, V)` with :math:`F_{ij} = 1 /
-    (\\lambda_j - \\lambda_i)`, zero where the eigenvalues are equal. The derivatives of eigenvalues alone are right at repeated
-    ones too if they are used symmetrically (sums of functions of the eigenvalues). Those of a function of the matrix,
-    :math:`V f(\\Lambda) V^T`, are not: between equal eigenvalues the part :math:`f'(\\lambda)` is missing, which does not follow
-    from the adjoints of `V` and :math:`\\lambda`. For the exponential use `varmat.expm`. Second derivatives, also of eigenvalues
-    alone, lack that part at repeated eigenvalues, as at an identity matrix, and are wrong there.
+    :math:`d\\lambda = \\mathrm{diag}(V^T dA\\, V)` and :math:`dV = V (F \\circ V^T dA\\, V)` with
+    :math:`F_{ij} = 1 / (\\lambda_j - \\lambda_i)`, zero where the eigenvalues are equal. The
+    derivatives of eigenvalues alone are right at repeated ones too if they are used symmetrically
+    (sums of functions of the eigenvalues). Those of a function of the matrix, :math:`V f(\\Lambda)
+    V^T`, are not: between equal eigenvalues the part :math:`f'(\\lambda)` is missing, which does
+    not follow from the adjoints of `V` and :math:`\\lambda`. For the exponential use `varmat.expm`.
+    Second derivatives, also of eigenvalues alone, lack that part at repeated eigenvalues, as at an
+    identity matrix, and are wrong there.
 
     Examples
     --------
@@ -278,7 +293,8 @@ def _symmetric_argument(function: str, a: Any) -> Any:
 
 
 def eigenvalues_sym(a: Any) -> Any:
-    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh` with a check of symmetry.
+    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh` with a
+    check of symmetry.
 
     Parameters
     ----------
@@ -298,8 +314,9 @@ def eigenvalues_sym(a: Any) -> Any:
 
     Notes
     -----
-    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the lower triangle. Second derivatives at repeated
-    eigenvalues are wrong, see `numpy.linalg.eigh`: they lack the rotation of the vectors among themselves.
+    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the lower
+    triangle. Second derivatives at repeated eigenvalues are wrong, see `numpy.linalg.eigh`: they
+    lack the rotation of the vectors among themselves.
 
     Examples
     --------
@@ -313,7 +330,8 @@ def eigenvalues_sym(a: Any) -> Any:
 
 
 def eigenvectors_sym(a: Any) -> Any:
-    """The eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`: the first of `eigendecompose_sym`.
+    """The eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`: the
+    first of `eigendecompose_sym`.
 
     Parameters
     ----------
@@ -347,7 +365,8 @@ def eigenvectors_sym(a: Any) -> Any:
 
 
 def eigendecompose_sym(a: Any) -> Any:
-    """Eigenvectors and eigenvalues of a symmetric matrix, in this order: `numpy.linalg.eigh` has the other one.
+    """Eigenvectors and eigenvalues of a symmetric matrix, in this order: `numpy.linalg.eigh` has
+    the other one.
 
     Parameters
     ----------
@@ -370,8 +389,9 @@ def eigendecompose_sym(a: Any) -> Any:
 
     Notes
     -----
-    The derivatives are those of `numpy.linalg.eigh`: no derivative of a vector has a part along the vectors of equal eigenvalues.
-    Second derivatives lack that part, and are wrong at repeated eigenvalues.
+    The derivatives are those of `numpy.linalg.eigh`: no derivative of a vector has a part along the
+    vectors of equal eigenvalues. Second derivatives lack that part, and are wrong at repeated
+    eigenvalues.
 
     Examples
     --------
@@ -392,8 +412,8 @@ def svd_vh(a: Any, full_matrices: bool = True) -> Any:
     ----------
     a : array_like, shape (..., m, n)
     full_matrices : bool
-        Complete `u` and `vt` to square matrices. The additional vectors span the complement; which ones they are is not
-        determined, and a function of them should not depend on it.
+        Complete `u` and `vt` to square matrices. The additional vectors span the complement; which
+        ones they are is not determined, and a function of them should not depend on it.
 
     Returns
     -------
@@ -411,10 +431,13 @@ def svd_vh(a: Any, full_matrices: bool = True) -> Any:
 
     Notes
     -----
-    The rule is that of [1]_, but written so that repeated singular values and zero ones divide by different things: with
-    :math:`J = U^T \\bar U - \\bar U^T U` and :math:`K = V^T \\bar V - \\bar V^T V`, :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j
-    - \\sigma_i) + (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. So functions like ``u @ vt`` (the orthogonal polar factor) have
-    their right derivative at repeated singular values. Their second derivatives, and those of the singular values, are wrong there.
+    The rule is that of [1]_, but written so that repeated singular values and zero ones divide by
+    different things: with :math:`J = U^T \\bar U - \\bar U^T U` and :math:`K = V^T \\bar V - \\bar
+    V^T V`, :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j
+    - \\sigma_i) + (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. So functions like ``u @ vt`` (the
+      orthogonal polar factor) have
+    their right derivative at repeated singular values. Their second derivatives, and those of the
+    singular values, are wrong there.
 
     References
     ----------
@@ -432,7 +455,9 @@ def svd_vh(a: Any, full_matrices: bool = True) -> Any:
 
 
 def _inverse_sums_and_gaps(s: Any, n: int) -> tuple[Any, Any, Any]:
-    """``1 / s_j``, ``1 / (s_j + s_i)`` and ``1 / (s_j - s_i)``, zero where the divisor is; differentiable."""
+    """``1 / s_j``, ``1 / (s_j + s_i)`` and ``1 / (s_j - s_i)``, zero where the divisor is;
+    differentiable.
+    """
     tolerance = _tolerance(s, n)
     row, col = s[..., None, :], s[..., :, None]
     return (
@@ -451,7 +476,8 @@ def _skew(x: Any, g: Any, k: int) -> Any:
 
 
 def _complement(x: Any, g: Any, k: int) -> Any:
-    """The part of the adjoint of the first k columns of orthonormal `x` that leads out of their span.
+    """The part of the adjoint of the first k columns of orthonormal `x` that leads out of their
+    span.
 
     The other columns, if there are any, turn against the first ones.
     """
@@ -486,10 +512,16 @@ def svd_vh_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
     inverse, sums, gaps = _inverse_sums_and_gaps(s, max(np.shape(a)[-2:]))
 
     def turned(x: Any, inside: Any, out: Any) -> Any:
-        """The tangent of `x`: its first columns turn among themselves, and out of their span; the others make room."""
+        """The tangent of `x`: its first columns turn among themselves, and out of their span; the
+        others make room.
+        """
         x1, rest = x[..., :k], x[..., k:]
         first = x1 @ inside + out - x1 @ (x1.mT @ out)
-        return np.concatenate([first, -(x1 @ (first.mT @ rest))], axis=-1) if np.shape(rest)[-1] else first
+        return (
+            np.concatenate([first, -(x1 @ (first.mT @ rest))], axis=-1)
+            if np.shape(rest)[-1]
+            else first
+        )
 
     def push(t: Any) -> Any:
         p = u1.mT @ t @ v1
@@ -502,7 +534,9 @@ def svd_vh_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
 
 
 @implements(np.linalg.svd)
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def _svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     a = as_operand(a, "svd: a")
     check_matrix("svd", "a", a)
     if hermitian:
@@ -532,8 +566,9 @@ def singular_values(a: Any) -> Any:
 
     Notes
     -----
-    The adjoint is :math:`U\\, \\mathrm{diag}(\\bar\\sigma)\\, V^T`; at a singular value of zero this is the derivative to one side.
-    Second derivatives at repeated singular values are wrong: they lack the rotation of the vectors among themselves.
+    The adjoint is :math:`U\\, \\mathrm{diag}(\\bar\\sigma)\\, V^T`; at a singular value of zero
+    this is the derivative to one side. Second derivatives at repeated singular values are wrong:
+    they lack the rotation of the vectors among themselves.
 
     Examples
     --------
@@ -573,9 +608,10 @@ def svd(a: Any) -> Any:
 
     Notes
     -----
-    As in Stan, and unlike `numpy.linalg.svd`, which returns the transpose of `v`, and square matrices unless it is called with
-    ``full_matrices=False``. A column of `u` and that of `v` have their sign from LAPACK, and share it. The derivatives are those of
-    `numpy.linalg.svd`: between equal singular values, the rotation of their vectors that is not determined counts as zero, and
+    As in Stan, and unlike `numpy.linalg.svd`, which returns the transpose of `v`, and square
+    matrices unless it is called with ``full_matrices=False``. A column of `u` and that of `v` have
+    their sign from LAPACK, and share it. The derivatives are those of `numpy.linalg.svd`: between
+    equal singular values, the rotation of their vectors that is not determined counts as zero, and
     second derivatives are wrong.
 
     Examples
@@ -621,7 +657,8 @@ def svd_U(a: Any) -> Any:  # noqa: N802 - Stan's name
 
 
 def svd_V(a: Any) -> Any:  # noqa: N802 - Stan's name
-    """The right singular vectors of a matrix, in columns: the last of `varmat.svd`, the transpose of what NumPy calls ``Vh``.
+    """The right singular vectors of a matrix, in columns: the last of `varmat.svd`, the transpose
+    of what NumPy calls ``Vh``.
 
     Parameters
     ----------

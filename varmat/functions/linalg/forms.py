@@ -1,8 +1,9 @@
-"""Stan's products of matrices: quadratic forms and their traces, cross products, products with diagonals and exponentials.
+"""Stan's products of matrices: quadratic forms and their traces, cross products, products with
+diagonals and exponentials.
 
-Vectors are arrays with one axis, and there are no row vectors. Matrices may come in stacks, whose leading axes broadcast. Each
-product of two matrices is computed once: what the reverse pass needs is kept, and what several adjoints need is shared.
-"""
+Vectors are arrays with one axis, and there are no row vectors. Matrices may come in stacks, whose
+leading axes broadcast. Each product of two matrices is computed once: what the reverse pass needs
+is kept, and what several adjoints need is shared."""
 
 from __future__ import annotations
 
@@ -50,12 +51,17 @@ minus = ROWS["negative"]
 
 
 def _check_diagonal(function: str, v: Any, m: Any, axis: int) -> None:
-    """Raise `ShapeError` unless `v` has an element for each row (axis -2) or column (axis -1) of the matrix `m`."""
+    """Raise `ShapeError` unless `v` has an element for each row (axis -2) or column (axis -1) of
+    the matrix `m`.
+    """
     check_matrix(function, "m", m)
     v, m = np.shape(v), np.shape(m)
     if v[-1:] != m[axis:][:1] or not broadcastable(v[:-1], m[:-2]):
         what = "row" if axis == -2 else "column"
-        raise ShapeError(f"{function}: v has shape {v}, but must have one element for each {what} of m, of shape {m}!")
+        raise ShapeError(
+            f"{function}: v has shape {v}, but must have one element for each {what} of m, of "
+            f"shape {m}!"
+        )
 
 
 # --- quadratic forms ---
@@ -96,7 +102,9 @@ def _sum(x: Any, y: Any) -> Any:
 
 
 def _times(g: Any, x: Any) -> Any:
-    """``g x`` for a scalar, or a stack of scalars, `g` and a new array `x` of matrices, in place if there is no stack."""
+    """``g x`` for a scalar, or a stack of scalars, `g` and a new array `x` of matrices, in place if
+    there is no stack.
+    """
     if isinstance(g, float):
         return np.multiply(x, g, out=x)
     return g[..., None, None] * x if np.ndim(g) else g * x
@@ -124,7 +132,8 @@ def quad_form(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``b @ g @ b.T`` and that of `b` is ``a @ b @ g.T + a.T @ b @ g``.
+    For the adjoint `g` of the result, that of `a` is ``b @ g @ b.T`` and that of `b` is ``a @ b @
+    g.T + a.T @ b @ g``.
 
     Examples
     --------
@@ -148,7 +157,9 @@ def quad_form_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
 
 @quad_form.tangent
 def quad_form_tangent(r: Any, a: Any, b: Any) -> Any:
-    return lambda t: quad_form(t, b), lambda t: _transposed_times(t, a @ b) + _transposed_times(b, a @ t)
+    return lambda t: quad_form(
+        t, b
+    ), lambda t: _transposed_times(t, a @ b) + _transposed_times(b, a @ t)
 
 
 @operation()
@@ -176,8 +187,8 @@ def quad_form_sym(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    For the adjoint `g` of the result and ``s = g + g.T``, that of `a` is ``b @ s @ b.T / 2``, symmetric as well, and that of `b` is
-    ``a @ b @ s``.
+    For the adjoint `g` of the result and ``s = g + g.T``, that of `a` is ``b @ s @ b.T / 2``,
+    symmetric as well, and that of `b` is ``a @ b @ s``.
 
     Examples
     --------
@@ -196,7 +207,9 @@ def quad_form_sym(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 def quad_form_sym_straight(a: Any, b: Any) -> Any:
     require(abs(a - a.mT) <= TOLERANCE)
     ab = a @ b
-    return (ab @ b if np.ndim(b) == 1 else b.mT @ ab), lambda g: quad_form_sym_reverse(g, None, a, b, ab)
+    return (ab @ b if np.ndim(b) == 1 else b.mT @ ab), lambda g: quad_form_sym_reverse(
+        g, None, a, b, ab
+    )
 
 
 @quad_form_sym.reverse
@@ -236,7 +249,8 @@ def trace_quad_form(a: Any, b: Any) -> Any:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``g * b @ b.T`` and that of `b` is ``g * (a @ b + a.T @ b)``.
+    For the adjoint `g` of the result, that of `a` is ``g * b @ b.T`` and that of `b` is ``g * (a @
+    b + a.T @ b)``.
 
     Examples
     --------
@@ -286,8 +300,9 @@ def trace_gen_quad_form(d: Any, a: Any, b: Any) -> Any:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `d` is ``g * (a @ b).T @ b``, that of `a` is ``g * b @ d.T @ b.T`` and that of `b` is
-    ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and ``b @ d.T`` are made once, for the value.
+    For the adjoint `g` of the result, that of `d` is ``g * (a @ b).T @ b``, that of `a` is ``g * b
+    @ d.T @ b.T`` and that of `b` is ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and
+    ``b @ d.T`` are made once, for the value.
 
     Examples
     --------
@@ -302,7 +317,8 @@ def trace_gen_quad_form(d: Any, a: Any, b: Any) -> Any:
     check_system("trace_gen_quad_form", a, b)
     if b.shape[-1] != d.shape[-1] or not broadcastable(d.shape[:-2], a.shape[:-2], b.shape[:-2]):
         raise ShapeError(
-            f"trace_gen_quad_form: b has shape {b.shape}, but must have {d.shape[-1]} columns and go with d, of shape {d.shape}!"
+            f"trace_gen_quad_form: b has shape {b.shape}, but must have {d.shape[-1]} columns and "
+            f"go with d, of shape {d.shape}!"
         )
     ab, bd = a @ b, b @ d.mT
     return Saved(_inner(ab, bd), ab=ab, bd=bd)
@@ -437,8 +453,8 @@ def multiply_lower_tri_self_transpose(m: Any) -> Any:
 
     Notes
     -----
-    The covariance matrix of a Cholesky factor. For the adjoint `g` of the result, that of the lower triangle `m` is the lower
-    triangle of ``(g + g.T) @ m``; above it there is none.
+    The covariance matrix of a Cholesky factor. For the adjoint `g` of the result, that of the lower
+    triangle `m` is the lower triangle of ``(g + g.T) @ m``; above it there is none.
 
     Examples
     --------
@@ -463,7 +479,9 @@ def multiply_lower_tri_self_transpose_reverse(g: Any, r: Any, m: Any, lower: Any
     s = g + g.mT
     if m.shape[-2] != m.shape[-1]:
         return np.tril(s @ lower)
-    return lower_triangle(m.shape, lambda i, j, out: np.matmul(s[..., i:j, :], lower[..., :j], out=out))
+    return lower_triangle(
+        m.shape, lambda i, j, out: np.matmul(s[..., i:j, :], lower[..., :j], out=out)
+    )
 
 
 @multiply_lower_tri_self_transpose.tangent
@@ -543,7 +561,8 @@ def diag_post_multiply(m: Any, v: Any) -> Any:
 
 @operation()
 def quad_form_diag(m: Any, v: Any, workspace: Any = np.empty) -> Any:
-    """The product ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard deviations.
+    """The product ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard
+    deviations.
 
     Parameters
     ----------
@@ -562,8 +581,8 @@ def quad_form_diag(m: Any, v: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `m` is ``g`` times the outer product of `v` with itself, and that of `v` is
-    ``h @ v + h.T @ v`` with ``h = g * m``.
+    For the adjoint `g` of the result, that of `m` is ``g`` times the outer product of `v` with
+    itself, and that of `v` is ``h @ v + h.T @ v`` with ``h = g * m``.
 
     Examples
     --------
@@ -602,7 +621,8 @@ def quad_form_diag_tangent(r: Any, m: Any, v: Any) -> Any:
 
 @operation()
 def scale_matrix_exp_multiply(t: Any, a: Any, b: Any) -> Any:
-    """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation with matrix `a` and start `b`.
+    """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
+    with matrix `a` and start `b`.
 
     Parameters
     ----------
@@ -621,8 +641,9 @@ def scale_matrix_exp_multiply(t: Any, a: Any, b: Any) -> Any:
 
     Notes
     -----
-    The derivative with respect to `t` is ``a`` times the result; that with respect to `a` goes through the Fréchet derivative of
-    the exponential, see `expm`, and is computed only if `a` is a variable.
+    The derivative with respect to `t` is ``a`` times the result; that with respect to `a` goes
+    through the Fréchet derivative of the exponential, see `expm`, and is computed only if `a` is a
+    variable.
 
     Examples
     --------
@@ -632,7 +653,9 @@ def scale_matrix_exp_multiply(t: Any, a: Any, b: Any) -> Any:
     VarMat([7., 3.])
     """
     if np.ndim(t):
-        raise ShapeError(f"scale_matrix_exp_multiply: t has shape {np.shape(t)}, but must be a scalar!")
+        raise ShapeError(
+            f"scale_matrix_exp_multiply: t has shape {np.shape(t)}, but must be a scalar!"
+        )
     check_system("scale_matrix_exp_multiply", a, b)
     e = expm(t * a)
     return Saved(np.matmul(e, b), e=e)

@@ -10,7 +10,12 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import broadcastable, check_matrix, check_square, check_values
-from varmat.functions.linalg.lapack import check_symmetric, cholesky_factor, cholesky_solve, folded_outer
+from varmat.functions.linalg.lapack import (
+    check_symmetric,
+    cholesky_factor,
+    cholesky_solve,
+    folded_outer,
+)
 from varmat.functions.linalg.solves import (
     check_diagonal,
     check_system,
@@ -22,7 +27,12 @@ from varmat.functions.linalg.solves import (
     uncolumn,
 )
 
-__all__ = ["mdivide_left_tri", "mdivide_right_tri", "trace_gen_inv_quad_form_ldlt", "trace_inv_quad_form_ldlt"]
+__all__ = [
+    "mdivide_left_tri",
+    "mdivide_right_tri",
+    "trace_gen_inv_quad_form_ldlt",
+    "trace_inv_quad_form_ldlt",
+]
 
 
 def mdivide_left_tri(a: Any, b: Any, lower: bool = True) -> Any:
@@ -49,7 +59,8 @@ def mdivide_left_tri(a: Any, b: Any, lower: bool = True) -> Any:
 
     Notes
     -----
-    The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and the result, in the triangle.
+    The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and
+    the result, in the triangle.
 
     Examples
     --------
@@ -99,7 +110,10 @@ def mdivide_right_tri(b: Any, a: Any, lower: bool = True) -> Any:
     check_square("mdivide_right_tri", "a", np.shape(a))
     if np.shape(b)[-1:] != np.shape(a)[-1:]:
         columns = np.shape(a)[-1]
-        raise ShapeError(f"mdivide_right_tri: b has shape {np.shape(b)}, but must have {columns} columns, as a has rows!")
+        raise ShapeError(
+            f"mdivide_right_tri: b has shape {np.shape(b)}, but must have {columns} columns, as a "
+            "has rows!"
+        )
     check_values(partial(check_diagonal, "mdivide_right_tri"), a)
     if np.ndim(b) == 1:
         return solve_triangular(a, b, lower=lower, trans=1)
@@ -126,13 +140,14 @@ def trace_inv_quad_form_ldlt(a: Any, b: Any) -> Any:
     ShapeError
         If `a` is not square, or `b` has another number of rows.
     DomainError
-        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    For ``x = inv(a) @ b`` and the adjoint `g` of the result, that of `b` is ``2 * g * x`` and that of `a` is ``-g * x @ x.T``,
-    folded onto the lower triangle. Stan's function takes a factor; here the one that is made for the value serves the reverse pass.
+    For ``x = inv(a) @ b`` and the adjoint `g` of the result, that of `b` is ``2 * g * x`` and that
+    of `a` is ``-g * x @ x.T``, folded onto the lower triangle. Stan's function takes a factor; here
+    the one that is made for the value serves the reverse pass.
 
     Examples
     --------
@@ -183,14 +198,15 @@ def trace_gen_inv_quad_form_ldlt(d: Any, a: Any, b: Any) -> Any:
     ShapeError
         If `d` or `a` is not square, or `b` does not have the rows of `a` and the columns of `d`.
     DomainError
-        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    For ``x = inv(a) @ b`` and the adjoint `g` of the result, that of `d` is ``g * x.T @ b``, that of `b` is ``g * x @ (d + d.T)``
-    and that of `a` is ``-g * x @ d.T @ x.T``, folded onto the lower triangle. Stan's function takes a factor; here the one that is
-    made for the value serves the reverse pass.
+    For ``x = inv(a) @ b`` and the adjoint `g` of the result, that of `d` is ``g * x.T @ b``, that
+    of `b` is ``g * x @ (d + d.T)`` and that of `a` is ``-g * x @ d.T @ x.T``, folded onto the lower
+    triangle. Stan's function takes a factor; here the one that is made for the value serves the
+    reverse pass.
 
     Examples
     --------
@@ -215,9 +231,15 @@ def trace_gen_inv_quad_form_ldlt(d: Any, a: Any, b: Any) -> Any:
 
 
 @trace_gen_inv_quad_form_ldlt.reverse
-def trace_gen_inv_quad_form_ldlt_reverse(g: Any, r: Any, d: Any, a: Any, b: Any, factor: Any, x: Any) -> Any:
+def trace_gen_inv_quad_form_ldlt_reverse(
+    g: Any, r: Any, d: Any, a: Any, b: Any, factor: Any, x: Any
+) -> Any:
     scaled = np.asarray(g)[..., None, None] * x
-    return lambda: scaled.mT @ b, lambda: folded_outer(scaled @ d.mT, x, -1.0), lambda: scaled @ (d + d.mT)
+    return (
+        lambda: scaled.mT @ b,
+        lambda: folded_outer(scaled @ d.mT, x, -1.0),
+        lambda: scaled @ (d + d.mT),
+    )
 
 
 @trace_gen_inv_quad_form_ldlt.tangent

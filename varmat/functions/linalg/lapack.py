@@ -1,11 +1,12 @@
 """Factors, solves and triangles of plain arrays: what the rules of linear algebra share.
 
-LAPACK reads a matrix column by column, so in a C-contiguous array it sees the transpose. It is given that transpose, and asked for
-the transposed thing, instead of having every matrix transposed in memory on the way in and on the way out. Results are written
-over a copy of the argument: they are new C-contiguous arrays.
+LAPACK reads a matrix column by column, so in a C-contiguous array it sees the transpose. It is
+given that transpose, and asked for the transposed thing, instead of having every matrix transposed
+in memory on the way in and on the way out. Results are written over a copy of the argument: they
+are new C-contiguous arrays.
 
-NumPy's own loops serve stacks of small matrices, for which a call of LAPACK costs less than a round of a loop in Python.
-"""
+NumPy's own loops serve stacks of small matrices, for which a call of LAPACK costs less than a round
+of a loop in Python."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ __all__: list[str] = []
 
 # Below it stacks of matrices go through NumPy's loops.
 SMALL = 16
-# Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read, and are large enough for products.
+# Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read,
+# and are large enough for products.
 BLOCK = 64
 # Bytes from row to row that have few places in the cache.
 GAP = 2048
@@ -48,13 +50,20 @@ def lapack() -> Any:
 
 
 class MatrixError(DomainError, np.linalg.LinAlgError):
-    """A matrix is outside the domain of a factorisation: a `DomainError` that code written for NumPy catches too."""
+    """A matrix is outside the domain of a factorisation: a `DomainError` that code written for
+    NumPy catches too.
+    """
 
 
 def check_svd(function: str, a: Any) -> None:
-    """Refuse a matrix with infinite elements, for which LAPACK may search for singular values for ever, or with nan."""
+    """Refuse a matrix with infinite elements, for which LAPACK may search for singular values for
+    ever, or with nan.
+    """
     if not np.isfinite(a).all():
-        raise MatrixError(f"{function}: a has elements that are not finite, but must have finite ones for singular values!")
+        raise MatrixError(
+            f"{function}: a has elements that are not finite, but must have finite ones for "
+            "singular values!"
+        )
 
 
 def place_of(index: Iterable[Any]) -> str:
@@ -80,13 +89,20 @@ def matrices(x: np.ndarray) -> Any:
     return (x,) if x.ndim == 2 else x.reshape(-1, *x.shape[-2:])
 
 
-# Triangles and transposes. Large matrices are taken in blocks, for a matrix is much slower to read along its columns.
+# Triangles and transposes. Large matrices are taken in blocks, for a matrix is much slower to read
+# along its columns.
 
 
 def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
-    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal out."""
+    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal
+    out.
+    """
     n, m = shape[-2:]
-    return np.tri(n, m, -1 if strict else 0, dtype=bool) if lower else ~np.tri(n, m, 0 if strict else -1, dtype=bool)
+    return (
+        np.tri(n, m, -1 if strict else 0, dtype=bool)
+        if lower
+        else ~np.tri(n, m, 0 if strict else -1, dtype=bool)
+    )
 
 
 @lru_cache
@@ -98,10 +114,11 @@ def above(n: int, k: int = 0) -> np.ndarray:
 
 
 def gapped(x: np.ndarray) -> np.ndarray:
-    """A block of a matrix as it is best read along its columns: a copy with gaps if the rows are multiples of 2048 bytes apart.
+    """A block of a matrix as it is best read along its columns: a copy with gaps if the rows are
+    multiples of 2048 bytes apart.
 
-    Then the elements of a column have few places in the cache, and to read them takes 2 to 4 times as long.
-    """
+    Then the elements of a column have few places in the cache, and to read them takes 2 to 4 times
+    as long."""
     if x.strides[-2] % GAP:
         return x
     copy = np.empty((*x.shape[:-1], x.shape[-1] + 8))[..., :-8]
@@ -110,7 +127,9 @@ def gapped(x: np.ndarray) -> np.ndarray:
 
 
 def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """Set to zero, in place, what stands above the diagonal of square matrices, or also the diagonal, if `k` is -1."""
+    """Set to zero, in place, what stands above the diagonal of square matrices, or also the
+    diagonal, if `k` is -1.
+    """
     n = x.shape[-1]
     if n <= BLOCK:
         np.copyto(x, 0.0, where=above(n, k))
@@ -135,7 +154,11 @@ def blocks(n: int) -> tuple[tuple[int, int], ...]:
 
 def diagonal_of(x: Any) -> Any:
     """The diagonals as a view to write to."""
-    return x.reshape(-1)[:: len(x) + 1] if x.ndim == 2 and x.flags.c_contiguous else np.einsum("...ii->...i", x)
+    return (
+        x.reshape(-1)[:: len(x) + 1]
+        if x.ndim == 2 and x.flags.c_contiguous
+        else np.einsum("...ii->...i", x)
+    )
 
 
 def half_diagonal(x: Any) -> Any:
@@ -146,13 +169,21 @@ def half_diagonal(x: Any) -> Any:
 
 
 def log_diagonal(factor: np.ndarray) -> Any:
-    """The sum of the logarithms of the diagonal, half the logarithm of the determinant; for each matrix of a stack."""
+    """The sum of the logarithms of the diagonal, half the logarithm of the determinant; for each
+    matrix of a stack.
+    """
     logarithms = np.log(factor.diagonal(0, -2, -1))
-    return float(logarithms.dot(ones(len(logarithms)))) if logarithms.ndim == 1 else np.add.reduce(logarithms, axis=-1)
+    return (
+        float(logarithms.dot(ones(len(logarithms))))
+        if logarithms.ndim == 1
+        else np.add.reduce(logarithms, axis=-1)
+    )
 
 
 def lower_triangle(shape: tuple[int, ...], rows: Callable[[int, int, Any], Any]) -> np.ndarray:
-    """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the rows i to j up to column j."""
+    """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the
+    rows i to j up to column j.
+    """
     x = np.empty(shape)
     for i, j in blocks(shape[-1]):
         rows(i, j, x[..., i:j, :j])
@@ -160,9 +191,13 @@ def lower_triangle(shape: tuple[int, ...], rows: Callable[[int, int, Any], Any])
 
 
 def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
-    """The transpose of "copy one triangle to the other" as a linear map: fold a matrix onto one triangle."""
+    """The transpose of "copy one triangle to the other" as a linear map: fold a matrix onto one
+    triangle.
+    """
     folded: np.ndarray = half_diagonal(
-        lower_triangle(c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out))
+        lower_triangle(
+            c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out)
+        )
     )
     return folded if lower else transposed(folded)
 
@@ -183,7 +218,9 @@ def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
 
 
 def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> None:
-    """Add ``factor * x @ y.T`` of matrices of columns, or of two vectors, to a C-contiguous matrix in place."""
+    """Add ``factor * x @ y.T`` of matrices of columns, or of two vectors, to a C-contiguous matrix
+    in place.
+    """
     if x.ndim == 1:
         blas().dger(factor, y, x, 1, 1, out.T, 1, 1, 1)
     else:
@@ -204,13 +241,17 @@ def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarra
 
 
 def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """The lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less work for the upper one."""
+    """The lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less work for
+    the upper one.
+    """
     if x.ndim == 1 or (x.ndim == 2 and (x.shape[1] == 1 or len(x) <= BLOCK)):
         return clear_above(outer(x, y, factor))
     x = factor * x
     product: Any = np.multiply if x.shape[-1] == 1 else np.matmul
     shape = (*x.shape[:-1], x.shape[-2])
-    return lower_triangle(shape, lambda i, j, out: product(x[..., i:j, :], y[..., :j, :].mT, out=out))
+    return lower_triangle(
+        shape, lambda i, j, out: product(x[..., i:j, :], y[..., :j, :].mT, out=out)
+    )
 
 
 def mirrored(x: np.ndarray) -> np.ndarray:
@@ -240,9 +281,11 @@ def transposed(x: np.ndarray, factor: Any = 1.0) -> np.ndarray:
 
 
 def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
-    """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and relatively."""
-    # No difference is larger than the square root of the sum of their squares. With finite squares nothing overflows or is invalid;
-    # to find that out takes half as long as `errstate`.
+    """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and
+    relatively.
+    """
+    # No difference is larger than the square root of the sum of their squares. With finite squares
+    # nothing overflows or is invalid; to find that out takes half as long as `errstate`.
     if a.shape[-1] <= BLOCK and np.vdot(a, a) < math.inf:
         difference = a.mT.copy()
         np.subtract(difference, a, difference)
@@ -268,26 +311,38 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
     if np.isfinite(a[index]) and not np.isfinite(a[mirror]):
         index, mirror = mirror, index
     value, other = a[index].item(), a[mirror].item()
-    rule = f"{other!r}, as {name}{place_of(mirror)} is, for a symmetric matrix" if np.isfinite(value) else "finite"
+    rule = (
+        f"{other!r}, as {name}{place_of(mirror)} is, for a symmetric matrix"
+        if np.isfinite(value)
+        else "finite"
+    )
     raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
 
 
 def check_lower(function: str, a: np.ndarray, name: str) -> None:
     """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
-    if any(a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in blocks(a.shape[-1])):
+    if any(
+        a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in blocks(a.shape[-1])
+    ):
         index = np.argwhere(np.triu(a, 1))[0]
         value = a[tuple(index)].item()
-        raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be 0.0, above the diagonal!")
+        raise DomainError(
+            f"{function}: {name}{place_of(index)} is {value!r}, but must be 0.0, above the "
+            "diagonal!"
+        )
 
 
 # Systems of equations
 
 
-def solve_each(one: Callable[..., Any], factor: tuple[Any, ...], b: Any, vector: bool = False) -> Any:
-    """Solve, with ``one(*factor, b)`` for a single matrix, the systems of a stack of matrices and a stack of right-hand sides.
+def solve_each(
+    one: Callable[..., Any], factor: tuple[Any, ...], b: Any, vector: bool = False
+) -> Any:
+    """Solve, with ``one(*factor, b)`` for a single matrix, the systems of a stack of matrices and a
+    stack of right-hand sides.
 
-    The arrays of the factor have the leading axes of the matrices. With `vector` the last axis of `b` is that of a vector.
-    """
+    The arrays of the factor have the leading axes of the matrices. With `vector` the last axis of
+    `b` is that of a vector."""
     a = factor[0]
     if a.ndim == 2 >= b.ndim and b.size:
         return one(*factor, b)
@@ -299,7 +354,9 @@ def solve_each(one: Callable[..., Any], factor: tuple[Any, ...], b: Any, vector:
         return x
     if a.ndim == 2:  # one matrix for all: their columns side by side
         columns = np.moveaxis(b, -2, 0)
-        x[...] = np.moveaxis(one(a, *factor[1:], columns.reshape(len(a), -1)).reshape(columns.shape), 0, -2)
+        x[...] = np.moveaxis(
+            one(a, *factor[1:], columns.reshape(len(a), -1)).reshape(columns.shape), 0, -2
+        )
         return x
     parts = [np.broadcast_to(part, stack + part.shape[a.ndim - 2 :]) for part in factor]
     b = np.broadcast_to(b, x.shape)
@@ -309,9 +366,18 @@ def solve_each(one: Callable[..., Any], factor: tuple[Any, ...], b: Any, vector:
 
 
 def triangular_solve(
-    a: Any, b: Any, lower: bool, trans: bool = False, unit: bool = False, *, right: bool = False, vector: bool = False
+    a: Any,
+    b: Any,
+    lower: bool,
+    trans: bool = False,
+    unit: bool = False,
+    *,
+    right: bool = False,
+    vector: bool = False,
 ) -> Any:
-    """``inv(a) @ b``, or ``b @ inv(a)`` with `right`; a zero on the diagonal gives inf and nan, not an error."""
+    """``inv(a) @ b``, or ``b @ inv(a)`` with `right`; a zero on the diagonal gives inf and nan, not
+    an error.
+    """
     if a.ndim == 2 and b.ndim == 1 and b.size:  # with keywords the call would take 0.2 us more
         return blas().dtrsv(a.T, b, 1, 0, not lower, not trans, unit)
     if a.ndim > 2 and a.shape[-1] < SMALL and math.prod(a.shape[:-2]) > a.shape[-1]:
@@ -331,10 +397,15 @@ def triangular_solve(
 
 @np.errstate(all="ignore")
 def _substituted(a: np.ndarray, b: np.ndarray, lower: bool, trans: bool, unit: bool) -> np.ndarray:
-    """The solutions for many small triangular matrices, row by row for all of them at once: for thousands a tenth of the time."""
+    """The solutions for many small triangular matrices, row by row for all of them at once: for
+    thousands a tenth of the time.
+    """
     a, rows = (a.mT if trans else a), range(a.shape[-1])
     forwards = lower != trans
-    x = np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:]), order="C")
+    x = np.array(
+        np.broadcast_to(b, np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:]),
+        order="C",
+    )
     for i in rows if forwards else reversed(rows):
         known = slice(0, i) if forwards else slice(i + 1, None)
         if known != slice(0, 0):
@@ -358,7 +429,9 @@ class LU(NamedTuple):
 
 
 def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
-    """The LU factors; None for what is left to NumPy's loops, which factorise again in the reverse pass."""
+    """The LU factors; None for what is left to NumPy's loops, which factorise again in the reverse
+    pass.
+    """
     if many_small(a):
         return None
     dgetrf = lapack().dgetrf
@@ -374,7 +447,9 @@ def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
 
 
 def _factorised(routine: Any, a: np.ndarray, workspace: Any, *options: int) -> Any:
-    """What a routine of LAPACK makes of a single matrix, the factor in C order first, in memory from a workspace if it is large."""
+    """What a routine of LAPACK makes of a single matrix, the factor in C order first, in memory
+    from a workspace if it is large.
+    """
     if a.size <= LARGE:  # it makes the copy itself
         factor, *others = routine(a.T, *options, 0)
         return factor.T, *others
@@ -390,7 +465,9 @@ def _permutation_sign(factor: LU) -> Any:
 
 @np.errstate(over="ignore", invalid="ignore")
 def lu_det(factor: LU) -> Any:
-    """The determinants, by way of logarithms where the product leaves the range of a float, maybe only on the way."""
+    """The determinants, by way of logarithms where the product leaves the range of a float, maybe
+    only on the way.
+    """
     running = np.multiply.accumulate(factor.diagonal, axis=-1)
     if is_safe_divisor(running):
         return _permutation_sign(factor) * running[..., -1]
@@ -423,7 +500,9 @@ def lu_inverse(factor: LU) -> np.ndarray:
 
 
 def _is_small(b: Any) -> Any:
-    """Whether LAPACK solves for `b` as it is: a vector, or a matrix that is transposed sooner than two triangles are called for."""
+    """Whether LAPACK solves for `b` as it is: a vector, or a matrix that is transposed sooner than
+    two triangles are called for.
+    """
     return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= BLOCK**2))
 
 
@@ -437,12 +516,14 @@ def lu_solve(factor: LU, b: Any, vector: bool, trans: bool = False) -> Any:
         return _in_c_order(lapack().dgetrs(factor.lu.T, factor.pivots, b, not trans)[0])
 
     def one(lu: Any, pivots: Any, b: Any) -> Any:
-        # With a^T = P L U, x = P L^{-T} U^{-T} b, and U^{-1} L^{-1} P^T b for the transpose; from the right, for the columns of x
-        # are rows of what LAPACK sees.
+        # With a^T = P L U, x = P L^{-T} U^{-T} b, and U^{-1} L^{-1} P^T b for the transpose; from
+        # the right, for the columns of x are rows of what LAPACK sees.
         order = _order(pivots)
         x = np.ascontiguousarray(np.take(b, order, axis=0)) if trans else np.array(b, order="C")
         for lower in (True, False) if trans else (False, True):
-            blas().dtrsm(1.0, lu.T, x.T, side=True, lower=lower, trans_a=trans, diag=lower, overwrite_b=True)
+            blas().dtrsm(
+                1.0, lu.T, x.T, side=True, lower=lower, trans_a=trans, diag=lower, overwrite_b=True
+            )
         if not trans:
             x[order] = x.copy()
         return x
@@ -461,8 +542,12 @@ def _order(pivots: Any) -> list[int]:
 # Positive definite matrices
 
 
-def cholesky_factor(function: str, a: np.ndarray, workspace: Any = np.empty, name: str = "a") -> np.ndarray:
-    """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle is read."""
+def cholesky_factor(
+    function: str, a: np.ndarray, workspace: Any = np.empty, name: str = "a"
+) -> np.ndarray:
+    """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle
+    is read.
+    """
     if a.ndim == 2 and a.size:
         factor, info = _factorised(lapack().dpotrf, a, workspace, 0, 1)
         diagonal = factor.diagonal()
@@ -497,7 +582,9 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
         what = f"has the eigenvalue {float(np.linalg.eigvalsh(matrix)[0]):.4g}"
     else:
         what = "has elements that are not finite"
-    return MatrixError(f"{function}: {name}{place_of(index)} {what}, but must be positive definite!")
+    return MatrixError(
+        f"{function}: {name}{place_of(index)} {what}, but must be positive definite!"
+    )
 
 
 def cholesky_solve(factor: Any, b: Any, vector: bool) -> Any:
@@ -513,7 +600,9 @@ def cholesky_solve(factor: Any, b: Any, vector: bool) -> Any:
 
 
 def inverse_triangle(factor: np.ndarray) -> np.ndarray:
-    """The lower triangle of the inverse of the matrix of which `factor` is the lower Cholesky factor; zeros above."""
+    """The lower triangle of the inverse of the matrix of which `factor` is the lower Cholesky
+    factor; zeros above.
+    """
     x = np.array(factor, order="C")
     if x.ndim == 2 and x.size:
         lapack().dpotri(x.T, 0, 1)
@@ -526,9 +615,9 @@ def inverse_triangle(factor: np.ndarray) -> np.ndarray:
 def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
     r"""The adjoint of a matrix from that of its lower Cholesky factor, on the lower triangle.
 
-    Block by block, from the end, undo what the factorisation does: with D a block on the diagonal of the factor, R what stands left
-    of it, C below it and B below R, it sets ``D D^T = A_D - R R^T`` and ``C D^T = A_C - B R^T``.
-    """
+    Block by block, from the end, undo what the factorisation does: with D a block on the diagonal
+    of the factor, R what stands left of it, C below it and B below R, it sets ``D D^T = A_D - R
+    R^T`` and ``C D^T = A_C - B R^T``."""
     n = factor.shape[-1]
     if n <= BLOCK:
         return half_diagonal(clear_above(_block_adjoint(factor, g)))  # type: ignore[no-any-return]
@@ -548,7 +637,9 @@ def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def _block_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Twice the symmetric adjoint: ``L^{-T} Phi(L^T G) L^{-1}`` and its transpose, Phi the lower triangle with halved diagonal."""
+    """Twice the symmetric adjoint: ``L^{-T} Phi(L^T G) L^{-1}`` and its transpose, Phi the lower
+    triangle with halved diagonal.
+    """
     phi = half_diagonal(clear_above(factor.mT @ tril(g)))
     left = triangular_solve(factor, phi, lower=True, trans=True)
     # The transpose of the first, for which LAPACK is faster from the left.

@@ -41,14 +41,16 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
 
     Notes
     -----
-    With :math:`P = A^+`, :math:`dP = -P\\, dA\\, P + P P^T dA^T (I - A P) + (I - P A)\\, dA^T P^T P` [1]_. The rank is taken to
-    be constant: where it changes, the pseudo-inverse jumps and has no derivative. Where a cutoff drops singular values that are not
-    zero, `P` is that of the part of `A` that is kept, which turns against the other: the change of that part stands for
-    :math:`dA`. Also called ``varmat.generalized_inverse``.
+    With :math:`P = A^+`, :math:`dP = -P\\, dA\\, P + P P^T dA^T (I - A P) + (I - P A)\\, dA^T P^T
+    P` [1]_. The rank is taken to be constant: where it changes, the pseudo-inverse jumps and has no
+    derivative. Where a cutoff drops singular values that are not zero, `P` is that of the part of
+    `A` that is kept, which turns against the other: the change of that part stands for :math:`dA`.
+    Also called ``varmat.generalized_inverse``.
 
     References
     ----------
-    .. [1] G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
+    .. [1] G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
+           squares problems whose variables
        separate", SIAM Journal on Numerical Analysis 10, 1973.
 
     Examples
@@ -61,7 +63,8 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     check_matrix("pinv", "a", a)
     check_svd("pinv", a)
     cutoff = rtol if rcond is None else rcond
-    if cutoff is None or not np.size(a) or (rcond is not None and rtol is not None):  # which NumPy refuses
+    # which NumPy refuses
+    if cutoff is None or not np.size(a) or (rcond is not None and rtol is not None):
         given = {name: x for name, x in (("rcond", rcond), ("rtol", rtol)) if x is not None}
         return np.array(np.linalg.pinv(a, **given))
     r, basis = _inverse_and_basis(a, cutoff)
@@ -69,7 +72,9 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
 
 
 def _inverse_and_basis(a: Any, cutoff: Any) -> tuple[Any, Any]:
-    """The pseudo-inverse, and what it is made of: the singular vectors and values, and their inverses, zero where dropped."""
+    """The pseudo-inverse, and what it is made of: the singular vectors and values, and their
+    inverses, zero where dropped.
+    """
     u, s, vt = np.linalg.svd(a, full_matrices=False)
     kept = s > np.asarray(cutoff)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0.0)
     inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
@@ -81,12 +86,16 @@ def _is_cut(a: Any, basis: Any) -> bool:
     _, s, _, inverse = basis
     if inverse.all():
         return False
-    rounding = max(np.shape(a)[-2:]) * np.finfo(float).eps * np.max(s, axis=-1, keepdims=True, initial=0.0)
+    rounding = (
+        max(np.shape(a)[-2:]) * np.finfo(float).eps * np.max(s, axis=-1, keepdims=True, initial=0.0)
+    )
     return bool(np.any((inverse == 0) & (s > rounding)))
 
 
 def _product(x: Any, y: Any, z: Any) -> Any:
-    """``x @ y @ z`` in the order that keeps the long side of a matrix from being squared; differentiable."""
+    """``x @ y @ z`` in the order that keeps the long side of a matrix from being squared;
+    differentiable.
+    """
     p, q = np.shape(x)[-2:]
     s, t = np.shape(z)[-2:]
     return (x @ y) @ z if p * s * (q + t) <= q * t * (p + s) else x @ (y @ z)
@@ -94,11 +103,12 @@ def _product(x: Any, y: Any, z: Any) -> Any:
 
 @operation()
 def coupled(t: Any, p: Any, b: Any, *, basis: Any) -> Any:
-    """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept of a matrix and the rest `b`.
+    """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept
+    of a matrix and the rest `b`.
 
-    In the basis of the singular vectors each element is coupled with the one across the diagonal, and the factor is the quotient of
-    a dropped singular value and a kept one. The map on the right is its own adjoint.
-    """
+    In the basis of the singular vectors each element is coupled with the one across the diagonal,
+    and the factor is the quotient of a dropped singular value and a kept one. The map on the right
+    is its own adjoint."""
     u, s, vt, inverse = basis
     dropped = np.where(inverse == 0, s, 0.0)
     q = dropped[..., :, None] * inverse[..., None, :]
@@ -110,7 +120,11 @@ def coupled(t: Any, p: Any, b: Any, *, basis: Any) -> Any:
 @coupled.reverse
 def coupled_reverse(g: Any, r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
     c = coupled(g, p, b, basis=basis)
-    return lambda: c, lambda: _product(c.mT, b, r.mT) + _product(r.mT, b, c.mT), lambda: _product(c, p, r) + _product(r, p, c)
+    return (
+        lambda: c,
+        lambda: _product(c.mT, b, r.mT) + _product(r.mT, b, c.mT),
+        lambda: _product(c, p, r) + _product(r, p, c),
+    )
 
 
 @coupled.tangent
@@ -126,10 +140,11 @@ def coupled_tangent(r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
 
 
 def _of_kept(t: Any, a: Any, p: Any, basis: Any) -> Any:
-    """How the part of `a` that is kept changes with `a`, if anything is dropped; differentiable, and its own adjoint.
+    """How the part of `a` that is kept changes with `a`, if anything is dropped; differentiable,
+    and its own adjoint.
 
-    The subspaces of the kept singular vectors turn, and take those of the others with them (Stewart & Sun 1990, ch. V).
-    """
+    The subspaces of the kept singular vectors turn, and take those of the others with them (Stewart
+    & Sun 1990, ch. V)."""
     if basis is None:
         return t
     u, s, vt, inverse = basis
@@ -173,7 +188,9 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NO
 
 
 def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
-    """The fraction of the largest singular value below which the others count as zero, as `numpy.linalg.lstsq` reads `rcond`."""
+    """The fraction of the largest singular value below which the others count as zero, as
+    `numpy.linalg.lstsq` reads `rcond`.
+    """
     eps = float(np.finfo(float).eps)
     if rcond is None:
         return max(shape) * eps
@@ -182,14 +199,18 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
 
 @operation()
 def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
-    """Solution of least norm and singular values: the differentiable part of `numpy.linalg.lstsq`."""
+    """Solution of least norm and singular values: the differentiable part of
+    `numpy.linalg.lstsq`.
+    """
     check_svd("lstsq", a)
     p, basis = _inverse_and_basis(a, _cutoff(rcond, a.shape))
     return Saved((p @ b, basis[1]), p=p, basis=basis, cut=_is_cut(a, basis))
 
 
 @lstsq_solution.reverse
-def lstsq_solution_reverse(g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool) -> Any:
+def lstsq_solution_reverse(
+    g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool
+) -> Any:
     # Golub and Pereyra, as in pinv, applied to b without forming the adjoint of the pseudo-inverse.
     vector = b.ndim == 1
     x, b = column(r[0], vector), column(b, vector)
@@ -205,10 +226,15 @@ def lstsq_solution_reverse(g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, b
 
 
 @lstsq_solution.tangent
-def lstsq_solution_tangent(r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool) -> Any:
+def lstsq_solution_tangent(
+    r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool
+) -> Any:
     plain(a)  # as in pinv
     vector, basis_if_cut = np.ndim(b) == 1, basis if cut else None
-    p, (u, s, vt) = pinv.known(Saved(p, basis=basis_if_cut), a), svd_vh.known(basis[:3], a, full_matrices=False)
+    p, (u, s, vt) = (
+        pinv.known(Saved(p, basis=basis_if_cut), a),
+        svd_vh.known(basis[:3], a, full_matrices=False),
+    )
     x, b = column(r[0], vector), column(b, vector)
 
     def of_a(t: Any) -> Any:
@@ -230,7 +256,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     a : array_like, shape (m, n)
     b : array_like, shape (m,) or (m, k)
     rcond : float, optional
-        Singular values below so much of the largest one count as zero; by default ``max(m, n)`` times the machine precision.
+        Singular values below so much of the largest one count as zero; by default ``max(m, n)``
+        times the machine precision.
 
     Returns
     -------
@@ -256,7 +283,10 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     a, b = as_operand(a, "lstsq: a"), as_operand(b, "lstsq: b")
     if np.ndim(a) != 2 or np.ndim(b) not in (1, 2) or np.shape(b)[0] != np.shape(a)[0]:
         shapes = f"{np.shape(a)} and {np.shape(b)}"
-        raise ShapeError(f"lstsq: a and b have shapes {shapes}, but must be a matrix and a vector or matrix of as many rows!")
+        raise ShapeError(
+            f"lstsq: a and b have shapes {shapes}, but must be a matrix and a vector or matrix of "
+            "as many rows!"
+        )
     x, s = lstsq_solution(a, b, rcond=rcond)
     (m, n), values = np.shape(a), plain(s)
     rank = int(np.count_nonzero(values > _cutoff(rcond, (m, n)) * np.max(values, initial=0.0)))

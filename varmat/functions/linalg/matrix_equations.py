@@ -1,7 +1,7 @@
 """Linear matrix equations: those of Sylvester and Lyapunov, continuous and discrete.
 
-The adjoint of a solution solves the equation with the transposed matrices, so that the Schur factors of the value serve it too.
-"""
+The adjoint of a solution solves the equation with the transposed matrices, so that the Schur
+factors of the value serve it too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from varmat.functions.linalg.lapack import MatrixError
 __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
 
 
-def check_matrix_of(function: str, name: str, x: Any, shape: tuple[Any, Any] = (None, None)) -> None:
-    """Refuse what is no matrix, or one that has another number of rows or columns than it must have."""
+def check_matrix_of(
+    function: str, name: str, x: Any, shape: tuple[Any, Any] = (None, None)
+) -> None:
+    """Refuse what is no matrix, or one that has another number of rows or columns than it must
+    have.
+    """
     found = np.shape(x)
     if len(found) != 2:
         raise ShapeError(f"{function}: {name} has shape {found}, but must be a matrix!")
@@ -29,7 +33,9 @@ def check_matrix_of(function: str, name: str, x: Any, shape: tuple[Any, Any] = (
 def check_one_square(function: str, name: str, x: Any) -> None:
     """Refuse what is no square matrix, stacks of them included."""
     if np.ndim(x) != 2 or np.shape(x)[0] != np.shape(x)[1]:
-        raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be a square matrix!")
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a square matrix!"
+        )
 
 
 @cache
@@ -43,22 +49,31 @@ def _routines() -> tuple[Any, Any]:
 def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The real Schur form of a matrix and its vectors."""
     if not np.isfinite(a).all():
-        raise MatrixError(f"{function}: {name} has elements that are not finite, but must have finite ones!")
+        raise MatrixError(
+            f"{function}: {name} has elements that are not finite, but must have finite ones!"
+        )
     if not a.size:
         return a, a
     return _routines()[0](a, output="real")  # type: ignore[no-any-return]
 
 
-def _solved(factors: Any, q: np.ndarray, transposed: bool, same: bool = False) -> tuple[np.ndarray, bool]:
-    """The solution of ``a x + x b = q`` of the Schur factors of `a` and of ``b.T``, or of that with `a` and `b` transposed.
+def _solved(
+    factors: Any, q: np.ndarray, transposed: bool, same: bool = False
+) -> tuple[np.ndarray, bool]:
+    """The solution of ``a x + x b = q`` of the Schur factors of `a` and of ``b.T``, or of that with
+    `a` and `b` transposed.
 
-    With `same` the second factors are those of `b`. Also whether the eigenvalues had to be moved for it.
-    """
+    With `same` the second factors are those of `b`. Also whether the eigenvalues had to be moved
+    for it."""
     (r, u), (s, v) = factors
     if not q.size:
         return np.zeros(q.shape), False
     y, scale, info = _routines()[1](
-        r, s, u.T @ q @ v, trana="T" if transposed else "N", tranb="T" if transposed == same else "N"
+        r,
+        s,
+        u.T @ q @ v,
+        trana="T" if transposed else "N",
+        tranb="T" if transposed == same else "N",
     )
     return u @ (y * scale) @ v.T, info != 0
 
@@ -82,16 +97,18 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     ShapeError
         If the matrices do not go together.
     DomainError
-        If an eigenvalue of `a` is the opposite of one of `b`, or if `a` or `b` is not finite; also a `numpy.linalg.LinAlgError`.
+        If an eigenvalue of `a` is the opposite of one of `b`, or if `a` or `b` is not finite; also
+        a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    With :math:`A^T Z + Z B^T = \\bar X` the adjoints are :math:`\\bar Q = Z`, :math:`\\bar A = -Z X^T`, :math:`\\bar B = -X^T Z`
-    [1]_. The Schur factors of the value serve the reverse pass.
+    With :math:`A^T Z + Z B^T = \\bar X` the adjoints are :math:`\\bar Q = Z`, :math:`\\bar A = -Z
+    X^T`, :math:`\\bar B = -X^T Z` [1]_. The Schur factors of the value serve the reverse pass.
 
     References
     ----------
-    .. [1] R. H. Bartels and G. W. Stewart, "Solution of the matrix equation AX + XB = C", Communications of the ACM 15, 1972.
+    .. [1] R. H. Bartels and G. W. Stewart, "Solution of the matrix equation AX + XB = C",
+           Communications of the ACM 15, 1972.
 
     Examples
     --------
@@ -104,16 +121,24 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     check_one_square("solve_sylvester", "a", a)
     check_one_square("solve_sylvester", "b", b)
     check_matrix_of("solve_sylvester", "q", q, (a.shape[0], b.shape[0]))
-    first, same = schur_factors("solve_sylvester", "a", a), a.shape == b.shape and bool((a == b).all())
+    first, same = (
+        schur_factors("solve_sylvester", "a", a),
+        a.shape == b.shape and bool((a == b).all()),
+    )
     factors = (first, first if same else schur_factors("solve_sylvester", "b", b.T))
     x, moved = _solved(factors, q, False, same)
     if moved:
-        raise MatrixError("solve_sylvester: an eigenvalue of a is the opposite of one of b, so that there is no solution!")
+        raise MatrixError(
+            "solve_sylvester: an eigenvalue of a is the opposite of one of b, so that there is no "
+            "solution!"
+        )
     return Saved(x, factors=factors, same=same)
 
 
 @solve_sylvester.reverse
-def solve_sylvester_reverse(g: Any, r: Any, a: Any, b: Any, q: Any, factors: Any, same: bool) -> Any:
+def solve_sylvester_reverse(
+    g: Any, r: Any, a: Any, b: Any, q: Any, factors: Any, same: bool
+) -> Any:
     z = _solved(factors, g, True, same)[0]
     return lambda: -(z @ r.T), lambda: -(r.T @ z), lambda: z
 
@@ -129,7 +154,8 @@ def solve_sylvester_tangent(r: Any, a: Any, b: Any, q: Any) -> Any:
 
 @operation()
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
-    """The solution of the Lyapunov equation ``a @ x + x @ a.T = q``: `scipy.linalg.solve_continuous_lyapunov`.
+    """The solution of the Lyapunov equation ``a @ x + x @ a.T = q``:
+    `scipy.linalg.solve_continuous_lyapunov`.
 
     Parameters
     ----------
@@ -144,12 +170,14 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     ShapeError
         If the matrices are not square, or of different size.
     DomainError
-        If two eigenvalues of `a` are opposite, or `a` is not finite; also a `numpy.linalg.LinAlgError`.
+        If two eigenvalues of `a` are opposite, or `a` is not finite; also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    With :math:`A^T Z + Z A = \\bar X` the adjoints are :math:`\\bar Q = Z` and :math:`\\bar A = -(Z X^T + Z^T X)`. The stationary
-    covariance of the process ``dy = a y dt + dw`` is that with ``q = -np.cov(dw)``.
+    With :math:`A^T Z + Z A = \\bar X` the adjoints are :math:`\\bar Q = Z` and :math:`\\bar A = -(Z
+    X^T + Z^T X)`. The stationary covariance of the process ``dy = a y dt + dw`` is that with ``q =
+    -np.cov(dw)``.
 
     Examples
     --------
@@ -163,7 +191,10 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     factor = schur_factors("solve_continuous_lyapunov", "a", a)
     x, moved = _solved((factor, factor), q, False)
     if moved:
-        raise MatrixError("solve_continuous_lyapunov: two eigenvalues of a are opposite, so that there is no solution!")
+        raise MatrixError(
+            "solve_continuous_lyapunov: two eigenvalues of a are opposite, so that there is no "
+            "solution!"
+        )
     return Saved(x, factor=factor)
 
 
@@ -175,7 +206,10 @@ def solve_continuous_lyapunov_reverse(g: Any, r: Any, a: Any, q: Any, factor: An
 
 @solve_continuous_lyapunov.tangent
 def solve_continuous_lyapunov_tangent(r: Any, a: Any, q: Any) -> Any:
-    return lambda t: -solve_continuous_lyapunov(a, t @ r + r @ t.T), lambda t: solve_continuous_lyapunov(a, t)
+    return (
+        lambda t: -solve_continuous_lyapunov(a, t @ r + r @ t.T),
+        lambda t: solve_continuous_lyapunov(a, t),
+    )
 
 
 @operation()
@@ -186,7 +220,8 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     ----------
     a, q : array_like, shape (n, n)
     method : {'direct', 'bilinear'}, optional
-        Whether to solve one large linear system, or a continuous equation; by default the former up to ``n = 9``.
+        Whether to solve one large linear system, or a continuous equation; by default the former up
+        to ``n = 9``.
 
     Returns
     -------
@@ -197,12 +232,14 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     ShapeError
         If the matrices are not square, or of different size.
     DomainError
-        If `method` is unknown, or the product of two eigenvalues of `a` is one; also a `numpy.linalg.LinAlgError`.
+        If `method` is unknown, or the product of two eigenvalues of `a` is one; also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    With :math:`Z = A^T Z A + \\bar X` the adjoints are :math:`\\bar Q = Z` and :math:`\\bar A = Z A X^T + Z^T A X`. It is the
-    stationary covariance of the autoregression ``y[t] = a y[t - 1] + e[t]`` with ``q`` that of ``e``.
+    With :math:`Z = A^T Z A + \\bar X` the adjoints are :math:`\\bar Q = Z` and :math:`\\bar A = Z A
+    X^T + Z^T A X`. It is the stationary covariance of the autoregression ``y[t] = a y[t - 1] +
+    e[t]`` with ``q`` that of ``e``.
 
     Examples
     --------
@@ -214,7 +251,9 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     check_one_square("solve_discrete_lyapunov", "a", a)
     check_matrix_of("solve_discrete_lyapunov", "q", q, a.shape)
     if method not in (None, "direct", "bilinear"):
-        raise MatrixError(f"solve_discrete_lyapunov: method is {method!r}, but must be 'direct' or 'bilinear'!")
+        raise MatrixError(
+            f"solve_discrete_lyapunov: method is {method!r}, but must be 'direct' or 'bilinear'!"
+        )
     return _discrete(a, q, method)
 
 

@@ -32,13 +32,14 @@ def expm(a: Any) -> Any:
 
     Notes
     -----
-    Value and reverse rule by scaling and squaring [1]_; the adjoint is the Fréchet derivative at the transposed matrix. Forward
-    mode, and the reverse rule of matrices with large elements, read it off the exponential of a block matrix. Also called
-    ``varmat.matrix_exp``.
+    Value and reverse rule by scaling and squaring [1]_; the adjoint is the Fréchet derivative at
+    the transposed matrix. Forward mode, and the reverse rule of matrices with large elements, read
+    it off the exponential of a block matrix. Also called ``varmat.matrix_exp``.
 
     References
     ----------
-    .. [1] A. H. Al-Mohy and N. J. Higham, "Computing the Fréchet derivative of the matrix exponential, with an application to
+    .. [1] A. H. Al-Mohy and N. J. Higham, "Computing the Fréchet derivative of the matrix
+           exponential, with an application to
        condition number estimation", SIAM Journal on Matrix Analysis and Applications 30, 2009.
 
     Examples
@@ -54,8 +55,9 @@ def expm(a: Any) -> Any:
     return np.array(exponential(a))
 
 
-# The 1-norm up to which SciPy's Fréchet derivative has all digits. Of matrices that are far from normal it squares more often than
-# it need: at 10^8 half of them are lost. The exponential of a block matrix keeps them, and is a little less exact otherwise.
+# The 1-norm up to which SciPy's Fréchet derivative has all digits. Of matrices that are far from
+# normal it squares more often than it need: at 10^8 half of them are lost. The exponential of a
+# block matrix keeps them, and is a little less exact otherwise.
 _SMALL_NORM = 100.0
 
 
@@ -69,7 +71,10 @@ def expm_reverse(g: Any, r: Any, a: Any) -> Any:
     if not x.size or np.max(np.abs(x).sum(-2)) > _SMALL_NORM:
         c[usable] = expm_tangent(r, x)(t)
     else:
-        c[usable] = [expm_frechet(*pair, compute_expm=False, check_finite=False) for pair in zip(x, t, strict=True)]
+        c[usable] = [
+            expm_frechet(*pair, compute_expm=False, check_finite=False)
+            for pair in zip(x, t, strict=True)
+        ]
     return c
 
 
@@ -112,7 +117,8 @@ def matrix_power(a: Any, n: int) -> Any:
 
     Notes
     -----
-    The derivative is that of the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @ g``.
+    The derivative is that of the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @
+    g``.
 
     Examples
     --------

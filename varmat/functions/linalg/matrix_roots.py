@@ -1,4 +1,6 @@
-"""Square roots, logarithms, powers and signs of a matrix, and functions that are given by those of its eigenvalues."""
+"""Square roots, logarithms, powers and signs of a matrix, and functions that are given by those of
+its eigenvalues.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,14 @@ __all__ = ["fractional_matrix_power", "funm", "logm", "signm", "sqrtm"]
 
 
 # Nodes and weights for integrals between 0 and 1.
-_NODES, _WEIGHTS = (0.5 * (np.polynomial.legendre.leggauss(16)[0] + 1.0), 0.5 * np.polynomial.legendre.leggauss(16)[1])
+_NODES, _WEIGHTS = (
+    0.5 * (np.polynomial.legendre.leggauss(16)[0] + 1.0),
+    0.5 * np.polynomial.legendre.leggauss(16)[1],
+)
 # The eigenvectors are taken to be dependent if the ratio of their singular values is larger.
 _DEPENDENT = 1e6
-# How far from the identity a logarithm is an integral with so many nodes: with that many it is exact.
+# How far from the identity a logarithm is an integral with so many nodes: with that many it is
+# exact.
 _NEAR = 0.25
 
 
@@ -28,7 +34,9 @@ def _real(function: str, a: np.ndarray, compute: Any) -> np.ndarray:
     """A function of SciPy that has a complex value where the real one does not exist."""
     check_one_square(function, "a", a)
     if not np.isfinite(a).all():
-        raise MatrixError(f"{function}: a has elements that are not finite, but must have finite ones!")
+        raise MatrixError(
+            f"{function}: a has elements that are not finite, but must have finite ones!"
+        )
     if not a.size:
         return np.zeros(a.shape)
     try:
@@ -38,12 +46,17 @@ def _real(function: str, a: np.ndarray, compute: Any) -> np.ndarray:
     except np.linalg.LinAlgError as error:
         raise MatrixError(f"{function}: {error}") from None
     if np.iscomplexobj(r):
-        raise MatrixError(f"{function}: a has an eigenvalue on the negative real axis, so that the result would be complex!")
+        raise MatrixError(
+            f"{function}: a has an eigenvalue on the negative real axis, so that the result would "
+            "be complex!"
+        )
     return np.array(r, dtype=float)
 
 
 def _or_nan(function: Any, *args: Any) -> np.ndarray:
-    """What solves an equation; nan where there is no solution, for there the derivative does not exist."""
+    """What solves an equation; nan where there is no solution, for there the derivative does not
+    exist.
+    """
     try:
         return np.array(function(*args))
     except MatrixError:
@@ -72,8 +85,8 @@ def sqrtm(a: Any) -> Any:
 
     Notes
     -----
-    With :math:`R = A^{1/2}`, :math:`dA = dR\\, R + R\\, dR`, so the adjoint solves :math:`R^T \\bar A + \\bar A R^T = \\bar R`
-    [1]_. Of a singular matrix it does not exist, and is nan.
+    With :math:`R = A^{1/2}`, :math:`dA = dR\\, R + R\\, dR`, so the adjoint solves :math:`R^T \\bar
+    A + \\bar A R^T = \\bar R` [1]_. Of a singular matrix it does not exist, and is nan.
 
     References
     ----------
@@ -119,12 +132,13 @@ def logm(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If the logarithm would be complex, or `a` is singular or not finite; also a `numpy.linalg.LinAlgError`.
+        If the logarithm would be complex, or `a` is singular or not finite; also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    The derivative along a matrix E is the upper right block of the logarithm of ``[[a, E], [0, a]]`` [1]_, and the adjoint that
-    of the transposed matrix along the adjoint of the result.
+    The derivative along a matrix E is the upper right block of the logarithm of ``[[a, E], [0,
+    a]]`` [1]_, and the adjoint that of the transposed matrix along the adjoint of the result.
 
     References
     ----------
@@ -146,7 +160,10 @@ def _logarithm(a: np.ndarray) -> Any:
     rest = a - np.eye(a.shape[0])
     if np.abs(rest).sum(0).max() <= _NEAR:
         # The integral of x (1 + s x)^-1 between 0 and 1: nothing cancels.
-        return sum(w * np.linalg.solve(np.eye(a.shape[0]) + s * rest, rest) for s, w in zip(_NODES, _WEIGHTS, strict=True))
+        return sum(
+            w * np.linalg.solve(np.eye(a.shape[0]) + s * rest, rest)
+            for s, w in zip(_NODES, _WEIGHTS, strict=True)
+        )
     sizes = np.abs(np.linalg.eigvals(a))
     if not sizes.min() > sizes.max() * a.shape[0] * 1e-17:
         raise MatrixError("logm: a is singular, but must be invertible!")
@@ -167,8 +184,16 @@ def logm_tangent(r: Any, a: Any) -> Any:
     n = np.shape(a)[0]
 
     def push(t: Any) -> Any:
-        # A tangent of another size than the matrix would decide how many roots are taken, and what is lost.
-        scale = np.exp2(np.round(np.log2(np.max(np.abs(fixed(t)), initial=1e-300) / np.max(np.abs(fixed(a)), initial=1e-300))))
+        # A tangent of another size than the matrix would decide how many roots are taken, and what
+        # is lost.
+        scale = np.exp2(
+            np.round(
+                np.log2(
+                    np.max(np.abs(fixed(t)), initial=1e-300)
+                    / np.max(np.abs(fixed(a)), initial=1e-300)
+                )
+            )
+        )
         top = np.concatenate([a, t / scale], axis=1)
         bottom = np.concatenate([np.zeros(np.shape(t)), a], axis=1)
         return scale * logm(np.concatenate([top, bottom]))[:n, n:]
@@ -178,7 +203,8 @@ def logm_tangent(r: Any, a: Any) -> Any:
 
 @operation()
 def signm(a: Any) -> Any:
-    """The sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left of the imaginary axis.
+    """The sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left of the
+    imaginary axis.
 
     Parameters
     ----------
@@ -194,12 +220,13 @@ def signm(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` has an eigenvalue on the imaginary axis, or is not finite; also a `numpy.linalg.LinAlgError`.
+        If `a` has an eigenvalue on the imaginary axis, or is not finite; also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    `scipy.linalg.signm`. With :math:`N = S A`, the principal root of :math:`A^2`, the derivative solves
-    :math:`N\\, dS + dS\\, N = dA - S\\, dA\\, S` [1]_.
+    `scipy.linalg.signm`. With :math:`N = S A`, the principal root of :math:`A^2`, the derivative
+    solves :math:`N\\, dS + dS\\, N = dA - S\\, dA\\, S` [1]_.
 
     References
     ----------
@@ -216,7 +243,9 @@ def signm(a: Any) -> Any:
 
 
 def _newton_sign(a: np.ndarray) -> np.ndarray:
-    """Newton's iteration ``s = (s + inv(s)) / 2``, scaled by the determinant while it is far from the end."""
+    """Newton's iteration ``s = (s + inv(s)) / 2``, scaled by the determinant while it is far from
+    the end.
+    """
     n, s = a.shape[0], a
     for _ in range(100):
         try:
@@ -226,7 +255,8 @@ def _newton_sign(a: np.ndarray) -> np.ndarray:
         scale = np.exp(-np.linalg.slogdet(s)[1] / n)
         step = 0.5 * (scale * s + inverse / scale)
         change = np.abs(step - s).max()
-        if change <= 1e-2 * np.abs(step).max():  # from here on it converges without a scale, and to the last digit
+        # from here on it converges without a scale, and to the last digit
+        if change <= 1e-2 * np.abs(step).max():
             for _ in range(4):
                 step = 0.5 * (step + np.linalg.inv(step))
             if np.abs(step @ step - np.eye(n)).max() < 1e-6:
@@ -267,12 +297,14 @@ def fractional_matrix_power(a: Any, t: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If the power would be complex, or `a` is singular or not finite; also a `numpy.linalg.LinAlgError`.
+        If the power would be complex, or `a` is singular or not finite; also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    The exponential of ``t * logm(a)``, and so is the derivative. For integer powers use `numpy.linalg.matrix_power`, for one half
-    `sqrtm`: they are exact to more digits where elements of the logarithm are large.
+    The exponential of ``t * logm(a)``, and so is the derivative. For integer powers use
+    `numpy.linalg.matrix_power`, for one half `sqrtm`: they are exact to more digits where elements
+    of the logarithm are large.
 
     Examples
     --------
@@ -283,7 +315,9 @@ def fractional_matrix_power(a: Any, t: Any) -> Any:
     """
     a, t = as_operand(a, "fractional_matrix_power: a"), as_operand(t, "fractional_matrix_power: t")
     if np.ndim(t):
-        raise ShapeError(f"fractional_matrix_power: t has shape {np.shape(t)}, but must be a scalar!")
+        raise ShapeError(
+            f"fractional_matrix_power: t has shape {np.shape(t)}, but must be a scalar!"
+        )
     with in_the_name_of("fractional_matrix_power"):
         return expm(t * logm(a))
 
@@ -312,14 +346,17 @@ def funm(a: Any, func: Any, derivative: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If the eigenvectors are not independent, or the result is complex; also a `numpy.linalg.LinAlgError`.
+        If the eigenvectors are not independent, or the result is complex; also a
+        `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    With :math:`A = V \\Lambda V^{-1}` the derivative along E is :math:`V (F \\circ V^{-1} E V) V^{-1}`, where F are the divided
-    differences of the function at pairs of eigenvalues [1]_. Those of near ones are integrals of the derivative between them, so
-    that equal eigenvalues do no harm. Second derivatives need eigenvalues that are different, and functions written with NumPy.
-    For the exponential, the logarithm and the root use `expm`, `logm` and `sqrtm`, which need no eigenvectors.
+    With :math:`A = V \\Lambda V^{-1}` the derivative along E is :math:`V (F \\circ V^{-1} E V)
+    V^{-1}`, where F are the divided differences of the function at pairs of eigenvalues [1]_. Those
+    of near ones are integrals of the derivative between them, so that equal eigenvalues do no harm.
+    Second derivatives need eigenvalues that are different, and functions written with NumPy. For
+    the exponential, the logarithm and the root use `expm`, `logm` and `sqrtm`, which need no
+    eigenvectors.
 
     References
     ----------
@@ -343,7 +380,9 @@ def _eigenvectors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eig(a)
     sizes = np.linalg.svd(vectors, compute_uv=False)
     if not sizes[0] < _DEPENDENT * sizes[-1]:
-        raise np.linalg.LinAlgError("a has dependent eigenvectors, or nearly so, but must have independent ones!")
+        raise np.linalg.LinAlgError(
+            "a has dependent eigenvectors, or nearly so, but must have independent ones!"
+        )
     return values, vectors, np.linalg.inv(vectors)
 
 
@@ -361,7 +400,9 @@ def eigenvalue_function(a: Any, *, func: Any, derivative: Any) -> Any:
 
 
 def _divided_differences(values: Any, func: Any, derivative: Any) -> Any:
-    """Of all pairs of eigenvalues; differentiable. Where it would cancel, the integral of the derivative."""
+    """Of all pairs of eigenvalues; differentiable. Where it would cancel, the integral of the
+    derivative.
+    """
     x, y = np.reshape(values, (-1, 1)), np.reshape(values, (1, -1))
     f = func(values)
     rise, run = np.reshape(f, (-1, 1)) - np.reshape(f, (1, -1)), x - y

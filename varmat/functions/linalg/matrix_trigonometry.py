@@ -1,4 +1,6 @@
-"""Trigonometric and hyperbolic functions of a matrix, as blocks of the exponential of a larger real one."""
+"""Trigonometric and hyperbolic functions of a matrix, as blocks of the exponential of a larger real
+one.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,18 @@ __all__ = ["coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"]
 
 
 def _blocks(function: str, a: Any, sign: float) -> tuple[Any, Any]:
-    """Cosine and sine, or with `sign` 1 the hyperbolic ones, as blocks of the exponential of one real matrix."""
+    """Cosine and sine, or with `sign` 1 the hyperbolic ones, as blocks of the exponential of one
+    real matrix.
+    """
     a = as_operand(a, f"{function}: a")
     check_one_square(function, "a", a)
     n = np.shape(a)[0]
     zero = np.zeros((n, n))
-    e = expm(np.concatenate([np.concatenate([zero, sign * a], axis=1), np.concatenate([a, zero], axis=1)]))
+    e = expm(
+        np.concatenate(
+            [np.concatenate([zero, sign * a], axis=1), np.concatenate([a, zero], axis=1)]
+        )
+    )
     return e[:n, :n], e[n:, :n]
 
 
@@ -164,7 +172,8 @@ def sinhm(a: Any) -> Any:
 
     Notes
     -----
-    A block of the exponential of ``[[0, a], [a, 0]]``, which keeps the digits of small matrices; so is the derivative.
+    A block of the exponential of ``[[0, a], [a, 0]]``, which keeps the digits of small matrices; so
+    is the derivative.
 
     Examples
     --------

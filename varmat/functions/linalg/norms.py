@@ -41,9 +41,14 @@ def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdim
     if ord in (1, -1, *_INFINITE):
         first, second = (row, col) if abs(ord) == 1 else (col, row)
         sums = np.sum(np.abs(x), axis=first, keepdims=keepdims)
-        return (np.max if ord > 0 else np.min)(sums, axis=second - (not keepdims and second > first), keepdims=keepdims)
+        return (np.max if ord > 0 else np.min)(
+            sums, axis=second - (not keepdims and second > first), keepdims=keepdims
+        )
     if ord not in ("nuc", 2, -2):
-        raise DomainError(f"{function}: ord is {ord!r}, but must be None, 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2 for a matrix!")
+        raise DomainError(
+            f"{function}: ord is {ord!r}, but must be None, 'fro', 'nuc', inf, -inf, 1, -1, 2 or "
+            "-2 for a matrix!"
+        )
     s = singular_values(np.moveaxis(x, axes, (-2, -1)))
     r = np.sum(s, axis=-1) if ord == "nuc" else _extreme(s, ord)
     return np.expand_dims(r, axes) if keepdims else r
@@ -58,7 +63,9 @@ def _normalised(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     wrapped = tuple(k % ndim for k in axes if -ndim <= k < ndim)
     if len(wrapped) < len(axes) or len(set(wrapped)) < len(axes):
-        raise ShapeError(f"{function}: axis is {axis}, but must be distinct axes of an array that has {ndim}!")
+        raise ShapeError(
+            f"{function}: axis is {axis}, but must be distinct axes of an array that has {ndim}!"
+        )
     return wrapped
 
 
@@ -81,10 +88,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Notes
     -----
-    Conventions: where a norm has a kink, elements that are zero have derivative zero (so has the norm of a vector of zeros),
-    maxima and minima hand their derivative on as `numpy.max` and `numpy.min` do, and singular values as `numpy.linalg.svdvals`.
-    The number of nonzero elements (``ord=0``) is a constant.
-    """
+    Conventions: where a norm has a kink, elements that are zero have derivative zero (so has the
+    norm of a vector of zeros), maxima and minima hand their derivative on as `numpy.max` and
+    `numpy.min` do, and singular values as `numpy.linalg.svdvals`. The number of nonzero elements
+    (``ord=0``) is a constant."""
     if axis is None and ord is None:
         return p_norm(x, keepdims=keepdims)
     x = as_operand(x, "norm: x")
@@ -101,7 +108,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """`numpy.linalg.vector_norm`: the norm of all elements along the given axes, by default of all."""
+    """`numpy.linalg.vector_norm`: the norm of all elements along the given axes, by default of
+    all.
+    """
     x = as_operand(x, "vector_norm: x")
     axes = None if axis is None else _normalised("vector_norm", axis, np.ndim(x))
     return _vector_norm("vector_norm", x, ord, axes, keepdims)
@@ -117,10 +126,11 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @implements(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Any:
-    """`numpy.linalg.cond`: the condition number, as a ratio of singular values or a product of two norms.
+    """`numpy.linalg.cond`: the condition number, as a ratio of singular values or a product of two
+    norms.
 
-    A singular matrix has no condition number in the norms other than 2 and -2: its inverse is refused.
-    """
+    A singular matrix has no condition number in the norms other than 2 and -2: its inverse is
+    refused."""
     x = as_operand(x, "cond: x")
     check_matrix("cond", "x", x)
     if not np.size(x):

@@ -1,7 +1,7 @@
 """Products of vectors, matrices and stacks of them.
 
-`matmul` is the product with rules; NumPy's other products of two arrays are written with it, on reshaped operands, which are
-views and cost nothing. Products over arbitrary axes stand in `einsum`.
+`matmul` is the product with rules; NumPy's other products of two arrays are written with it, on
+reshaped operands, which are views and cost nothing. Products over arbitrary axes stand in `einsum`.
 """
 
 from __future__ import annotations
@@ -42,17 +42,26 @@ def _check_matmul(name: str, a: Any, b: Any) -> None:
     p, q = np.shape(a), np.shape(b)
     for title, shape in (("a", p), ("b", q)):
         if not shape:
-            raise ShapeError(f"{name}: {title} is a scalar, but must be a vector, a matrix or a stack of matrices!")
+            raise ShapeError(
+                f"{name}: {title} is a scalar, but must be a vector, a matrix or a stack of "
+                "matrices!"
+            )
     if p[-1] != q[-2 if len(q) > 1 else 0]:
-        raise ShapeError(f"{name}: b has shape {q}, but must have {p[-1]} rows, for a has shape {p}!")
+        raise ShapeError(
+            f"{name}: b has shape {q}, but must have {p[-1]} rows, for a has shape {p}!"
+        )
     try:
         np.broadcast_shapes(p[:-2], q[:-2])
     except ValueError:
-        raise ShapeError(f"{name}: b has shape {q}, but must have leading axes that broadcast with those of {p}!") from None
+        raise ShapeError(
+            f"{name}: b has shape {q}, but must have leading axes that broadcast with those of {p}!"
+        ) from None
 
 
 def _product(x: Any, y: Any) -> Any:
-    """``x @ y`` for matrices of which one is an adjoint: below a sum it is the same along an axis, and a vector will do."""
+    """``x @ y`` for matrices of which one is an adjoint: below a sum it is the same along an axis,
+    and a vector will do.
+    """
     if x.size and y.size:
         if not x.strides[0]:
             return _repeated(y.T.dot(x[0]), (x.shape[0], y.shape[1]), 0)
@@ -74,8 +83,8 @@ def _repeated(vector: Any, shape: tuple[int, int], axis: int) -> Any:
 def _lies_transposed(x: Any) -> bool:
     """Whether a matrix that is not small is the transpose of what lies in memory.
 
-    Its adjoint is one too, and what is added to that in the same order takes a fifth of the time for 256 rows.
-    """
+    Its adjoint is one too, and what is added to that in the same order takes a fifth of the time
+    for 256 rows."""
     return x.ndim == 2 and x.size > SMALL and x.strides[0] < x.strides[1]  # type: ignore[no-any-return]
 
 
@@ -102,7 +111,8 @@ def right_factor(g: Any, a: Any, b: Any) -> Any:
         return g * a if b.ndim == 1 else a[:, None] * g[..., None, :]
     if b.ndim > 2:
         return np.matmul(a.mT, g)
-    if a.ndim > 2:  # one product with all matrices of the stack above each other, instead of a sum of products
+    # one product with all matrices of the stack above each other, instead of a sum of products
+    if a.ndim > 2:
         rows = math.prod(a.shape[:-1])
         a, g = a.reshape(rows, a.shape[-1]), g.reshape(rows, *b.shape[1:])
     return a.T.dot(g)
@@ -115,7 +125,8 @@ def matmul(a: Any, b: Any) -> Any:
     Parameters
     ----------
     a, b : array_like
-        Of shapes ``(..., m, k)`` and ``(..., k, n)``, leading axes broadcast, or vectors of length `k`.
+        Of shapes ``(..., m, k)`` and ``(..., k, n)``, leading axes broadcast, or vectors of length
+        `k`.
 
     Returns
     -------
@@ -166,7 +177,11 @@ def _right_tangent(t: Any, a: Any, b: Any) -> Any:
     if np.ndim(t) == np.ndim(b):
         return np.matmul(a, t)
     if np.ndim(b) == 1:  # one product with the vectors of all directions
-        return np.matmul(t, np.transpose(a)) if np.ndim(a) < 3 else np.moveaxis(np.matmul(a, np.transpose(t)), -1, 0)
+        return (
+            np.matmul(t, np.transpose(a))
+            if np.ndim(a) < 3
+            else np.moveaxis(np.matmul(a, np.transpose(t)), -1, 0)
+        )
     return np.matmul(a, align(t, b, a))
 
 
@@ -188,13 +203,19 @@ def _matmul_chain(result: Any, a: Any, b: Any) -> None:
 
 
 def _added(x: Any, p: Any, q: Any) -> bool:
-    """Add ``p qᵀ``, of vectors or matrices, to the adjoint of `x` without making it first: True if that was done.
+    """Add ``p qᵀ``, of vectors or matrices, to the adjoint of `x` without making it first: True if
+    that was done.
 
-    Not for a first contribution, nor for factors with as many elements as the adjoint. For 64 x 64 elements and vectors it takes a
-    fifth of the time, for 256 x 256 and matrices of eight columns two thirds: weights of a recurrent network get one each step.
-    """
+    Not for a first contribution, nor for factors with as many elements as the adjoint. For 64 x 64
+    elements and vectors it takes a fifth of the time, for 256 x 256 and matrices of eight columns
+    two thirds: weights of a recurrent network get one each step."""
     c = x._adj if type(x) in ARRAYS else None
-    if c is None or p.size + q.size >= c.size or p.ndim > 2 or not getattr(x, "_root", x)._adj.flags.writeable:
+    if (
+        c is None
+        or p.size + q.size >= c.size
+        or p.ndim > 2
+        or not getattr(x, "_root", x)._adj.flags.writeable
+    ):
         return False
     if c.flags.c_contiguous:
         add_outer(c, p, q)
@@ -233,7 +254,12 @@ def _matmul(a: Any, b: Any) -> Any:
         return _other_kinds(a, b)
     result: Any
     try:
-        if x.size > LARGE and y.ndim and (shape := _shape_of_product(x, y)) and math.prod(shape) > LARGE:
+        if (
+            x.size > LARGE
+            and y.ndim
+            and (shape := _shape_of_product(x, y))
+            and math.prod(shape) > LARGE
+        ):
             result = make_result(np.matmul(x, y, out=tape.workspace(shape)), tape)
         else:
             val = x.dot(y) if 0 < x.ndim < 3 and 0 < y.ndim < 3 else np.matmul(x, y)
@@ -275,7 +301,11 @@ def _in_place(self: Any, other: Any) -> Any:
 
 
 for _kind in (Var, VarMat, Dual):
-    for _name, _method in (("__matmul__", _matmul), ("__rmatmul__", _reflected), ("__imatmul__", _in_place)):
+    for _name, _method in (
+        ("__matmul__", _matmul),
+        ("__rmatmul__", _reflected),
+        ("__imatmul__", _in_place),
+    ):
         setattr(_kind, _name, _method)
 MatVar.__rmatmul__ = _reflected  # type: ignore[method-assign]
 
@@ -343,7 +373,10 @@ def vdot(a: Any, b: Any) -> Any:
            [3., 4.]])
     """
     if np.size(a) != np.size(b):
-        raise ShapeError(f"vdot: b has shape {np.shape(b)}, but must have as many elements as a, of shape {np.shape(a)}!")
+        raise ShapeError(
+            f"vdot: b has shape {np.shape(b)}, but must have as many elements as a, of shape "
+            f"{np.shape(a)}!"
+        )
     return np.ravel(a).dot(np.ravel(b))
 
 
@@ -379,7 +412,9 @@ def _contracted(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[in
         pairs: Any = (range(-int(axes), 0), range(int(axes)))
     else:
         pairs = [[i] if isinstance(i, (int, np.integer)) else list(i) for i in axes]
-    return [normalize_axis_index(i, a_ndim) for i in pairs[0]], [normalize_axis_index(i, b_ndim) for i in pairs[1]]
+    return [normalize_axis_index(i, a_ndim) for i in pairs[0]], [
+        normalize_axis_index(i, b_ndim) for i in pairs[1]
+    ]
 
 
 @composite(np.tensordot, np.linalg.tensordot)
@@ -388,14 +423,29 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     p, q = np.shape(a), np.shape(b)
     over_a, over_b = _contracted(axes, len(p), len(q))
     lengths = [p[i] for i in over_a]
-    if lengths != [q[i] for i in over_b] or len(set(over_a)) < len(over_a) or len(set(over_b)) < len(over_b):
-        raise ShapeError(f"tensordot: b has shape {q}, but must fit a of shape {p} along the axes {over_a} and {over_b}!")
-    rows, columns = [i for i in range(len(p)) if i not in over_a], [i for i in range(len(q)) if i not in over_b]
+    if (
+        lengths != [q[i] for i in over_b]
+        or len(set(over_a)) < len(over_a)
+        or len(set(over_b)) < len(over_b)
+    ):
+        raise ShapeError(
+            f"tensordot: b has shape {q}, but must fit a of shape {p} along the axes {over_a} and "
+            f"{over_b}!"
+        )
+    rows, columns = (
+        [i for i in range(len(p)) if i not in over_a],
+        [i for i in range(len(q)) if i not in over_b],
+    )
     free = (*(p[i] for i in rows), *(q[i] for i in columns))
     # Without free axes an operand is a vector, so that a full contraction is a scalar.
     k = math.prod(lengths)
-    left = np.reshape(np.transpose(a, (*rows, *over_a)), (math.prod(p[i] for i in rows), k) if rows else (k,))
-    right = np.reshape(np.transpose(b, (*over_b, *columns)), (k, math.prod(q[i] for i in columns)) if columns else (k,))
+    left = np.reshape(
+        np.transpose(a, (*rows, *over_a)), (math.prod(p[i] for i in rows), k) if rows else (k,)
+    )
+    right = np.reshape(
+        np.transpose(b, (*over_b, *columns)),
+        (k, math.prod(q[i] for i in columns)) if columns else (k,),
+    )
     return np.reshape(_matmul(left, right), free) if free else _matmul(left, right)
 
 
@@ -407,7 +457,9 @@ def _kron(a: Any, b: Any) -> Any:
     p, q = (1,) * (ndim - len(p)) + p, (1,) * (ndim - len(q)) + q
     if not ndim:
         return a * b
-    apart = np.reshape(a, [n for m in p for n in (m, 1)]) * np.reshape(b, [n for m in q for n in (1, m)])
+    apart = np.reshape(a, [n for m in p for n in (m, 1)]) * np.reshape(
+        b, [n for m in q for n in (1, m)]
+    )
     return np.reshape(apart, [m * n for m, n in zip(p, q, strict=True)])
 
 
@@ -416,7 +468,10 @@ def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> A
     if axis != -1:
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
     if np.shape(x1)[-1:] != np.shape(x2)[-1:]:
-        raise ShapeError(f"vecdot: x2 has shape {np.shape(x2)}, but must have vectors as long as those of x1, {np.shape(x1)}!")
+        raise ShapeError(
+            f"vecdot: x2 has shape {np.shape(x2)}, but must have vectors as long as those of x1, "
+            f"{np.shape(x1)}!"
+        )
     r = np.einsum("...i,...i->...", x1, x2)
     return np.expand_dims(r, axis) if keepdims else r
 
@@ -442,7 +497,9 @@ _answer_ufunc("vecdot", _vecdot)
 _answer_ufunc("matvec", _matvec)
 _answer_ufunc("vecmat", _vecmat)
 dispatch.SUPPORTED[np.linalg.vecdot] = _vecdot
-dispatch.UFUNC_METHODS.update(dict.fromkeys(((f, "__call__") for f in named("vecdot")), _vecdot_ufunc))
+dispatch.UFUNC_METHODS.update(
+    dict.fromkeys(((f, "__call__") for f in named("vecdot")), _vecdot_ufunc)
+)
 
 
 @dispatch.implements(np.linalg.multi_dot)
@@ -453,22 +510,32 @@ def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
         raise ShapeError(f"multi_dot: arrays has {len(arrays)} items, but must have at least two!")
     for i, x in enumerate(arrays):
         if np.ndim(x) != 2 and not (np.ndim(x) == 1 and i in (0, len(arrays) - 1)):
-            raise ShapeError(f"multi_dot: arrays[{i}] has shape {np.shape(x)}, but must be a matrix (the ends may be vectors)!")
+            raise ShapeError(
+                f"multi_dot: arrays[{i}] has shape {np.shape(x)}, but must be a matrix (the ends "
+                "may be vectors)!"
+            )
     lengths = [np.shape(x)[0] if np.ndim(x) == 2 else 1 for x in arrays[:1]]
     lengths += [np.shape(x)[0] for x in arrays[1:]]
     lengths.append(np.shape(arrays[-1])[1] if np.ndim(arrays[-1]) == 2 else 1)
-    return delivered(np.linalg.multi_dot, out, _chain_product(arrays, _cheapest_splits(lengths), 0, len(arrays)))
+    return delivered(
+        np.linalg.multi_dot, out, _chain_product(arrays, _cheapest_splits(lengths), 0, len(arrays))
+    )
 
 
 def _cheapest_splits(lengths: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split the product of the matrices ``i:j`` so that the whole takes the fewest multiplications."""
+    """Where to split the product of the matrices ``i:j`` so that the whole takes the fewest
+    multiplications.
+    """
     count = len(lengths) - 1
     cost = {(i, i + 1): 0 for i in range(count)}
     splits = {}
     for width in range(2, count + 1):
         for i in range(count - width + 1):
             j = i + width
-            costs = [(cost[i, k] + cost[k, j] + lengths[i] * lengths[k] * lengths[j], k) for k in range(i + 1, j)]
+            costs = [
+                (cost[i, k] + cost[k, j] + lengths[i] * lengths[k] * lengths[j], k)
+                for k in range(i + 1, j)
+            ]
             cost[i, j], splits[i, j] = sorted(costs)[0]
     return splits
 
@@ -481,7 +548,9 @@ def _chain_product(arrays: Any, splits: Any, i: int, j: int) -> Any:
 
 
 @dispatch.implements(np.trace)
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+def _trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
     check_settings(np.trace, out, dtype)
     return delivered(np.trace, out, np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1))
 
@@ -514,7 +583,8 @@ def cross(a: Any, b: Any) -> Any:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``cross(b, g)`` and that of `b` is ``cross(g, a)``.
+    For the adjoint `g` of the result, that of `a` is ``cross(b, g)`` and that of `b` is ``cross(g,
+    a)``.
 
     Examples
     --------
@@ -524,7 +594,10 @@ def cross(a: Any, b: Any) -> Any:
     """
     for name, x in (("a", a), ("b", b)):
         if np.shape(x)[-1:] != (3,):
-            raise ShapeError(f"cross: {name} has shape {np.shape(x)}, but must have three elements along the axis of vectors!")
+            raise ShapeError(
+                f"cross: {name} has shape {np.shape(x)}, but must have three elements along the "
+                "axis of vectors!"
+            )
     return np.cross(a, b)
 
 
@@ -539,7 +612,9 @@ def cross_tangent(r: Any, a: Any, b: Any) -> Any:
 
 
 @dispatch.implements(np.cross)
-def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def _cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = (
@@ -560,7 +635,8 @@ def _linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @operation(native=True)
 def multiply(a: Any, b: Any) -> Any:
-    """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors (Stan's ``multiply``).
+    """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors
+    (Stan's ``multiply``).
 
     Parameters
     ----------
@@ -619,7 +695,8 @@ def kron(a: Any, b: Any) -> Any:
 
     Notes
     -----
-    Each element of the result is a product of one of `a` and one of `b`; each receives the adjoint times the other, summed.
+    Each element of the result is a product of one of `a` and one of `b`; each receives the adjoint
+    times the other, summed.
 
     Examples
     --------
@@ -658,5 +735,8 @@ def dot_product(a: Any, b: Any) -> Any:
     """
     a, b = as_operand(a, "dot_product: a"), as_operand(b, "dot_product: b")
     if np.ndim(a) != 1 or np.shape(a) != np.shape(b):
-        raise ShapeError(f"dot_product: b has shape {np.shape(b)}, but must be a vector as long as a, of shape {np.shape(a)}!")
+        raise ShapeError(
+            f"dot_product: b has shape {np.shape(b)}, but must be a vector as long as a, of shape "
+            f"{np.shape(a)}!"
+        )
     return _matmul(a, b)

@@ -1,4 +1,6 @@
-"""The QR decomposition, with NumPy's signs and with Stan's. `varmat.functions.linalg.factorisations` has the public names."""
+"""The QR decomposition, with NumPy's signs and with Stan's.
+`varmat.functions.linalg.factorisations` has the public names.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,17 @@ def qr_reduced(a: Any) -> Any:
 
     Notes
     -----
-    With :math:`M = R \\bar R^T - \\bar Q^T Q` the adjoint is :math:`[\\bar Q + Q\\, \\mathrm{sym}(M)] R^{-T}`, where sym copies
-    the lower triangle to the upper one [1]_. The matrix must have full column rank; otherwise derivatives are not finite. On
-    variables `numpy.linalg.qr` gives this for the modes "reduced" and "r"; of a wide matrix the first square block is
-    decomposed. The additional columns of the mode "complete" are functions of the first ones, as `varmat.qr` says.
+    With :math:`M = R \\bar R^T - \\bar Q^T Q` the adjoint is :math:`[\\bar Q + Q\\,
+    \\mathrm{sym}(M)] R^{-T}`, where sym copies the lower triangle to the upper one [1]_. The matrix
+    must have full column rank; otherwise derivatives are not finite. On variables `numpy.linalg.qr`
+    gives this for the modes "reduced" and "r"; of a wide matrix the first square block is
+    decomposed. The additional columns of the mode "complete" are functions of the first ones, as
+    `varmat.qr` says.
 
     References
     ----------
-    .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
+    .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions
+           with application in optimum
        experimental design", arXiv:1001.1654, 2010.
 
     Examples
@@ -89,7 +94,10 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
     a = as_operand(a, "qr: a")
     check_matrix("qr", "a", a)
     if mode not in ("reduced", "r", "complete"):
-        raise TypeError(f"qr: mode is {mode!r}, but must be 'reduced', 'complete' or 'r' for a result that has a derivative!")
+        raise TypeError(
+            f"qr: mode is {mode!r}, but must be 'reduced', 'complete' or 'r' for a result that has "
+            "a derivative!"
+        )
     q, u = _reduced(a)
     if mode == "complete":
         q, u = _completed(q, a), _padded(u, np.shape(a)[-2])
@@ -104,13 +112,14 @@ def _reduced(a: Any) -> tuple[Any, Any]:
 
 
 def _completed(q: Any, a: Any) -> Any:
-    """Add to the orthonormal columns of `q` those that Householder reflections have beside them; differentiable.
+    """Add to the orthonormal columns of `q` those that Householder reflections have beside them;
+    differentiable.
 
-    The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first n columns of the identity,
-    F the others, Q1 the top and Q2 the bottom of `q`: ``E - q`` is V times a square matrix, and the others are
-    ``F + (E - q) (I - Q1)^{-T} Q2^T``. A reflection that LAPACK left out, for there was nothing to reflect, is put in: it only
-    turns the sign of its own column, and I - Q1 is then far from singular.
-    """
+    The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first
+    n columns of the identity, F the others, Q1 the top and Q2 the bottom of `q`: ``E - q`` is V
+    times a square matrix, and the others are ``F + (E - q) (I - Q1)^{-T} Q2^T``. A reflection that
+    LAPACK left out, for there was nothing to reflect, is put in: it only turns the sign of its own
+    column, and I - Q1 is then far from singular."""
     m, n = np.shape(q)[-2:]
     if m == n:
         return q
@@ -124,7 +133,9 @@ def _completed(q: Any, a: Any) -> Any:
 
 @operation()
 def reflection_signs(a: Any) -> Any:
-    """-1 for each column in which LAPACK finds nothing to reflect, and 1 for the others; the derivative is zero."""
+    """-1 for each column in which LAPACK finds nothing to reflect, and 1 for the others; the
+    derivative is zero.
+    """
     return np.where(np.linalg.qr(a, mode="raw")[1] == 0.0, -1.0, 1.0)
 
 
@@ -141,7 +152,11 @@ def reflection_signs_tangent(r: Any, a: Any) -> Any:
 def _padded(u: Any, m: int) -> Any:
     """Rows of zeros below, up to m rows; differentiable."""
     n = np.shape(u)[-2]
-    return np.concatenate([u, np.zeros((*np.shape(u)[:-2], m - n, np.shape(u)[-1]))], axis=-2) if m > n else u
+    return (
+        np.concatenate([u, np.zeros((*np.shape(u)[:-2], m - n, np.shape(u)[-1]))], axis=-2)
+        if m > n
+        else u
+    )
 
 
 def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
@@ -155,7 +170,9 @@ def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
         return q * signs[..., None, :], positive
     m = np.shape(a)[-2]
     ones = np.ones((*signs.shape[:-1], m - signs.shape[-1]))
-    return _completed(q, a) * np.concatenate([signs, ones], axis=-1)[..., None, :], _padded(positive, m)
+    return _completed(q, a) * np.concatenate([signs, ones], axis=-1)[..., None, :], _padded(
+        positive, m
+    )
 
 
 def qr(a: Any) -> Any:
@@ -177,9 +194,10 @@ def qr(a: Any) -> Any:
 
     Notes
     -----
-    As in Stan; `numpy.linalg.qr` is the thin decomposition, with the signs of LAPACK. The first min(m, n) columns of Q are unique
-    if `a` has full column rank, which derivatives demand. Those after them, of a tall matrix, are the ones that Householder
-    reflections give, and so are their derivatives: smooth, but a model should depend only on the space that these columns span.
+    As in Stan; `numpy.linalg.qr` is the thin decomposition, with the signs of LAPACK. The first
+    min(m, n) columns of Q are unique if `a` has full column rank, which derivatives demand. Those
+    after them, of a tall matrix, are the ones that Householder reflections give, and so are their
+    derivatives: smooth, but a model should depend only on the space that these columns span.
 
     Examples
     --------
@@ -256,7 +274,8 @@ def qr_R(a: Any) -> Any:  # noqa: N802 - Stan's name
 
 
 def qr_thin(a: Any) -> Any:
-    """The QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R, that a tall matrix does not need.
+    """The QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R, that a
+    tall matrix does not need.
 
     Parameters
     ----------
@@ -274,8 +293,8 @@ def qr_thin(a: Any) -> Any:
 
     Notes
     -----
-    As for `varmat.qr`: unique, and differentiable, if `a` has full column rank, and of a wide matrix if its first m columns are
-    independent.
+    As for `varmat.qr`: unique, and differentiable, if `a` has full column rank, and of a wide
+    matrix if its first m columns are independent.
 
     Examples
     --------

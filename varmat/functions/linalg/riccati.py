@@ -22,8 +22,12 @@ __all__ = ["solve_continuous_are", "solve_discrete_are"]
 
 
 def _operands(function: str, a: Any, b: Any, q: Any, r: Any) -> tuple[Any, Any, Any, Any]:
-    """The matrices, of sizes that go together; `q` and `r` symmetric, as the mean of them and their transposes."""
-    a, b, q, r = (as_operand(x, f"{function}: {name}") for name, x in (("a", a), ("b", b), ("q", q), ("r", r)))
+    """The matrices, of sizes that go together; `q` and `r` symmetric, as the mean of them and their
+    transposes.
+    """
+    a, b, q, r = (
+        as_operand(x, f"{function}: {name}") for name, x in (("a", a), ("b", b), ("q", q), ("r", r))
+    )
     check_one_square(function, "a", a)
     check_matrix_of(function, "b", b, (np.shape(a)[0], None))
     check_matrix_of(function, "q", q, np.shape(a))
@@ -41,7 +45,8 @@ def _solution(function: str, *matrices: np.ndarray) -> np.ndarray:
 
 
 def solve_continuous_are(a: Any, b: Any, q: Any, r: Any) -> Any:
-    """The stabilising solution of ``a.T @ x + x @ a - x @ b @ inv(r) @ b.T @ x + q = 0``: `scipy.linalg.solve_continuous_are`.
+    """The stabilising solution of ``a.T @ x + x @ a - x @ b @ inv(r) @ b.T @ x + q = 0``:
+    `scipy.linalg.solve_continuous_are`.
 
     Parameters
     ----------
@@ -65,8 +70,9 @@ def solve_continuous_are(a: Any, b: Any, q: Any, r: Any) -> Any:
 
     Notes
     -----
-    With :math:`K = R^{-1} B^T X` and :math:`Z` from :math:`(A - BK) Z + Z (A - BK)^T = \\bar X` the adjoints are
-    :math:`\\bar A = -X (Z + Z^T)`, :math:`\\bar B = X (Z + Z^T) K^T`, :math:`\\bar Q = -Z` and :math:`\\bar R = -K Z K^T`.
+    With :math:`K = R^{-1} B^T X` and :math:`Z` from :math:`(A - BK) Z + Z (A - BK)^T = \\bar X` the
+    adjoints are :math:`\\bar A = -X (Z + Z^T)`, :math:`\\bar B = X (Z + Z^T) K^T`, :math:`\\bar Q =
+    -Z` and :math:`\\bar R = -K Z K^T`.
 
     Examples
     --------
@@ -105,16 +111,12 @@ def continuous_riccati_tangent(x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
         half = x @ t @ gain
         return change(-(half + half.T))
 
-    return (
-        lambda t: change(t.T @ x + x @ t),
-        of_b,
-        change,
-        lambda t: change(gain.T @ t @ gain),
-    )
+    return (lambda t: change(t.T @ x + x @ t), of_b, change, lambda t: change(gain.T @ t @ gain))
 
 
 def solve_discrete_are(a: Any, b: Any, q: Any, r: Any) -> Any:
-    """The stabilising solution of the discrete equation of Riccati: `scipy.linalg.solve_discrete_are`.
+    """The stabilising solution of the discrete equation of Riccati:
+    `scipy.linalg.solve_discrete_are`.
 
     It is ``x = a.T @ x @ a - a.T @ x @ b @ inv(r + b.T @ x @ b) @ b.T @ x @ a + q``.
 
@@ -140,9 +142,10 @@ def solve_discrete_are(a: Any, b: Any, q: Any, r: Any) -> Any:
 
     Notes
     -----
-    With :math:`K = (R + B^T X B)^{-1} B^T X A`, :math:`C = A - BK` and :math:`Z = C Z C^T + \\bar X` the adjoints are
-    :math:`\\bar A = X C (Z + Z^T)`, :math:`\\bar B = -\\bar A K^T`, :math:`\\bar Q = Z` and :math:`\\bar R = K Z K^T`. The
-    stationary covariance of the prediction of a Kalman filter is the solution for the transposed matrices.
+    With :math:`K = (R + B^T X B)^{-1} B^T X A`, :math:`C = A - BK` and :math:`Z = C Z C^T + \\bar
+    X` the adjoints are :math:`\\bar A = X C (Z + Z^T)`, :math:`\\bar B = -\\bar A K^T`,
+    :math:`\\bar Q = Z` and :math:`\\bar R = K Z K^T`. The stationary covariance of the prediction
+    of a Kalman filter is the solution for the transposed matrices.
 
     Examples
     --------

@@ -1,16 +1,17 @@
 """Linear systems: inverses, general, triangular and symmetric positive definite systems.
 
-A matrix is factorised once: the LU or Cholesky factor that gave the value is kept for the reverse pass. (Stacks of small matrices
-go through NumPy's loops, which keep nothing.)
+A matrix is factorised once: the LU or Cholesky factor that gave the value is kept for the reverse
+pass. (Stacks of small matrices go through NumPy's loops, which keep nothing.)
 
-**Symmetric arguments.** A function of a symmetric matrix (here and in `varmat.functions.linalg.factorisations`) computes with the lower
-triangle, as LAPACK does. Its derivative is that of exactly this function: the adjoint lies in the lower triangle, and an element
-off the diagonal carries the derivative of both places it stands for. For a matrix that is symmetric by construction (``b @ b.T``,
-a covariance function) the gradient of what it was made from is the same as with any other convention. Functions with a name of
-NumPy (`numpy.linalg.cholesky`, `eigh`, `eigvalsh`) never look at the upper triangle. Those with a name of Stan
-(``cholesky_decompose``, ``eigenvalues_sym``, ``inverse_spd``, ...) refuse a matrix that is not symmetric: elements that should
-be equal may differ by 1e-8, or by 1e-8 of their size if they are larger than one.
-"""
+**Symmetric arguments.** A function of a symmetric matrix (here and in
+`varmat.functions.linalg.factorisations`) computes with the lower triangle, as LAPACK does. Its
+derivative is that of exactly this function: the adjoint lies in the lower triangle, and an element
+off the diagonal carries the derivative of both places it stands for. For a matrix that is symmetric
+by construction (``b @ b.T``, a covariance function) the gradient of what it was made from is the
+same as with any other convention. Functions with a name of NumPy (`numpy.linalg.cholesky`, `eigh`,
+`eigvalsh`) never look at the upper triangle. Those with a name of Stan (``cholesky_decompose``,
+``eigenvalues_sym``, ``inverse_spd``, ...) refuse a matrix that is not symmetric: elements that
+should be equal may differ by 1e-8, or by 1e-8 of their size if they are larger than one."""
 
 from __future__ import annotations
 
@@ -44,7 +45,15 @@ from varmat.functions.linalg.lapack import (
     triangular_solve,
     tril,
 )
-from varmat.programs.symbols import inverse_lower, positive_definite, refuse, require, solve_lower, triangle, unrolled
+from varmat.programs.symbols import (
+    inverse_lower,
+    positive_definite,
+    refuse,
+    require,
+    solve_lower,
+    triangle,
+    unrolled,
+)
 
 __all__ = [
     "cho_solve",
@@ -64,10 +73,13 @@ __all__ = [
 
 
 def _singular(function: str, a: Any) -> MatrixError:
-    """The refusal of a stack of which some matrices are singular, with the place of the first one if it is found again."""
+    """The refusal of a stack of which some matrices are singular, with the place of the first one
+    if it is found again.
+    """
     with np.errstate(invalid="ignore"):
         where = np.argwhere(~(np.linalg.slogdet(a)[1] > -math.inf))
-    # Rounding decides whether an elimination ends in zero: that of a matrix and that of its transpose may differ.
+    # Rounding decides whether an elimination ends in zero: that of a matrix and that of its
+    # transpose may differ.
     place = place_of(where[0]) if len(where) else ""
     return MatrixError(f"{function}: a{place} is singular, but must be invertible!")
 
@@ -95,12 +107,16 @@ def uncolumn(x: Any, vector: bool) -> Any:
 
 
 def columns(x: Any, y: Any, vector: bool) -> tuple[Any, Any]:
-    """Vectors, or stacks of them, as they go into products of a column with a row: a single one as it is."""
+    """Vectors, or stacks of them, as they go into products of a column with a row: a single one as
+    it is.
+    """
     return (x, y) if x.ndim == 1 else (column(x, vector), column(y, vector))
 
 
 def check_system(function: str, a: Any, b: Any) -> None:
-    """Raise `ShapeError` unless ``a x = b`` makes sense: `a` square (a stack), `b` a vector or a matrix (a stack)."""
+    """Raise `ShapeError` unless ``a x = b`` makes sense: `a` square (a stack), `b` a vector or a
+    matrix (a stack).
+    """
     square, shape = np.shape(a), np.shape(b)
     if len(square) == 2 and square == shape[:1] * 2 and len(shape) < 3:
         return
@@ -113,7 +129,9 @@ def check_system(function: str, a: Any, b: Any) -> None:
         if len(shape) > 2 < len(square):
             np.broadcast_shapes(square[:-2], shape[:-2])
     except ValueError:
-        raise ShapeError(f"{function}: b has shape {shape}, but must go with a, of shape {square}!") from None
+        raise ShapeError(
+            f"{function}: b has shape {shape}, but must go with a, of shape {square}!"
+        ) from None
 
 
 @operation(np.linalg.inv)
@@ -137,7 +155,8 @@ def inv(a: Any) -> Any:
 
     Notes
     -----
-    With :math:`X = A^{-1}`, :math:`dX = -X\\, dA\\, X`. To solve a system use `numpy.linalg.solve`. Also called ``varmat.inverse``.
+    With :math:`X = A^{-1}`, :math:`dX = -X\\, dA\\, X`. To solve a system use `numpy.linalg.solve`.
+    Also called ``varmat.inverse``.
 
     Examples
     --------
@@ -190,7 +209,8 @@ def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     ----------
     a : array_like, shape (..., n, n)
     b : array_like, shape (n,) or (..., n, k)
-        A vector if it has one axis, otherwise a matrix of columns or a stack of them, as in NumPy 2.
+        A vector if it has one axis, otherwise a matrix of columns or a stack of them, as in NumPy
+        2.
 
     Returns
     -------
@@ -205,12 +225,14 @@ def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
     Notes
     -----
-    With :math:`Z = A^{-T} \\bar X`, the adjoints are :math:`\\bar B = Z` and :math:`\\bar A = -Z X^T` [1]_. The LU factor of
-    the value serves the reverse pass. Also called ``varmat.mdivide_left``.
+    With :math:`Z = A^{-T} \\bar X`, the adjoints are :math:`\\bar B = Z` and :math:`\\bar A = -Z
+    X^T` [1]_. The LU factor of the value serves the reverse pass. Also called
+    ``varmat.mdivide_left``.
 
     References
     ----------
-    .. [1] Michael B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008.
+    .. [1] Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+           algorithmic differentiation", 2008.
 
     Examples
     --------
@@ -249,7 +271,11 @@ def solve_straight(a: Any, b: Any) -> Any:
 @solve.reverse
 def solve_reverse(g: Any, r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
     vector = b.ndim == 1
-    z = lu_solve(factor, g, vector, trans=True) if factor else uncolumn(np.linalg.solve(a.mT, column(g, vector)), vector)
+    z = (
+        lu_solve(factor, g, vector, trans=True)
+        if factor
+        else uncolumn(np.linalg.solve(a.mT, column(g, vector)), vector)
+    )
     return lambda: outer(*columns(z, r, vector), -1.0), lambda: z
 
 
@@ -258,11 +284,15 @@ def solve_tangent(r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
     # All directions, and the derivatives of these maps, go through one inverse.
     vector, x = np.ndim(b) == 1, inverse_of(a, factor)
     y = column(r, vector)
-    return lambda t: -uncolumn(x @ (t @ y), vector), lambda t: uncolumn(x @ column(t, vector), vector)
+    return lambda t: -uncolumn(x @ (t @ y), vector), lambda t: uncolumn(
+        x @ column(t, vector), vector
+    )
 
 
 @operation()
-def solve_triangular(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
+def solve_triangular(
+    a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
+) -> Any:
     """Solve a triangular linear system.
 
     Parameters
@@ -290,9 +320,9 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_d
 
     Notes
     -----
-    The adjoint of `a` is that of `numpy.linalg.solve`, in the triangle that is read. The function of `scipy.linalg` of this
-    name, which cannot be called on variables. ``varmat.mdivide_left_tri_low(a, b)`` is the same with
-    ``lower=True``.
+    The adjoint of `a` is that of `numpy.linalg.solve`, in the triangle that is read. The function
+    of `scipy.linalg` of this name, which cannot be called on variables.
+    ``varmat.mdivide_left_tri_low(a, b)`` is the same with ``lower=True``.
 
     Examples
     --------
@@ -312,17 +342,23 @@ def check_diagonal(function: str, a: Any, name: str = "a") -> None:
     diagonal = a.diagonal(0, -2, -1)
     if np.count_nonzero(diagonal) < diagonal.size:
         index = np.argwhere(diagonal == 0)[0]
-        raise MatrixError(f"{function}: {name}{place_of((*index, index[-1]))} is 0.0, but must be nonzero!")
+        raise MatrixError(
+            f"{function}: {name}{place_of((*index, index[-1]))} is 0.0, but must be nonzero!"
+        )
 
 
 def _transposed(trans: Any) -> bool:
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise DomainError(f"solve_triangular: trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'!")
+        raise DomainError(
+            f"solve_triangular: trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'!"
+        )
     return trans not in (0, "N")
 
 
 @solve_triangular.straight
-def solve_triangular_straight(a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
+def solve_triangular_straight(
+    a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
+) -> Any:
     if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or unit_diagonal:
         refuse()
     factor, transposed = (a, _transposed(trans)) if lower else (a.mT, not _transposed(trans))
@@ -343,7 +379,9 @@ def solve_triangular_straight(a: Any, b: Any, lower: bool = False, trans: Any = 
 
 
 @solve_triangular.reverse
-def solve_triangular_reverse(g: Any, r: Any, a: Any, b: Any, lower: bool, trans: Any, unit_diagonal: bool) -> Any:
+def solve_triangular_reverse(
+    g: Any, r: Any, a: Any, b: Any, lower: bool, trans: Any, unit_diagonal: bool
+) -> Any:
     vector, transposed = b.ndim == 1, _transposed(trans)
     z = triangular_solve(a, g, lower, not transposed, unit_diagonal, vector=vector)
 
@@ -359,12 +397,16 @@ def solve_triangular_reverse(g: Any, r: Any, a: Any, b: Any, lower: bool, trans:
 
 
 @solve_triangular.tangent
-def solve_triangular_tangent(r: Any, a: Any, b: Any, lower: bool, trans: Any, unit_diagonal: bool) -> Any:
+def solve_triangular_tangent(
+    r: Any, a: Any, b: Any, lower: bool, trans: Any, unit_diagonal: bool
+) -> Any:
     vector = np.ndim(b) == 1
     y = column(r, vector)
 
     def solved(c: Any) -> Any:
-        return uncolumn(solve_triangular(a, c, lower=lower, trans=trans, unit_diagonal=unit_diagonal), vector)
+        return uncolumn(
+            solve_triangular(a, c, lower=lower, trans=trans, unit_diagonal=unit_diagonal), vector
+        )
 
     def of_a(t: Any) -> Any:
         t = np.where(triangle_mask(np.shape(t), lower, strict=unit_diagonal), t, 0.0)
@@ -379,8 +421,8 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     Parameters
     ----------
     c_and_lower : tuple of array_like, shape (..., n, n), and bool
-        The factor, and whether it is the lower one (``a = c @ c.T``) or the upper one (``a = c.T @ c``). Only that triangle is
-        read.
+        The factor, and whether it is the lower one (``a = c @ c.T``) or the upper one (``a = c.T @
+        c``). Only that triangle is read.
     b : array_like, shape (n,) or (..., n, k)
 
     Returns
@@ -396,7 +438,8 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
 
     Notes
     -----
-    Two calls of `solve_triangular`, whose derivatives these are. The function of `scipy.linalg` of this name.
+    Two calls of `solve_triangular`, whose derivatives these are. The function of `scipy.linalg` of
+    this name.
 
     Examples
     --------
@@ -407,13 +450,18 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     """
     if not isinstance(c_and_lower, (tuple, list)) or len(c_and_lower) != 2:
         kind = type(c_and_lower).__name__
-        raise TypeError(f"cho_solve: c_and_lower is a {kind}, but must be a pair of a factor and whether that is lower triangular!")
+        raise TypeError(
+            f"cho_solve: c_and_lower is a {kind}, but must be a pair of a factor and whether that "
+            "is lower triangular!"
+        )
     c, lower = c_and_lower
     c, b = as_operand(c, "cho_solve: c"), as_operand(b, "cho_solve: b")
     check_square("cho_solve", "c", np.shape(c))
     half = solve_triangular(c, b, lower=lower, trans=0 if lower else 1)
     vector = np.ndim(b) == 1  # of a stack of factors it makes a stack of vectors
-    return uncolumn(solve_triangular(c, column(half, vector), lower=lower, trans=1 if lower else 0), vector)
+    return uncolumn(
+        solve_triangular(c, column(half, vector), lower=lower, trans=1 if lower else 0), vector
+    )
 
 
 @operation(stacked=True)
@@ -438,8 +486,8 @@ def chol2inv(factor: Any) -> Any:
 
     Notes
     -----
-    With :math:`X = (L L^T)^{-1}`, :math:`dX = -P - P^T` where :math:`P = X\\, dL\\, L^{-1}`, and in reverse :math:`\\bar L` is the
-    lower triangle of :math:`-X (\\bar X + \\bar X^T) L^{-T}`.
+    With :math:`X = (L L^T)^{-1}`, :math:`dX = -P - P^T` where :math:`P = X\\, dL\\, L^{-1}`, and in
+    reverse :math:`\\bar L` is the lower triangle of :math:`-X (\\bar X + \\bar X^T) L^{-T}`.
 
     Examples
     --------
@@ -501,7 +549,8 @@ def mdivide_left_tri_low(a: Any, b: Any) -> Any:
 
     Notes
     -----
-    The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and the result, in the lower triangle.
+    The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and
+    the result, in the lower triangle.
 
     Examples
     --------
@@ -548,13 +597,13 @@ def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
     ShapeError
         If `a` is not square, or `b` has another number of rows.
     DomainError
-        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    The adjoints are those of `numpy.linalg.solve`, that of `a` folded onto the lower triangle. The Cholesky factor of the value
-    serves the reverse pass. Also called ``varmat.mdivide_left_ldlt``.
+    The adjoints are those of `numpy.linalg.solve`, that of `a` folded onto the lower triangle. The
+    Cholesky factor of the value serves the reverse pass. Also called ``varmat.mdivide_left_ldlt``.
 
     Examples
     --------
@@ -595,7 +644,9 @@ def mdivide_left_spd_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any) -> Any
 def mdivide_left_spd_tangent(r: Any, a: Any, b: Any, factor: Any) -> Any:
     vector, x = np.ndim(b) == 1, inverse_spd_of(a, factor)
     y = column(r, vector)
-    return lambda t: -uncolumn(x @ (symmetric(t) @ y), vector), lambda t: uncolumn(x @ column(t, vector), vector)
+    return lambda t: -uncolumn(x @ (symmetric(t) @ y), vector), lambda t: uncolumn(
+        x @ column(t, vector), vector
+    )
 
 
 _FROM_THE_RIGHT = """{summary}
@@ -634,7 +685,9 @@ def _from_the_right(name: str, left: Any, summary: str) -> Any:
         check_square(name, "a", np.shape(a))
         shape, n = np.shape(b), np.shape(a)[-1]
         if shape[-1:] != (n,):
-            raise ShapeError(f"{name}: b has shape {shape}, but must have {n} columns, as a has rows!")
+            raise ShapeError(
+                f"{name}: b has shape {shape}, but must have {n} columns, as a has rows!"
+            )
         if np.ndim(b) == 1:
             return left(a, b)
         return left(a, b.mT).mT
@@ -645,7 +698,9 @@ def _from_the_right(name: str, left: Any, summary: str) -> Any:
 
 
 mdivide_right = _from_the_right(
-    "mdivide_right", lambda a, b: solve(a.mT, b), "``b @ inv(a)``, by `numpy.linalg.solve` with the transposed matrices."
+    "mdivide_right",
+    lambda a, b: solve(a.mT, b),
+    "``b @ inv(a)``, by `numpy.linalg.solve` with the transposed matrices.",
 )
 mdivide_right_spd = _from_the_right(
     "mdivide_right_spd",
@@ -677,8 +732,8 @@ def inverse_spd(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----

@@ -1,4 +1,6 @@
-"""Matrices made of vectors and of smaller matrices: those of Toeplitz and Hankel, circulants, companions, blocks."""
+"""Matrices made of vectors and of smaller matrices: those of Toeplitz and Hankel, circulants,
+companions, blocks.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,24 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import integer
 
-__all__ = ["block_diag", "circulant", "companion", "convolution_matrix", "hankel", "khatri_rao", "toeplitz"]
+__all__ = [
+    "block_diag",
+    "circulant",
+    "companion",
+    "convolution_matrix",
+    "hankel",
+    "khatri_rao",
+    "toeplitz",
+]
 
 
 def check_vector(function: str, name: str, x: Any, least: int = 0) -> Any:
     """An operand that is a vector, of at least so many elements."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
-        rule = "a vector" if not least else f"a vector of at least {least} element{'s' * (least > 1)}"
+        rule = (
+            "a vector" if not least else f"a vector of at least {least} element{'s' * (least > 1)}"
+        )
         raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
     return x
 
@@ -30,7 +42,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     c : array_like, shape (m,)
         The first column.
     r : array_like, shape (n,), optional
-        The first row, the first element of which is not read; by default `c`, which makes the matrix symmetric.
+        The first row, the first element of which is not read; by default `c`, which makes the
+        matrix symmetric.
 
     Returns
     -------
@@ -43,8 +56,9 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
     Notes
     -----
-    The derivative of an element of `c` or `r` is the sum along its diagonal. Systems with such a matrix are solved by
-    `solve_toeplitz`, products made by `matmul_toeplitz`, both without making it.
+    The derivative of an element of `c` or `r` is the sum along its diagonal. Systems with such a
+    matrix are solved by `solve_toeplitz`, products made by `matmul_toeplitz`, both without making
+    it.
 
     Examples
     --------
@@ -66,7 +80,8 @@ def hankel(c: Any, r: Any = None) -> Any:
     c : array_like, shape (m,)
         The first column.
     r : array_like, shape (n,), optional
-        The last row, the first element of which is not read; by default zeros, as many as `c` has elements.
+        The last row, the first element of which is not read; by default zeros, as many as `c` has
+        elements.
 
     Returns
     -------
@@ -93,7 +108,8 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 def circulant(c: Any) -> Any:
-    """The matrix of which each column is that before it, moved down by one place: `scipy.linalg.circulant`.
+    """The matrix of which each column is that before it, moved down by one place:
+    `scipy.linalg.circulant`.
 
     Parameters
     ----------
@@ -111,7 +127,8 @@ def circulant(c: Any) -> Any:
 
     Notes
     -----
-    The derivative of an element of `c` is the sum of the elements it stands in. Systems are solved by `solve_circulant`.
+    The derivative of an element of `c` is the sum of the elements it stands in. Systems are solved
+    by `solve_circulant`.
 
     Examples
     --------
@@ -125,7 +142,8 @@ def circulant(c: Any) -> Any:
 
 
 def companion(a: Any) -> Any:
-    """The companion matrix of a polynomial, whose eigenvalues are its roots: `scipy.linalg.companion`.
+    """The companion matrix of a polynomial, whose eigenvalues are its roots:
+    `scipy.linalg.companion`.
 
     Parameters
     ----------
@@ -157,7 +175,8 @@ def companion(a: Any) -> Any:
 
 
 def block_diag(*arrs: Any) -> Any:
-    """The matrix with given blocks along its diagonal, and zeros elsewhere: `scipy.linalg.block_diag`.
+    """The matrix with given blocks along its diagonal, and zeros elsewhere:
+    `scipy.linalg.block_diag`.
 
     Parameters
     ----------
@@ -188,14 +207,19 @@ def block_diag(*arrs: Any) -> Any:
     for i, x in enumerate(arrs):
         x = as_operand(x, f"block_diag: block {i}")
         if np.ndim(x) > 2:
-            raise ShapeError(f"block_diag: block {i} has shape {np.shape(x)}, but must be a matrix, a vector or a scalar!")
+            raise ShapeError(
+                f"block_diag: block {i} has shape {np.shape(x)}, but must be a matrix, a vector or "
+                "a scalar!"
+            )
         blocks.append(x if np.ndim(x) == 2 else np.reshape(x, (1, -1)))
     if not blocks:
         return np.zeros((1, 0))
     before, total, rows = 0, sum(np.shape(x)[1] for x in blocks), []
     for x in blocks:
         m, n = np.shape(x)
-        rows.append(np.concatenate([np.zeros((m, before)), x, np.zeros((m, total - before - n))], axis=1))
+        rows.append(
+            np.concatenate([np.zeros((m, before)), x, np.zeros((m, total - before - n))], axis=1)
+        )
         before += n
     return np.concatenate(rows)
 
@@ -235,7 +259,8 @@ def khatri_rao(a: Any, b: Any) -> Any:
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix whose product with a vector is the convolution of `a` with it: `scipy.linalg.convolution_matrix`.
+    """The matrix whose product with a vector is the convolution of `a` with it:
+    `scipy.linalg.convolution_matrix`.
 
     Parameters
     ----------
@@ -271,7 +296,9 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     if n < 1:
         raise DomainError(f"convolution_matrix: n is {n}, but must be at least 1!")
     if mode not in ("full", "same", "valid"):
-        raise DomainError(f"convolution_matrix: mode is {mode!r}, but must be 'full', 'same' or 'valid'!")
+        raise DomainError(
+            f"convolution_matrix: mode is {mode!r}, but must be 'full', 'same' or 'valid'!"
+        )
     m, less = np.size(a), min(n, np.size(a)) - 1
     first = {"full": 0, "same": less // 2, "valid": less}[mode]
     rows = m + n - 1 - {"full": 0, "same": less, "valid": 2 * less}[mode]

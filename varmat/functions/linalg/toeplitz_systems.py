@@ -1,4 +1,6 @@
-"""Products and systems with Toeplitz and circulant matrices, which are given by a column and a row and never made as a whole."""
+"""Products and systems with Toeplitz and circulant matrices, which are given by a column and a row
+and never made as a whole.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def _column_and_row(function: str, c_or_cr: Any) -> tuple[Any, Any]:
 
 
 def matmul_toeplitz(c_or_cr: Any, x: Any) -> Any:
-    """The product of a Toeplitz matrix with a vector or a matrix, by convolution: `scipy.linalg.matmul_toeplitz`.
+    """The product of a Toeplitz matrix with a vector or a matrix, by convolution:
+    `scipy.linalg.matmul_toeplitz`.
 
     Parameters
     ----------
@@ -57,7 +60,10 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> Any:
     x = as_operand(x, "matmul_toeplitz: x")
     m, n = np.size(c), np.size(r)
     if np.ndim(x) not in (1, 2) or np.shape(x)[0] != n:
-        raise ShapeError(f"matmul_toeplitz: x has shape {np.shape(x)}, but must be a vector or a matrix with {n} rows!")
+        raise ShapeError(
+            f"matmul_toeplitz: x has shape {np.shape(x)}, but must be a vector or a matrix with "
+            f"{n} rows!"
+        )
     diagonals = np.concatenate([r[:0:-1], c])
     if np.ndim(x) == 1:
         return convolve(diagonals, x)[n - 1 : n - 1 + m]
@@ -86,8 +92,8 @@ def solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
 
     Notes
     -----
-    With :math:`Z = T^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and those of column and row are the sums along the diagonals
-    of :math:`-Z X^T`, by correlation. ``O(n^2)`` steps, as the value.
+    With :math:`Z = T^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and those of column and row are
+    the sums along the diagonals of :math:`-Z X^T`, by correlation. ``O(n^2)`` steps, as the value.
 
     Examples
     --------
@@ -99,9 +105,14 @@ def solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
     b = as_operand(b, "solve_toeplitz: b")
     n = np.size(c)
     if np.size(r) != n:
-        raise ShapeError(f"solve_toeplitz: r has shape {np.shape(r)}, but must have shape {np.shape(c)}, as c!")
+        raise ShapeError(
+            f"solve_toeplitz: r has shape {np.shape(r)}, but must have shape {np.shape(c)}, as c!"
+        )
     if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(f"solve_toeplitz: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} rows!")
+        raise ShapeError(
+            f"solve_toeplitz: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} "
+            "rows!"
+        )
     return toeplitz_solution(c, r, b)
 
 
@@ -111,7 +122,9 @@ def _levinson(c: Any, r: Any, b: Any) -> Any:
     try:
         return np.array(solution((c, r), b)) if b.size else np.zeros(b.shape)
     except np.linalg.LinAlgError:
-        raise MatrixError("solve_toeplitz: a leading block of the matrix is singular, but must be invertible!") from None
+        raise MatrixError(
+            "solve_toeplitz: a leading block of the matrix is singular, but must be invertible!"
+        ) from None
 
 
 @operation()
@@ -129,7 +142,10 @@ def toeplitz_solution_reverse(g: Any, x: Any, c: Any, r: Any, b: Any) -> Any:
         """The sums over j of ``first[j + k] second[j]``, for k = 0, ..., n - 1."""
         if first.ndim == 1:
             return np.correlate(first, second, "full")[n - 1 :]
-        return np.sum([np.correlate(p, q, "full")[n - 1 :] for p, q in zip(first.T, second.T, strict=True)], axis=0)
+        return np.sum(
+            [np.correlate(p, q, "full")[n - 1 :] for p, q in zip(first.T, second.T, strict=True)],
+            axis=0,
+        )
 
     def of_r() -> Any:
         a = -along_diagonals(x, z)
@@ -167,8 +183,8 @@ def solve_circulant(c: Any, b: Any) -> Any:
     ShapeError
         If `c` is no vector, or `b` has not `n` rows.
     DomainError
-        If an element of the Fourier transform of `c` is zero, or as small as rounding: then the matrix is singular; also a
-        `numpy.linalg.LinAlgError`.
+        If an element of the Fourier transform of `c` is zero, or as small as rounding: then the
+        matrix is singular; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -183,7 +199,10 @@ def solve_circulant(c: Any, b: Any) -> Any:
     c, b = check_vector("solve_circulant", "c", c, 1), as_operand(b, "solve_circulant: b")
     n = np.size(c)
     if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(f"solve_circulant: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} rows!")
+        raise ShapeError(
+            f"solve_circulant: b has shape {np.shape(b)}, but must be a vector or a matrix with "
+            f"{n} rows!"
+        )
     check_values(_check_spectrum, c)
     spectrum = np.fft.rfft(c)
     spectrum = spectrum if np.ndim(b) == 1 else np.reshape(spectrum, (-1, 1))

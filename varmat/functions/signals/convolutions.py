@@ -55,7 +55,9 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     """
     for name, x in (("a", a), ("v", v)):
         if np.ndim(x) > 1 or not np.size(x):
-            raise ShapeError(f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!")
+            raise ShapeError(
+                f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!"
+            )
     _window(np.size(a), np.size(v), mode)
     return np.convolve(a, v, mode)
 

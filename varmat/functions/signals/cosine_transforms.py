@@ -1,8 +1,8 @@
 """Discrete cosine and sine transforms: the real relatives of Fourier transforms.
 
-A transform is a matrix, and the transposed matrix is again a transform, of type 3 for type 2 and the reverse, but for weights of
-the elements at the edges, which the definitions count once where the others count twice.
-"""
+A transform is a matrix, and the transposed matrix is again a transform, of type 3 for type 2 and
+the reverse, but for weights of the elements at the edges, which the definitions count once where
+the others count twice."""
 
 from __future__ import annotations
 
@@ -25,17 +25,25 @@ _INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 def _transform(x: Any, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool) -> Any:
     from scipy import fft
 
-    return (fft.dst if sine else fft.dct)(x, kind, axis=axis, norm=norm, orthogonalize=orthogonalize)
+    return (fft.dst if sine else fft.dct)(
+        x, kind, axis=axis, norm=norm, orthogonalize=orthogonalize
+    )
 
 
 @operation(stacked=True)
-def trigonometric_transform(x: Any, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool) -> Any:
-    """A cosine or sine transform along an axis, counted from the end, without changing its length."""
+def trigonometric_transform(
+    x: Any, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+) -> Any:
+    """A cosine or sine transform along an axis, counted from the end, without changing its
+    length.
+    """
     return _transform(x, sine, kind, axis, norm, orthogonalize)
 
 
 def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
-    """How often the type counts the elements of its argument: of the first kind 1, 2, ..., 2, 1, otherwise twice at one end."""
+    """How often the type counts the elements of its argument: of the first kind 1, 2, ..., 2, 1,
+    otherwise twice at one end.
+    """
     if kind == 1:
         weights = np.full(size, 2.0)
         weights[[0, -1]] = 1.0
@@ -67,7 +75,9 @@ def _fitted(x: Any, n: int, axis: int) -> Any:
     """An array with `n` elements along an axis: the rest left out, or zeros added."""
     missing = n - np.shape(x)[axis]
     if missing > 0:
-        return np.concatenate([x, np.zeros((*np.shape(x)[:axis], missing, *np.shape(x)[axis + 1 :]))], axis=axis)
+        return np.concatenate(
+            [x, np.zeros((*np.shape(x)[:axis], missing, *np.shape(x)[axis + 1 :]))], axis=axis
+        )
     return x[(slice(None),) * axis + (slice(n),)] if missing else x
 
 
@@ -80,18 +90,24 @@ def _along(name: str, x: Any, kind: int, n: Any, axis: int, norm: Any, orthogona
         raise DomainError(f"{name}: type is {kind!r}, but must be 1, 2, 3 or 4!")
     norm = "backward" if norm is None else norm
     if norm not in _INVERSE:
-        raise DomainError(f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!")
+        raise DomainError(
+            f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!"
+        )
     axis = normalize_axis_index(axis, np.ndim(x))
     size = np.shape(x)[axis] if n is None else integer(name, "n", n)
     sine, least = "s" in name, 2 if kind == 1 and "s" not in name else 1
     if size < least:
-        raise ShapeError(f"{name}: there are {size} elements along the axis, but there must be at least {least}!")
+        raise ShapeError(
+            f"{name}: there are {size} elements along the axis, but there must be at least {least}!"
+        )
     orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
     if name.startswith("i"):
         kind, norm = _TRANSPOSED[kind], _INVERSE[norm]
     x = _fitted(x, size, axis)
     axis -= np.ndim(x)
-    return trigonometric_transform(x, sine=sine, kind=int(kind), axis=axis, norm=norm, orthogonalize=orthogonalize)
+    return trigonometric_transform(
+        x, sine=sine, kind=int(kind), axis=axis, norm=norm, orthogonalize=orthogonalize
+    )
 
 
 def _several(name: str, x: Any, kind: int, s: Any, axes: Any, norm: Any, orthogonalize: Any) -> Any:
@@ -103,13 +119,23 @@ def _several(name: str, x: Any, kind: int, s: Any, axes: Any, norm: Any, orthogo
     axes = np.atleast_1d(np.asarray(axes, dtype=int)).tolist()
     s = [None] * len(axes) if s is None else s
     if len(s) != len(axes):
-        raise ShapeError(f"{name}: s has {len(s)} lengths, but must have one for each of {len(axes)} axes!")
+        raise ShapeError(
+            f"{name}: s has {len(s)} lengths, but must have one for each of {len(axes)} axes!"
+        )
     for n, axis in zip(s, axes, strict=True):
         x = _along(name, x, kind, None if n == -1 else n, axis, norm, orthogonalize)
     return x
 
 
-def dct(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def dct(
+    x: Any,
+    type: int = 2,
+    n: Any = None,
+    axis: int = -1,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The discrete cosine transform: `scipy.fft.dct`.
 
     Parameters
@@ -138,8 +164,8 @@ def dct(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, 
 
     Notes
     -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the reverse, the others their own,
-    with weights for the elements at the edges.
+    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
+    reverse, the others their own, with weights for the elements at the edges.
 
     Examples
     --------
@@ -150,7 +176,15 @@ def dct(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, 
     return _along("dct", x, type, n, axis, norm, orthogonalize)
 
 
-def idct(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def idct(
+    x: Any,
+    type: int = 2,
+    n: Any = None,
+    axis: int = -1,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The inverse of `dct`: `scipy.fft.idct`.
 
     Parameters
@@ -179,8 +213,8 @@ def idct(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
 
     Notes
     -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the reverse, the others their own,
-    with weights for the elements at the edges.
+    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
+    reverse, the others their own, with weights for the elements at the edges.
 
     Examples
     --------
@@ -191,7 +225,15 @@ def idct(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
     return _along("idct", x, type, n, axis, norm, orthogonalize)
 
 
-def dst(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def dst(
+    x: Any,
+    type: int = 2,
+    n: Any = None,
+    axis: int = -1,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The discrete sine transform: `scipy.fft.dst`.
 
     Parameters
@@ -220,8 +262,8 @@ def dst(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, 
 
     Notes
     -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the reverse, the others their own,
-    with weights for the elements at the edges.
+    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
+    reverse, the others their own, with weights for the elements at the edges.
 
     Examples
     --------
@@ -232,7 +274,15 @@ def dst(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, 
     return _along("dst", x, type, n, axis, norm, orthogonalize)
 
 
-def idst(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def idst(
+    x: Any,
+    type: int = 2,
+    n: Any = None,
+    axis: int = -1,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The inverse of `dst`: `scipy.fft.idst`.
 
     Parameters
@@ -261,8 +311,8 @@ def idst(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
 
     Notes
     -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the reverse, the others their own,
-    with weights for the elements at the edges.
+    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
+    reverse, the others their own, with weights for the elements at the edges.
 
     Examples
     --------
@@ -273,7 +323,15 @@ def idst(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
     return _along("idst", x, type, n, axis, norm, orthogonalize)
 
 
-def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def dctn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The discrete cosine transform along several axes: `scipy.fft.dctn`.
 
     Parameters
@@ -313,7 +371,15 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = Non
     return _several("dctn", x, type, s, axes, norm, orthogonalize)
 
 
-def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def idctn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The inverse of `dctn`: `scipy.fft.idctn`.
 
     Parameters
@@ -353,7 +419,15 @@ def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = No
     return _several("idctn", x, type, s, axes, norm, orthogonalize)
 
 
-def dstn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def dstn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The discrete sine transform along several axes: `scipy.fft.dstn`.
 
     Parameters
@@ -393,7 +467,15 @@ def dstn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = Non
     return _several("dstn", x, type, s, axes, norm, orthogonalize)
 
 
-def idstn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None, *, orthogonalize: Any = None) -> Any:
+def idstn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    *,
+    orthogonalize: Any = None,
+) -> Any:
     """The inverse of `dstn`: `scipy.fft.idstn`.
 
     Parameters

@@ -1,4 +1,6 @@
-"""Filters of signals, built of linear recurrences: cascades, filters run forwards and backwards, smoothing and detrending."""
+"""Filters of signals, built of linear recurrences: cascades, filters run forwards and backwards,
+smoothing and detrending.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ __all__ = [
 def _sections(name: str, sos: Any) -> Any:
     sos = as_operand(sos, f"{name}: sos")
     if np.ndim(sos) != 2 or np.shape(sos)[1] != 6 or not np.shape(sos)[0]:
-        raise ShapeError(f"{name}: sos has shape {np.shape(sos)}, but must have shape (n, 6), with at least one section!")
+        raise ShapeError(
+            f"{name}: sos has shape {np.shape(sos)}, but must have shape (n, 6), with at least one "
+            "section!"
+        )
     return sos
 
 
@@ -53,7 +58,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     axis : int
         The axis along which time runs.
     zi : array_like, optional
-        The initial states: of shape ``(n, ..., 2, ...)`` where the 2 stands in place of the length of `x` along `axis`.
+        The initial states: of shape ``(n, ..., 2, ...)`` where the 2 stands in place of the length
+        of `x` along `axis`.
 
     Returns
     -------
@@ -71,7 +77,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
     Notes
     -----
-    The derivative is that of the sections, see `lfilter`. SciPy wants the fourth coefficients to be 1; here they may be variables.
+    The derivative is that of the sections, see `lfilter`. SciPy wants the fourth coefficients to be
+    1; here they may be variables.
 
     Examples
     --------
@@ -88,7 +95,10 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         return y
     zi = as_operand(zi, "sosfilt: zi")
     if np.shape(zi)[:1] != np.shape(sos)[:1]:
-        raise ShapeError(f"sosfilt: zi has shape {np.shape(zi)}, but must have {np.shape(sos)[0]} rows, one for each section!")
+        raise ShapeError(
+            f"sosfilt: zi has shape {np.shape(zi)}, but must have {np.shape(sos)[0]} rows, one for "
+            "each section!"
+        )
     states = []
     for i in range(np.shape(sos)[0]):
         y, state = lfilter(sos[i, :3], sos[i, 3:], y, axis, zi[i])
@@ -97,7 +107,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def lfilter_zi(b: Any, a: Any) -> Any:
-    """The state in which a filter answers a constant input 1 by a constant: `scipy.signal.lfilter_zi`.
+    """The state in which a filter answers a constant input 1 by a constant:
+    `scipy.signal.lfilter_zi`.
 
     Parameters
     ----------
@@ -115,8 +126,9 @@ def lfilter_zi(b: Any, a: Any) -> Any:
 
     Notes
     -----
-    With ``a[0] = 1`` the first element is ``sum(b[1:] - a[1:] b[0]) / sum(a)``, and the others follow from the recurrence. The
-    derivative is that of these sums. Where ``sum(a)`` is zero there is no such state.
+    With ``a[0] = 1`` the first element is ``sum(b[1:] - a[1:] b[0]) / sum(a)``, and the others
+    follow from the recurrence. The derivative is that of these sums. Where ``sum(a)`` is zero there
+    is no such state.
 
     Examples
     --------
@@ -127,7 +139,10 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     b, a = as_operand(b, "lfilter_zi: b"), as_operand(a, "lfilter_zi: a")
     for name, c in (("b", b), ("a", a)):
         if np.ndim(c) != 1 or not np.size(c):
-            raise ShapeError(f"lfilter_zi: {name} has shape {np.shape(c)}, but must be a vector that is not empty!")
+            raise ShapeError(
+                f"lfilter_zi: {name} has shape {np.shape(c)}, but must be a vector that is not "
+                "empty!"
+            )
     order = max(np.size(a), np.size(b)) - 1
     # By arrays of one element, which are of the kind of their array.
     b, a = _padded(b, order + 1) / a[:1], _padded(a, order + 1) / a[:1]
@@ -142,7 +157,8 @@ def _padded(c: Any, size: int) -> Any:
 
 
 def sosfilt_zi(sos: Any) -> Any:
-    """The states in which a filter in sections answers a constant input 1 by a constant: `scipy.signal.sosfilt_zi`.
+    """The states in which a filter in sections answers a constant input 1 by a constant:
+    `scipy.signal.sosfilt_zi`.
 
     Parameters
     ----------
@@ -159,7 +175,8 @@ def sosfilt_zi(sos: Any) -> Any:
 
     Notes
     -----
-    The state of each section is that of `lfilter_zi` times what the sections before it make of a constant 1; so is the derivative.
+    The state of each section is that of `lfilter_zi` times what the sections before it make of a
+    constant 1; so is the derivative.
 
     Examples
     --------
@@ -179,9 +196,14 @@ def sosfilt_zi(sos: Any) -> Any:
 def _extended(name: str, x: Any, axis: int, padtype: Any, padlen: int) -> Any:
     """The series with `padlen` elements more at both ends."""
     if padtype not in ("odd", "even", "constant", None):
-        raise DomainError(f"{name}: padtype is {padtype!r}, but must be 'odd', 'even', 'constant' or None!")
+        raise DomainError(
+            f"{name}: padtype is {padtype!r}, but must be 'odd', 'even', 'constant' or None!"
+        )
     if np.shape(x)[axis] <= padlen:
-        raise ShapeError(f"{name}: x has {np.shape(x)[axis]} elements along the axis, but must have more than padlen={padlen}!")
+        raise ShapeError(
+            f"{name}: x has {np.shape(x)[axis]} elements along the axis, but must have more than "
+            f"padlen={padlen}!"
+        )
     if not padlen or padtype is None:
         return x
     start = (slice(None),) * axis
@@ -195,15 +217,20 @@ def _extended(name: str, x: Any, axis: int, padtype: Any, padlen: int) -> Any:
 
 
 def _both_ways(x: Any, axis: int, run: Any, padlen: int) -> Any:
-    """The filter forwards and then backwards, each begun in the state that goes with the first element."""
+    """The filter forwards and then backwards, each begun in the state that goes with the first
+    element.
+    """
     start = (slice(None),) * axis
     y = run(x, x[(*start, slice(0, 1))])
     y = np.flip(run(np.flip(y, axis), y[(*start, slice(-1, None))]), axis)
     return y[(*start, slice(padlen, np.shape(y)[axis] - padlen))]
 
 
-def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
-    """A filter run forwards and then backwards, so that nothing is delayed: `scipy.signal.filtfilt`.
+def filtfilt(
+    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None
+) -> Any:
+    """A filter run forwards and then backwards, so that nothing is delayed:
+    `scipy.signal.filtfilt`.
 
     Parameters
     ----------
@@ -230,8 +257,8 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padle
 
     Notes
     -----
-    Composed of `lfilter`, begun in the states of `lfilter_zi`; so is the derivative, with respect to the coefficients too. Of
-    SciPy's two ways to choose the ends this is ``method='pad'``.
+    Composed of `lfilter`, begun in the states of `lfilter_zi`; so is the derivative, with respect
+    to the coefficients too. Of SciPy's two ways to choose the ends this is ``method='pad'``.
 
     Examples
     --------
@@ -240,25 +267,37 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padle
     >>> vm.gradient(lambda x: vm.filtfilt([0.5, 0.5], [1.0], x, padlen=1)[1], x)
     array([0.25, 0.5 , 0.25, 0.  ])
     """
-    b, a = (np.reshape(c, (1,)) if np.ndim(c) == 0 else as_operand(c, "filtfilt: the coefficients") for c in (b, a))
+    b, a = (
+        np.reshape(c, (1,)) if np.ndim(c) == 0 else as_operand(c, "filtfilt: the coefficients")
+        for c in (b, a)
+    )
     x, axis = _series("filtfilt", x, axis)
     with in_the_name_of("filtfilt"):
         state = lfilter_zi(b, a)
     if padtype is None:
         padlen = 0
-    padlen = 3 * max(np.size(a), np.size(b)) if padlen is None else integer("filtfilt", "padlen", padlen)
+    padlen = (
+        3 * max(np.size(a), np.size(b)) if padlen is None else integer("filtfilt", "padlen", padlen)
+    )
     extended = _extended("filtfilt", x, axis, padtype, padlen)
     zi = np.reshape(state, (1,) * axis + (-1,) + (1,) * (np.ndim(x) - axis - 1))
-    return _both_ways(extended, axis, lambda y, first: lfilter(b, a, y, axis, zi * first)[0], padlen)
+    return _both_ways(
+        extended, axis, lambda y, first: lfilter(b, a, y, axis, zi * first)[0], padlen
+    )
 
 
 def _default_padding(sos: Any) -> int:
     """What SciPy takes: sections of the first order count as such."""
-    return 3 * (2 * len(sos) + 1 - int(min(np.count_nonzero(sos[:, 2] == 0.0), np.count_nonzero(sos[:, 5] == 0.0))))
+    return 3 * (
+        2 * len(sos)
+        + 1
+        - int(min(np.count_nonzero(sos[:, 2] == 0.0), np.count_nonzero(sos[:, 5] == 0.0)))
+    )
 
 
 def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
-    """A filter in second-order sections, run forwards and then backwards: `scipy.signal.sosfiltfilt`.
+    """A filter in second-order sections, run forwards and then backwards:
+    `scipy.signal.sosfiltfilt`.
 
     Parameters
     ----------
@@ -269,7 +308,8 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     padtype : {'odd', 'even', 'constant', None}
         How `x` is continued at both ends.
     padlen : int, optional
-        By how many elements; by default three times the number of coefficients that are not zero at the end of all sections.
+        By how many elements; by default three times the number of coefficients that are not zero at
+        the end of all sections.
 
     Returns
     -------
@@ -311,9 +351,15 @@ _EXTENSIONS = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant
 
 
 def savgol_filter(
-    x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1, mode: str = "interp",
+    x: Any,
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
     cval: Any = 0.0,
-) -> Any:  # fmt: skip
+) -> Any:
     """Smoothing by local polynomials: `scipy.signal.savgol_filter`.
 
     Parameters
@@ -344,7 +390,8 @@ def savgol_filter(
 
     Notes
     -----
-    The smoother is linear: a correlation with fixed weights, whose adjoint is a convolution with them.
+    The smoother is linear: a correlation with fixed weights, whose adjoint is a convolution with
+    them.
 
     Examples
     --------
@@ -356,14 +403,24 @@ def savgol_filter(
 
     window_length, polyorder, deriv = (
         integer("savgol_filter", name, value)
-        for name, value in (("window_length", window_length), ("polyorder", polyorder), ("deriv", deriv))
+        for name, value in (
+            ("window_length", window_length),
+            ("polyorder", polyorder),
+            ("deriv", deriv),
+        )
     )
     x, axis = _series("savgol_filter", x, axis)
     if mode != "interp" and mode not in _EXTENSIONS:
-        raise DomainError(f"savgol_filter: mode is {mode!r}, but must be 'interp', 'mirror', 'constant', 'nearest' or 'wrap'!")
+        raise DomainError(
+            f"savgol_filter: mode is {mode!r}, but must be 'interp', 'mirror', 'constant', "
+            "'nearest' or 'wrap'!"
+        )
     size = np.shape(x)[axis]
     if mode == "interp" and size < window_length:
-        raise ShapeError(f"savgol_filter: x has {size} elements along the axis, but must have at least {window_length}!")
+        raise ShapeError(
+            f"savgol_filter: x has {size} elements along the axis, but must have at least "
+            f"{window_length}!"
+        )
     weights = signal.savgol_coeffs(window_length, polyorder, deriv, delta)
     half, shape = window_length // 2, [1] * np.ndim(x)
     shape[axis] = -1
@@ -376,7 +433,9 @@ def savgol_filter(
         return nd_convolution(padded, weights.reshape(shape), **settings)
     middle = nd_convolution(x, weights.reshape(shape), **settings)
     # What SciPy makes of the columns of the identity are the weights at the ends.
-    ends = signal.savgol_filter(np.eye(window_length), window_length, polyorder, deriv, delta, axis=0)
+    ends = signal.savgol_filter(
+        np.eye(window_length), window_length, polyorder, deriv, delta, axis=0
+    )
     along = (slice(None),) * axis
 
     def product(rows: Any, part: Any) -> Any:
@@ -433,12 +492,17 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any
         piece, times = x[..., start:stop], np.arange(stop - start) - (stop - start - 1) / 2.0
         piece = piece - np.mean(piece, axis=-1, keepdims=True)
         square = np.sum(times**2)
-        pieces.append(piece - np.sum(piece * times, axis=-1, keepdims=True) * (times / square) if square else piece)
+        pieces.append(
+            piece - np.sum(piece * times, axis=-1, keepdims=True) * (times / square)
+            if square
+            else piece
+        )
     return np.moveaxis(np.concatenate(pieces, axis=-1), -1, axis)
 
 
-def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:  # noqa: N803 - SciPy's name
-    """The analytic signal, whose real part is `x` and whose absolute value is the envelope: `scipy.signal.hilbert`.
+def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
+    """The analytic signal, whose real part is `x` and whose absolute value is the envelope:
+    `scipy.signal.hilbert`.
 
     Parameters
     ----------
@@ -460,7 +524,8 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:  # noqa: N803 - SciPy
 
     Notes
     -----
-    The Fourier transform without the negative frequencies, the positive ones twice, transformed back; so is the derivative.
+    The Fourier transform without the negative frequencies, the positive ones twice, transformed
+    back; so is the derivative.
 
     Examples
     --------
@@ -486,7 +551,8 @@ def _column_along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
 
 
 def resample(x: Any, num: int, axis: int = 0) -> Any:
-    """A periodic series at another number of places, by Fourier transforms: `scipy.signal.resample`.
+    """A periodic series at another number of places, by Fourier transforms:
+    `scipy.signal.resample`.
 
     Parameters
     ----------
@@ -508,8 +574,8 @@ def resample(x: Any, num: int, axis: int = 0) -> Any:
 
     Notes
     -----
-    High frequencies are left out, or zero ones added; of an even number the highest one counts half of what it stands for. The
-    derivative is that of the transforms.
+    High frequencies are left out, or zero ones added; of an even number the highest one counts half
+    of what it stands for. The derivative is that of the transforms.
 
     Examples
     --------

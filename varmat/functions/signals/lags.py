@@ -1,8 +1,7 @@
 """Autocovariances and autocorrelations of series, by fast Fourier transforms.
 
-Two products are each other's adjoints: that of the lags, ``sum over i of x[i] y[i + k]``, and the convolution, ``sum over i <= k of
-x[i] y[k - i]``, both for ``k = 0, ..., n - 1``.
-"""
+Two products are each other's adjoints: that of the lags, ``sum over i of x[i] y[i + k]``, and the
+convolution, ``sum over i <= k of x[i] y[k - i]``, both for ``k = 0, ..., n - 1``."""
 
 from __future__ import annotations
 
@@ -18,22 +17,30 @@ __all__ = ["autocorrelation", "autocovariance"]
 
 
 def _transformed(x: Any, y: Any, conjugate: bool) -> Any:
-    """The product of two Fourier transforms, transformed back, with room so that nothing comes around."""
+    """The product of two Fourier transforms, transformed back, with room so that nothing comes
+    around.
+    """
     n = x.shape[-1]
     size = 1 << (2 * n - 1).bit_length()
     first = np.fft.rfft(x, size)
-    return np.fft.irfft((first.conj() if conjugate else first) * np.fft.rfft(y, size), size)[..., :n]
+    return np.fft.irfft((first.conj() if conjugate else first) * np.fft.rfft(y, size), size)[
+        ..., :n
+    ]
 
 
 @operation()
 def lagged_products(x: Any, y: Any) -> Any:
-    """The sums over `i` of ``x[i] * y[i + k]``, for ``k = 0, ..., n - 1``, of two vectors of `n` elements."""
+    """The sums over `i` of ``x[i] * y[i + k]``, for ``k = 0, ..., n - 1``, of two vectors of `n`
+    elements.
+    """
     return _transformed(x, y, True)
 
 
 @operation()
 def causal_convolution(x: Any, y: Any) -> Any:
-    """The sums over ``i <= k`` of ``x[i] * y[k - i]``, for ``k = 0, ..., n - 1``, of two vectors of `n` elements."""
+    """The sums over ``i <= k`` of ``x[i] * y[k - i]``, for ``k = 0, ..., n - 1``, of two vectors of
+    `n` elements.
+    """
     return _transformed(x, y, False)
 
 
@@ -71,8 +78,9 @@ def autocovariance(y: Any) -> Any:
     Returns
     -------
     VarMat, shape (n,)
-        For the lag `k` the mean over ``n - k`` values of `i` of ``(y[i] - m) * (y[i + k] - m)``, with the mean `m` of the series.
-        (Where all sums are divided by `n`, as spectra have it, that is this times ``1 - np.arange(n) / n``.)
+        For the lag `k` the mean over ``n - k`` values of `i` of ``(y[i] - m) * (y[i + k] - m)``,
+        with the mean `m` of the series. (Where all sums are divided by `n`, as spectra have it,
+        that is this times ``1 - np.arange(n) / n``.)
 
     Raises
     ------
@@ -83,9 +91,10 @@ def autocovariance(y: Any) -> Any:
 
     Notes
     -----
-    By fast Fourier transforms, so in a time of order ``n * log(n)``; the error of a sum is about 1e-16 times that of lag 0.
-    For the adjoint `g` of the result, that of ``y[i] - m`` is the sum over the lags `k` of ``g[k] / (n - k)`` times the sum of the
-    neighbours ``y[i + k] - m`` and ``y[i - k] - m``.
+    By fast Fourier transforms, so in a time of order ``n * log(n)``; the error of a sum is about
+    1e-16 times that of lag 0. For the adjoint `g` of the result, that of ``y[i] - m`` is the sum
+    over the lags `k` of ``g[k] / (n - k)`` times the sum of the neighbours ``y[i + k] - m`` and
+    ``y[i - k] - m``.
 
     References
     ----------
@@ -104,7 +113,9 @@ def _autocovariance(function: str, y: Any) -> Any:
     y = as_operand(y, f"{function}: y")
     shape = np.shape(y)
     if len(shape) != 1 or not shape[0]:
-        raise ShapeError(f"{function}: y has shape {shape}, but must be a vector that is not empty!")
+        raise ShapeError(
+            f"{function}: y has shape {shape}, but must be a vector that is not empty!"
+        )
     check_values(lambda values: _finite.check(function, "y", values), y)
     centred = y - np.mean(y)
     return lagged_products(centred, centred) / (shape[0] - np.arange(shape[0]))

@@ -1,4 +1,6 @@
-"""Convolution and correlation of arrays of any number of axes, directly and by Fourier transforms: those of `scipy.signal`."""
+"""Convolution and correlation of arrays of any number of axes, directly and by Fourier transforms:
+those of `scipy.signal`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def _convolved(a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]) ->
 
     if method in _METHODS and len(axes) == np.ndim(a):
         return np.asarray(signal.convolve(a, v, mode, method))
-    along = (signal.oaconvolve if method == "overlap" else signal.fftconvolve)(a, v, mode, axes=axes)
+    along = (signal.oaconvolve if method == "overlap" else signal.fftconvolve)(
+        a, v, mode, axes=axes
+    )
     return np.asarray(along)
 
 
@@ -39,12 +43,18 @@ def nd_convolution(a: Any, v: Any, *, mode: str, method: str, axes: tuple[int, .
     return _convolved(a, v, mode, method, axes)
 
 
-def _correlated(full: np.ndarray, other: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
-    """What is left where one array slides inside another one: what would come around is not asked for."""
+def _correlated(
+    full: np.ndarray, other: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...]
+) -> np.ndarray:
+    """What is left where one array slides inside another one: what would come around is not asked
+    for.
+    """
     from scipy import fft
 
     sizes = [fft.next_fast_len(full.shape[i], real=True) for i in axes]
-    r = fft.irfftn(fft.rfftn(full, sizes, axes) * np.conj(fft.rfftn(other, sizes, axes)), sizes, axes)
+    r = fft.irfftn(
+        fft.rfftn(full, sizes, axes) * np.conj(fft.rfftn(other, sizes, axes)), sizes, axes
+    )
     window = [slice(None)] * full.ndim
     for i in axes:
         window[i] = slice(0, shape[i])
@@ -52,7 +62,9 @@ def _correlated(full: np.ndarray, other: np.ndarray, axes: tuple[int, ...], shap
 
 
 @nd_convolution.reverse
-def nd_convolution_reverse(g: Any, r: Any, a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]) -> Any:
+def nd_convolution_reverse(
+    g: Any, r: Any, a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]
+) -> Any:
     shape, window = list(g.shape), [slice(None)] * g.ndim
     for i in axes:
         shape[i], window[i] = a.shape[i] + v.shape[i] - 1, _window(a.shape[i], v.shape[i], mode)
@@ -60,11 +72,15 @@ def nd_convolution_reverse(g: Any, r: Any, a: Any, v: Any, mode: str, method: st
     full[tuple(window)] = g
 
     def correlation(other: Any, own: Any) -> Any:
-        # Of long arrays, of which few elements are wanted, pieces are of no use, and no room is needed around them.
+        # Of long arrays, of which few elements are wanted, pieces are of no use, and no room is
+        # needed around them.
         by_transforms = method == "fft" or (method == "overlap" and own.size < other.size)
         correlated = _correlated(full, other, axes, own.shape) if by_transforms else None
         return unbroadcast(
-            _convolved(full, np.flip(other, axes), "valid", method, axes) if correlated is None else correlated, own.shape
+            _convolved(full, np.flip(other, axes), "valid", method, axes)
+            if correlated is None
+            else correlated,
+            own.shape,
         )
 
     return lambda: correlation(v, a), lambda: correlation(a, v)
@@ -79,7 +95,10 @@ def _checked(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
     """The operands, with as many axes each and at least one element."""
     a, v = as_operand(in1, f"{name}: in1"), as_operand(in2, f"{name}: in2")
     if np.ndim(a) != np.ndim(v):
-        raise ShapeError(f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, but they must have as many axes!")
+        raise ShapeError(
+            f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, but they must have "
+            "as many axes!"
+        )
     for title, x in (("in1", a), ("in2", v)):
         if not np.size(x):
             raise ShapeError(f"{name}: {title} has shape {np.shape(x)}, but must not be empty!")
@@ -92,12 +111,15 @@ def _check_valid(name: str, a: Any, v: Any, axes: Any) -> None:
     pairs = [(np.shape(a)[i], np.shape(v)[i]) for i in axes]
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ShapeError(
-            f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, but with mode='valid' one must be "
+            f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, but with "
+            "mode='valid' one must be "
             "at least as large along every axis!"
         )
 
 
-def _over(name: str, in1: Any, in2: Any, mode: Any, method: str, axes: Any, reverse: bool = False) -> Any:
+def _over(
+    name: str, in1: Any, in2: Any, mode: Any, method: str, axes: Any, reverse: bool = False
+) -> Any:
     a, v = _checked(name, in1, in2, mode)
     if not np.ndim(a):
         return a * v
@@ -107,7 +129,10 @@ def _over(name: str, in1: Any, in2: Any, mode: Any, method: str, axes: Any, reve
     for i in set(range(-ndim, 0)) - set(axes):
         m, n = np.shape(a)[i], np.shape(v)[i]
         if m != n and 1 not in (m, n):
-            raise ShapeError(f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, which do not go together!")
+            raise ShapeError(
+                f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, which do not "
+                "go together!"
+            )
     if mode == "valid":
         _check_valid(name, a, v, axes)
     return nd_convolution(a, np.flip(v) if reverse else v, mode=mode, method=method, axes=axes)
@@ -120,7 +145,8 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     ----------
     in1, in2 : array_like, as many axes each, not empty
     mode : {'full', 'valid', 'same'}
-        Everything, what needs no zeros around the operands, or the part of the shape of `in1` in the middle.
+        Everything, what needs no zeros around the operands, or the part of the shape of `in1` in
+        the middle.
     method : {'auto', 'direct', 'fft'}
         How to compute; by default what SciPy takes for the faster one.
 
@@ -133,12 +159,14 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     DomainError
         If `mode` or `method` is unknown.
     ShapeError
-        If an operand is empty, or they have not as many axes, or with ``mode='valid'`` none is the larger one.
+        If an operand is empty, or they have not as many axes, or with ``mode='valid'`` none is the
+        larger one.
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, by the same method.
-    `numpy.convolve` of vectors is the same but for ``mode='same'``, which there has the length of the longer vector.
+    The adjoint of an operand is the correlation of that of the result with the other operand, by
+    the same method. `numpy.convolve` of vectors is the same but for ``mode='same'``, which there
+    has the length of the longer vector.
 
     Examples
     --------
@@ -170,7 +198,8 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     DomainError
         If `mode` or `method` is unknown.
     ShapeError
-        If an operand is empty, or they have not as many axes, or with ``mode='valid'`` none is the larger one.
+        If an operand is empty, or they have not as many axes, or with ``mode='valid'`` none is the
+        larger one.
 
     Notes
     -----
@@ -183,7 +212,9 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     array([1., 2.])
     """
     if method not in _METHODS:
-        raise DomainError(f"correlate: method is {method!r}, but must be 'auto', 'direct' or 'fft'!")
+        raise DomainError(
+            f"correlate: method is {method!r}, but must be 'auto', 'direct' or 'fft'!"
+        )
     return _over("correlate", in1, in2, mode, method, None, reverse=True)
 
 
@@ -210,8 +241,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, again by Fourier transforms. Small
-    elements beside large ones are as exact as the large ones.
+    The adjoint of an operand is the correlation of that of the result with the other operand, again
+    by Fourier transforms. Small elements beside large ones are as exact as the large ones.
 
     Examples
     --------
@@ -223,7 +254,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 
 def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """Convolution by Fourier transforms piece by piece, of a long array with a short one: `scipy.signal.oaconvolve`.
+    """Convolution by Fourier transforms piece by piece, of a long array with a short one:
+    `scipy.signal.oaconvolve`.
 
     Parameters
     ----------
@@ -245,7 +277,8 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, by the same method.
+    The adjoint of an operand is the correlation of that of the result with the other operand, by
+    the same method.
 
     Examples
     --------
@@ -259,17 +292,22 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
 _PADDING = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
-def _two_dimensional(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, reverse: bool) -> Any:
+def _two_dimensional(
+    name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, reverse: bool
+) -> Any:
     a, v = _checked(name, in1, in2, mode)
     if np.ndim(a) != 2:
         raise ShapeError(f"{name}: in1 has shape {np.shape(a)}, but must be a matrix!")
     if boundary not in _PADDING:
-        raise DomainError(f"{name}: boundary is {boundary!r}, but must be 'fill', 'wrap' or 'symm'!")
+        raise DomainError(
+            f"{name}: boundary is {boundary!r}, but must be 'fill', 'wrap' or 'symm'!"
+        )
     if mode == "valid":
         _check_valid(name, a, v, (0, 1))
     v = v[::-1, ::-1] if reverse else v
     settings = {"method": "direct", "axes": (-2, -1)}
-    # In the middle of a correlation SciPy has the zero lag, in that of a convolution with an even length the element before it.
+    # In the middle of a correlation SciPy has the zero lag, in that of a convolution with an even
+    # length the element before it.
     later = int(reverse and mode == "same")
     plain = boundary == "fill" and isinstance(fillvalue, (int, float)) and fillvalue == 0
     if mode == "valid" or (plain and not later):
@@ -283,8 +321,11 @@ def _two_dimensional(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fi
     return nd_convolution(padded, v, mode="valid", **settings)
 
 
-def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """Convolution of two matrices, with a choice of what is around the first: `scipy.signal.convolve2d`.
+def convolve2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
+) -> Any:
+    """Convolution of two matrices, with a choice of what is around the first:
+    `scipy.signal.convolve2d`.
 
     Parameters
     ----------
@@ -308,8 +349,8 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand; what was put around the first is
-    added where it came from.
+    The adjoint of an operand is the correlation of that of the result with the other operand; what
+    was put around the first is added where it came from.
 
     Examples
     --------
@@ -321,7 +362,9 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     return _two_dimensional("convolve2d", in1, in2, mode, boundary, fillvalue, False)
 
 
-def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+def correlate2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
+) -> Any:
     """Cross-correlation of two matrices: `scipy.signal.correlate2d`.
 
     Parameters

@@ -18,9 +18,11 @@ _nonzero = Domain("nonzero", lambda x: x != 0.0)
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """A linear recurrence with constant coefficients, all of whose ingredients may be variables: `scipy.signal.lfilter`.
+    """A linear recurrence with constant coefficients, all of whose ingredients may be variables:
+    `scipy.signal.lfilter`.
 
-    Along an axis of `x` solves ``a[0] y[t] = b[0] x[t] + b[1] x[t - 1] + ... - a[1] y[t - 1] - a[2] y[t - 2] - ...``.
+    Along an axis of `x` solves ``a[0] y[t] = b[0] x[t] + b[1] x[t - 1] + ... - a[1] y[t - 1] - a[2]
+    y[t - 2] - ...``.
 
     Parameters
     ----------
@@ -31,8 +33,9 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     axis : int
         The axis along which time runs.
     zi : array_like, optional
-        The initial state: as many axes as `x`, ``max(len(a), len(b)) - 1`` elements along `axis`, and in the others the length of
-        `x` or one. ``zi[i]`` is added to ``y[i]`` as if it came from before the start. Zero by default.
+        The initial state: as many axes as `x`, ``max(len(a), len(b)) - 1`` elements along `axis`,
+        and in the others the length of `x` or one. ``zi[i]`` is added to ``y[i]`` as if it came
+        from before the start. Zero by default.
 
     Returns
     -------
@@ -50,13 +53,14 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
     Notes
     -----
-    The adjoint of the output, filtered backwards in time with the same `a`, is the adjoint of what enters the recurrence at each
-    time. The gradients of `b` and `a` are its correlations with `x` and `y`, at lags up to the order. For an empty `x` the final
-    state is the initial one.
+    The adjoint of the output, filtered backwards in time with the same `a`, is the adjoint of what
+    enters the recurrence at each time. The gradients of `b` and `a` are its correlations with `x`
+    and `y`, at lags up to the order. For an empty `x` the final state is the initial one.
 
     References
     ----------
-    Oppenheim and Schafer, Discrete-Time Signal Processing, section 6.3 (the transposed direct form II).
+    Oppenheim and Schafer, Discrete-Time Signal Processing, section 6.3 (the transposed direct form
+    II).
 
     Examples
     --------
@@ -69,7 +73,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> [round(slope, 6) for slope in vm.value_and_grad(log_likelihood, (0, 1))(0.5, 0.2)[1]]
     [-0.458413, -0.665786]
 
-    The variances of a GARCH(1, 1) process, ``h[t] = omega + alpha r[t - 1]**2 + beta h[t - 1]``, with the first one given:
+    The variances of a GARCH(1, 1) process, ``h[t] = omega + alpha r[t - 1]**2 + beta h[t - 1]``,
+    with the first one given:
 
     >>> def variances(omega, alpha, beta, first):
     ...     later, _ = vm.lfilter(1.0, [1.0, -beta], omega + alpha * y[:-1] ** 2, zi=np.atleast_1d(beta * first))
@@ -95,7 +100,10 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         y, zf = recurrence(b, a, x, state)
     else:
         state = state if zi is None else np.moveaxis(state, axis, -1)
-        y, zf = (np.moveaxis(each, -1, axis) for each in recurrence(b, a, np.moveaxis(x, axis, -1), state))
+        y, zf = (
+            np.moveaxis(each, -1, axis)
+            for each in recurrence(b, a, np.moveaxis(x, axis, -1), state)
+        )
     return y if zi is None else (y, zf)
 
 
@@ -107,16 +115,23 @@ def _coefficients(name: str, c: Any) -> Any:
     if not shape:
         return np.reshape(c, (1,))
     if len(shape) > 1 or not shape[0]:
-        raise ShapeError(f"lfilter: {name} has shape {shape}, but must be a vector that is not empty!")
+        raise ShapeError(
+            f"lfilter: {name} has shape {shape}, but must be a vector that is not empty!"
+        )
     return c
 
 
 def _check_state(shape: tuple[int, ...], of_x: tuple[int, ...], axis: int, order: int) -> None:
     expected = (*of_x[:axis], order, *of_x[axis + 1 :])
-    fits = [n == m or (n == 1 and i != axis) for i, (n, m) in enumerate(zip(shape, expected, strict=False))]
+    fits = [
+        n == m or (n == 1 and i != axis)
+        for i, (n, m) in enumerate(zip(shape, expected, strict=False))
+    ]
     if len(shape) != len(expected) or not all(fits):
         alternative = f", or 1 in place of all but {order}" if len(expected) > 1 else ""
-        raise ShapeError(f"lfilter: zi has shape {shape}, but must have shape {expected}{alternative}!")
+        raise ShapeError(
+            f"lfilter: zi has shape {shape}, but must have shape {expected}{alternative}!"
+        )
 
 
 def _padded(c: Any, length: int) -> Any:
@@ -132,7 +147,9 @@ def _scipy_filter() -> Any:
 
 
 def _backwards(a: Any, g: Any, future: Any) -> Any:
-    """The recursion run from the end to the start; `future` is what its output would be after the end, the nearest first."""
+    """The recursion run from the end to the start; `future` is what its output would be after the
+    end, the nearest first.
+    """
     if future is None:
         return _scipy_filter()(a[:1], a, g[..., ::-1])[..., ::-1]
     state = np.zeros((*g.shape[:-1], a.size - 1))
@@ -151,8 +168,9 @@ def recurrence(b: Any, a: Any, x: Any, zi: Any) -> Any:
     return _scipy_filter()(b, a, x, zi=zi)
 
 
-# With g the adjoint of the output and s that of the final state, what enters the recurrence at the time t has the adjoint
-# w[t] = g[t] - (a[1] w[t + 1] + a[2] w[t + 2] + ...) / a[0], where w[T + j] = s[j]: the final state is what would enter next.
+# With g the adjoint of the output and s that of the final state, what enters the recurrence at the
+# time t has the adjoint w[t] = g[t] - (a[1] w[t + 1] + a[2] w[t + 2] + ...) / a[0], where w[T + j]
+# = s[j]: the final state is what would enter next.
 @recurrence.reverse
 def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
     (y, zf), (g, s), order, length = r, g, zi.shape[-1], x.shape[-1]
@@ -160,7 +178,9 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
     if s is not None:
         w[..., length:] = s
     g = np.zeros(x.shape) if g is None else g
-    w[..., :length] = _backwards(a, g, None if s is None else w[..., length:]) if a.size > 1 and x.size else g
+    w[..., :length] = (
+        _backwards(a, g, None if s is None else w[..., length:]) if a.size > 1 and x.size else g
+    )
 
     def correlations(z: Any, count: int) -> Any:
         """The sum of ``z[t] w[t + i]`` over all times and series, for every lag i."""
@@ -169,9 +189,15 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
         if z.ndim == 1:
             return np.correlate(w[: length + count - 1], z, "valid") / a[0]
         series, adjoints = z.reshape(-1, length), w.reshape(-1, length + order)
-        return np.array([np.einsum("kt,kt->", series, adjoints[:, i : i + length]) for i in range(count)]) / a[0]
+        return (
+            np.array(
+                [np.einsum("kt,kt->", series, adjoints[:, i : i + length]) for i in range(count)]
+            )
+            / a[0]
+        )
 
-    # The derivative of a[0] (y - ...) = ..., where only the states do not scale with the coefficients.
+    # The derivative of a[0] (y - ...) = ..., where only the states do not scale with the
+    # coefficients.
     def of_a() -> Any:
         c = -correlations(y, a.size)
         if order:

@@ -1,11 +1,14 @@
-"""Factors of sparse matrices by SuperLU, and the elements of the inverse of a positive definite one at its non-zeros.
+"""Factors of sparse matrices by SuperLU, and the elements of the inverse of a positive definite one
+at its non-zeros.
 
-With ``P A Pᵀ = L D Lᵀ`` the inverse ``Z`` satisfies ``Z = Lᵀ⁻¹ D⁻¹ L⁻¹``, from which its elements where `L` is not zero follow from
-the last column to the first without any others [1]_. Here that is done for supernodes, columns of `L` with the same rows below,
-from dense blocks: the inverse of the block of a supernode and the rows below it is made of that of its parent in the elimination
-tree. It takes as many operations as the factorisation, in so many calls of BLAS as there are supernodes.
+With ``P A Pᵀ = L D Lᵀ`` the inverse ``Z`` satisfies ``Z = Lᵀ⁻¹ D⁻¹ L⁻¹``, from which its elements
+where `L` is not zero follow from the last column to the first without any others [1]_. Here that is
+done for supernodes, columns of `L` with the same rows below, from dense blocks: the inverse of the
+block of a supernode and the rows below it is made of that of its parent in the elimination tree. It
+takes as many operations as the factorisation, in so many calls of BLAS as there are supernodes.
 
-.. [1] Takahashi, Fagan and Chen, "Formation of a sparse bus impedance matrix and its application to short circuit study", 1973.
+.. [1] Takahashi, Fagan and Chen, "Formation of a sparse bus impedance matrix and its application to
+       short circuit study", 1973.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ def check_finite(function: str, pattern: Pattern, w: Any) -> None:
     """Refuse non-zeros that are not finite."""
     wrong = np.flatnonzero(~np.isfinite(w))
     if len(wrong):
-        raise DomainError(f"{function}: a{_place(pattern, wrong[0])} is {float(w[wrong[0]])!r}, but must be finite!")
+        raise DomainError(
+            f"{function}: a{_place(pattern, wrong[0])} is {float(w[wrong[0]])!r}, but must be "
+            "finite!"
+        )
 
 
 def _place(pattern: Pattern, i: Any) -> str:
@@ -58,11 +64,16 @@ class General:
     def solve(self, b: Any, transposed: bool = False) -> Any:
         """The solution for a vector, or for the columns of a matrix."""
         b = np.array(b, np.float64, order="F")
-        return np.ascontiguousarray(self.factors.solve(b, "T" if transposed else "N")) if b.size and self.factors else b
+        return (
+            np.ascontiguousarray(self.factors.solve(b, "T" if transposed else "N"))
+            if b.size and self.factors
+            else b
+        )
 
 
 class Symmetric:
-    """What the factorisations of symmetric matrices with one canonical pattern share; made by `symmetric_of`.
+    """What the factorisations of symmetric matrices with one canonical pattern share; made by
+    `symmetric_of`.
 
     Attributes
     ----------
@@ -75,28 +86,39 @@ class Symmetric:
         if not pattern.is_same(other):
             alone = np.setdiff1d(pattern.places, other.places)[0]
             i, j = divmod(int(alone), pattern.shape[1])
-            raise DomainError(f"{function}: a has a non-zero at [{i}, {j}], but must have one at [{j}, {i}] too: it is symmetric!")
+            raise DomainError(
+                f"{function}: a has a non-zero at [{i}, {j}], but must have one at [{j}, {i}] too: "
+                "it is symmetric!"
+            )
         self.pattern, self.mirror = pattern, order
         below = pattern.rows - pattern.columns
         self.source = np.where(below >= 0, np.arange(pattern.nnz), order)
-        # How often an element of the lower triangle stands in the matrix; the upper one is not read.
+        # How often an element of the lower triangle stands in the matrix; the upper one is not
+        # read.
         self.counts = np.where(below > 0, 2.0, np.where(below == 0, 1.0, 0.0))
         self.is_below, self.is_above = below > 0, below < 0
         self.forests: dict[bytes, Forest] = {}
 
     def folded(self, c: Any) -> Any:
-        """The derivative with respect to all elements as one with respect to those of the lower triangle."""
+        """The derivative with respect to all elements as one with respect to those of the lower
+        triangle.
+        """
         return np.where(self.is_above, 0.0, np.where(self.is_below, c + c[self.mirror], c))
 
     def check(self, function: str, w: Any) -> None:
         """Refuse what is not finite, or not symmetric to 1e-8."""
         check_finite(function, self.pattern, w)
-        wrong = np.flatnonzero(~(np.abs(w - w[self.mirror]) <= TOLERANCE * np.maximum(1.0, np.abs(w))))
+        wrong = np.flatnonzero(
+            ~(np.abs(w - w[self.mirror]) <= TOLERANCE * np.maximum(1.0, np.abs(w)))
+        )
         if len(wrong):
             i = wrong[0]
             here, there = _place(self.pattern, i), _place(self.pattern, self.mirror[i])
             value, other = float(w[i]), float(w[self.mirror[i]])
-            raise DomainError(f"{function}: a{here} is {value!r}, but must be {other!r}, as a{there} is, for a symmetric matrix!")
+            raise DomainError(
+                f"{function}: a{here} is {value!r}, but must be {other!r}, as a{there} is, for a "
+                "symmetric matrix!"
+            )
 
     def forest(self, order: Any) -> Forest:
         """The supernodes for an order of elimination."""
@@ -114,7 +136,8 @@ def symmetric_of(function: str, pattern: Pattern) -> Symmetric:
 
 
 class Definite:
-    """The factors of a symmetric positive definite matrix, whose lower triangle is read, with an order of little fill.
+    """The factors of a symmetric positive definite matrix, whose lower triangle is read, with an
+    order of little fill.
 
     Parameters
     ----------
@@ -135,14 +158,20 @@ class Definite:
         self.pivots, self.factors = np.zeros(0), None
         if not self.size:
             return
-        matrix = csc_array((w[structure.source], pattern.indices, pattern.indptr), shape=pattern.shape)
+        matrix = csc_array(
+            (w[structure.source], pattern.indices, pattern.indptr), shape=pattern.shape
+        )
         try:
             # Without pivoting: the pivots of a positive definite matrix are positive in any order.
-            self.factors = splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+            self.factors = splu(
+                matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+            )
             self.pivots = self.factors.U.diagonal()
         except RuntimeError:  # a pivot is zero
             raise _indefinite(function) from None
-        if not np.all(self.pivots > 0.0) or not np.array_equal(self.factors.perm_r, self.factors.perm_c):
+        if not np.all(self.pivots > 0.0) or not np.array_equal(
+            self.factors.perm_r, self.factors.perm_c
+        ):
             raise _indefinite(function)
 
     def solve(self, b: Any) -> Any:
@@ -160,7 +189,9 @@ class Definite:
         return self.structure.forest(self.factors.perm_c).inverse(self.factors.L, self.pivots)
 
     def sandwich(self, t: Any) -> Any:
-        """The elements at the non-zeros of the inverse times a matrix with the same pattern times the inverse, by columns."""
+        """The elements at the non-zeros of the inverse times a matrix with the same pattern times
+        the inverse, by columns.
+        """
         pattern = self.structure.pattern
         starts, result = pattern.starts, np.empty(pattern.nnz)
         middle = pattern.matrix(t)
@@ -176,11 +207,14 @@ class Definite:
 
 
 def _indefinite(function: str) -> MatrixError:
-    return MatrixError(f"{function}: a has a pivot that is not positive, but must be positive definite!")
+    return MatrixError(
+        f"{function}: a has a pivot that is not positive, but must be positive definite!"
+    )
 
 
 class Forest:
-    """The elimination tree of a symmetric pattern in an order, as supernodes, and where the elements of the factor lie in them.
+    """The elimination tree of a symmetric pattern in an order, as supernodes, and where the
+    elements of the factor lie in them.
 
     A panel holds the columns of a supernode: a triangle, and the rows below it.
 
@@ -203,14 +237,19 @@ class Forest:
         self.widths = np.diff(self.firsts)
         self.node = np.repeat(np.arange(len(firsts)), self.widths)
         self.below = [below[last - 1] for last in self.firsts[1:]]
-        panels = [np.concatenate([np.arange(a, b), s]) for a, b, s in zip(firsts, self.firsts[1:], self.below, strict=True)]
+        panels = [
+            np.concatenate([np.arange(a, b), s])
+            for a, b, s in zip(firsts, self.firsts[1:], self.below, strict=True)
+        ]
         self.heights = np.array([len(p) for p in panels])
         self.starts = np.concatenate([[0], np.cumsum(self.heights * self.widths)])
         # The row of a panel from its node and the row of the matrix.
         self._keys = np.concatenate([i * self.size + p for i, p in enumerate(panels)])
         self._panel_rows = np.concatenate([np.arange(n) for n in self.heights])
         self.parents = [int(self.node[s[0]]) if len(s) else -1 for s in self.below]
-        self.inside = [np.searchsorted(panels[p], s) for p, s in zip(self.parents, self.below, strict=True)]
+        self.inside = [
+            np.searchsorted(panels[p], s) for p, s in zip(self.parents, self.below, strict=True)
+        ]
         self.children = np.bincount([p for p in self.parents if p >= 0], minlength=len(firsts))
         self.places = self._places(np.maximum(rows, columns), np.minimum(rows, columns))[0]
 
@@ -220,10 +259,14 @@ class Forest:
         keys = node * self.size + rows
         found = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         row = self._panel_rows[found]
-        return self.starts[node] + row * self.widths[node] + columns - self.firsts[node], self._keys[found] == keys
+        return self.starts[node] + row * self.widths[node] + columns - self.firsts[
+            node
+        ], self._keys[found] == keys
 
     def inverse(self, lower: Any, pivots: Any) -> Any:
-        """The elements of the inverse at the non-zeros of the matrix, from its unit lower factor and the pivots."""
+        """The elements of the inverse at the non-zeros of the matrix, from its unit lower factor
+        and the pivots.
+        """
         panels = np.zeros(self.starts[-1])
         columns = np.repeat(np.arange(self.size), np.diff(lower.indptr))
         places, inside = self._places(lower.indices.astype(np.int64), columns)
@@ -269,7 +312,9 @@ def _inverse_of_panel(panel: Any, pivots: Any, whole: Any) -> Any:
 
 
 def _rows_below(size: int, rows: Any, columns: Any) -> list[Any]:
-    """For each column the rows of the factor below the diagonal: those of the matrix, and of the columns whose parent it is."""
+    """For each column the rows of the factor below the diagonal: those of the matrix, and of the
+    columns whose parent it is.
+    """
     is_below = rows > columns
     rows, columns = rows[is_below], columns[is_below]
     order = np.lexsort((rows, columns))

@@ -1,9 +1,10 @@
-"""What is linear in the non-zeros of a sparse matrix: products with vectors and matrices, and the dense matrix.
+"""What is linear in the non-zeros of a sparse matrix: products with vectors and matrices, and the
+dense matrix.
 
-A `Pattern` says where the non-zeros are; it is constant. Their values are one vector, which may be a variable: the operations
-here take that vector, and the pattern as a setting, so that every kind of derivative and recordings follow as for arrays. Where
-the whole sparse matrix is data, as of independent variables, it is a setting itself, in the format that it has.
-"""
+A `Pattern` says where the non-zeros are; it is constant. Their values are one vector, which may be
+a variable: the operations here take that vector, and the pattern as a setting, so that every kind
+of derivative and recordings follow as for arrays. Where the whole sparse matrix is data, as of
+independent variables, it is a setting itself, in the format that it has."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def checked_matrix(function: str, name: str, x: Any) -> Any:
     if len(x.shape) != 2:
         raise ShapeError(f"{function}: {name} has shape {x.shape}, but must be a matrix!")
     if x.dtype.kind not in "biuf":
-        raise TypeError(f"{function}: {name} has dtype {x.dtype}, but must be real numbers (float64, or what converts to it)")
+        raise TypeError(
+            f"{function}: {name} has dtype {x.dtype}, but must be real numbers (float64, or what "
+            "converts to it)"
+        )
     return x
 
 
@@ -51,7 +55,8 @@ class Pattern:
         """The number of non-zeros, with those that happen to be zero."""
         return len(self.indices)
 
-    # Of 64 bits and in one piece, as programs have them; one object each, for constants are known by identity.
+    # Of 64 bits and in one piece, as programs have them; one object each, for constants are known
+    # by identity.
 
     @cached_property
     def columns(self) -> Any:
@@ -88,13 +93,17 @@ class Pattern:
             order, starts = np.zeros(0, np.int64), np.zeros(self.shape[1] + 1, np.int64)
         else:
             order = np.lexsort((self.rows, self.columns))
-            starts = np.concatenate([[0], np.cumsum(np.bincount(self.columns, minlength=self.shape[1]))])
+            starts = np.concatenate(
+                [[0], np.cumsum(np.bincount(self.columns, minlength=self.shape[1]))]
+            )
         return Pattern(self.rows[order], starts, self.shape[::-1]), order
 
     def is_same(self, other: Pattern) -> bool:
         """Whether the non-zeros are at the same places, in the same order."""
         return self is other or (
-            self.shape == other.shape and np.array_equal(self.indptr, other.indptr) and np.array_equal(self.indices, other.indices)
+            self.shape == other.shape
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
         )
 
     def matrix(self, w: Any) -> Any:
@@ -102,14 +111,18 @@ class Pattern:
         return csr(w, self.indices, self.indptr, self.shape)
 
     def times(self, w: Any, b: Any, transposed: bool = False) -> Any:
-        """The product of the matrix, or of its transpose, with a vector or matrix, all of plain numbers or symbols."""
+        """The product of the matrix, or of its transpose, with a vector or matrix, all of plain
+        numbers or symbols.
+        """
         if isinstance(w, Symbol) or isinstance(b, Symbol):
             return product_step(w, self.columns, self.starts, self.shape, b, transposed)
         matrix = self.matrix(w)
         return (matrix.T if transposed else matrix) @ b
 
     def sampled(self, x: Any, y: Any) -> Any:
-        """The elements of ``x @ y.T`` at the places of the non-zeros, of plain numbers or symbols."""
+        """The elements of ``x @ y.T`` at the places of the non-zeros, of plain numbers or
+        symbols.
+        """
         if isinstance(x, Symbol) or isinstance(y, Symbol):
             return sampled_step(x, y, self.rows, self.columns)
         return sampled(x, y, self.rows, self.columns)
@@ -125,13 +138,21 @@ def check_product(function: str, length: int, b: Any) -> None:
     """Refuse what a sparse matrix with `length` columns cannot be multiplied with."""
     shape = np.shape(b)
     if len(shape) not in (1, 2):
-        raise ShapeError(f"{function}: b has shape {shape}, but must be a vector or a matrix beside a sparse matrix!")
+        raise ShapeError(
+            f"{function}: b has shape {shape}, but must be a vector or a matrix beside a sparse "
+            "matrix!"
+        )
     if shape[0] != length:
-        raise ShapeError(f"{function}: b has shape {shape}, but must have {length} rows, as many as the sparse matrix has columns!")
+        raise ShapeError(
+            f"{function}: b has shape {shape}, but must have {length} rows, as many as the sparse "
+            "matrix has columns!"
+        )
 
 
 def with_directions(product: Any, t: Any, b: Any) -> Any:
-    """A product with tangents of `b`, those of all directions side by side if there is an axis of them in front."""
+    """A product with tangents of `b`, those of all directions side by side if there is an axis of
+    them in front.
+    """
     if np.ndim(t) == np.ndim(b):
         return product(t)
     if np.ndim(b) == 1:
@@ -165,9 +186,9 @@ def sparse_matmul(w: Any, b: Any, *, pattern: Any, transposed: bool = False) -> 
 
     Notes
     -----
-    For the adjoint `g` of the result, that of a non-zero in row i and column j is the inner product of row i of `g` and row j of
-    `b`; that of `b` is the transpose times `g`. Both take time in proportion to the number of non-zeros.
-    """
+    For the adjoint `g` of the result, that of a non-zero in row i and column j is the inner product
+    of row i of `g` and row j of `b`; that of `b` is the transpose times `g`. Both take time in
+    proportion to the number of non-zeros."""
     check_product("matmul", pattern.shape[not transposed], b)
     return pattern.times(w, b, transposed)
 
@@ -237,7 +258,11 @@ def sparse_data_matmul_tangent(r: Any, b: Any, matrix: Any, transposed: bool) ->
 @sparse_data_matmul.straight
 def sparse_data_matmul_straight(b: Any, matrix: Any, transposed: bool = False) -> Any:
     rows = matrix.tocsr()
-    data, columns, starts = rows.data.astype(np.float64), rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    data, columns, starts = (
+        rows.data.astype(np.float64),
+        rows.indices.astype(np.int64),
+        rows.indptr.astype(np.int64),
+    )
 
     def product(x: Any, transposed: bool) -> Any:
         return product_step(data, columns, starts, rows.shape, x, transposed)
@@ -253,15 +278,22 @@ def times_data(matrix: Any, b: Any) -> Any:
 def data_times_right(b: Any, matrix: Any) -> Any:
     """``b @ matrix`` for a sparse matrix of SciPy and anything that carries derivatives."""
     matrix = checked_matrix("matmul", "b", matrix)
-    return from_right(lambda x: sparse_data_matmul(x, matrix=matrix, transposed=True), b, matrix.shape)
+    return from_right(
+        lambda x: sparse_data_matmul(x, matrix=matrix, transposed=True), b, matrix.shape
+    )
 
 
 def from_right(product: Any, b: Any, shape: tuple[int, int]) -> Any:
-    """``b @ a`` for a sparse matrix of a shape, from the product of the transpose with a vector or matrix."""
+    """``b @ a`` for a sparse matrix of a shape, from the product of the transpose with a vector or
+    matrix.
+    """
     b = as_operand(b, "matmul: a")
     given = np.shape(b)
     if len(given) not in (1, 2) or given[-1] != shape[0]:
-        rule = f"must be a vector or a matrix with {shape[0]} columns, as many as the sparse matrix has rows"
+        rule = (
+            f"must be a vector or a matrix with {shape[0]} columns, as many as the sparse "
+            "matrix has rows"
+        )
         raise ShapeError(f"matmul: a has shape {given}, but {rule}!")
     return product(b) if len(given) == 1 else np.transpose(product(np.transpose(b)))
 

@@ -1,8 +1,10 @@
-"""Sparse systems, log determinants, and the elements of the inverse at the non-zeros, with factors by `scipy.sparse.linalg.splu`.
+"""Sparse systems, log determinants, and the elements of the inverse at the non-zeros, with factors
+by `scipy.sparse.linalg.splu`.
 
-A matrix is factorised once for the value; the factors serve the reverse pass. Functions of a symmetric matrix read its lower
-triangle, once it is checked that the upper one is the same, and their adjoint lies there, as it does for dense matrices (see
-`varmat.functions.linalg.solves`). The order of elimination and the structure of the factor are kept with the pattern: where a function is
+A matrix is factorised once for the value; the factors serve the reverse pass. Functions of a
+symmetric matrix read its lower triangle, once it is checked that the upper one is the same, and
+their adjoint lies there, as it does for dense matrices (see `varmat.functions.linalg.solves`). The
+order of elimination and the structure of the factor are kept with the pattern: where a function is
 called again and again, hand the `pattern` of one `SparseVar` on to the next.
 
 In recorded programs these are calls of Python.
@@ -23,11 +25,18 @@ from varmat.functions.sparse.factors import Definite, General, symmetric_of
 from varmat.functions.sparse.products import sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, is_sparse
 
-__all__ = ["sparse_inverse_subset", "sparse_log_determinant_spd", "sparse_mdivide_left_spd", "spsolve"]
+__all__ = [
+    "sparse_inverse_subset",
+    "sparse_log_determinant_spd",
+    "sparse_mdivide_left_spd",
+    "spsolve",
+]
 
 
 def _bare(x: Any) -> Any:
-    """The numbers of an operand, also of one that is being recorded: they go into a value that is computed anew there."""
+    """The numbers of an operand, also of one that is being recorded: they go into a value that is
+    computed anew there.
+    """
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else x
@@ -36,7 +45,10 @@ def _bare(x: Any) -> Any:
 def _check_right(function: str, pattern: Any, b: Any) -> None:
     n = pattern.shape[0]
     if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(f"{function}: b has shape {np.shape(b)}, but must be a vector, or a matrix, of {n} rows, as a has!")
+        raise ShapeError(
+            f"{function}: b has shape {np.shape(b)}, but must be a vector, or a matrix, of {n} "
+            "rows, as a has!"
+        )
 
 
 @operation()
@@ -55,15 +67,21 @@ def sparse_solve_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, factor: A
 @sparse_solve.tangent
 def sparse_solve_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
     def solved(c: Any) -> Any:
-        return sparse_solve.known(Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern)
+        return sparse_solve.known(
+            Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
+        )
 
     return lambda t: -solved(sparse_matmul(t, r, pattern=pattern)), solved
 
 
 @operation()
 def sparse_solve_spd(w: Any, b: Any, *, pattern: Any) -> Any:
-    """The solution of a sparse symmetric positive definite system: see `sparse_mdivide_left_spd`."""
-    factor = Definite("sparse_mdivide_left_spd", symmetric_of("sparse_mdivide_left_spd", pattern), w)
+    """The solution of a sparse symmetric positive definite system: see
+    `sparse_mdivide_left_spd`.
+    """
+    factor = Definite(
+        "sparse_mdivide_left_spd", symmetric_of("sparse_mdivide_left_spd", pattern), w
+    )
     return Saved(factor.solve(b), factor=factor)
 
 
@@ -76,15 +94,21 @@ def sparse_solve_spd_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, facto
 @sparse_solve_spd.tangent
 def sparse_solve_spd_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
     def solved(c: Any) -> Any:
-        return sparse_solve_spd.known(Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern)
+        return sparse_solve_spd.known(
+            Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
+        )
 
     return lambda t: -solved(sparse_matmul(t[factor.structure.source], r, pattern=pattern)), solved
 
 
 @operation()
 def sparse_log_determinant(w: Any, *, pattern: Any) -> Any:
-    """The log determinant of a sparse symmetric positive definite matrix: see `sparse_log_determinant_spd`."""
-    factor = Definite("sparse_log_determinant_spd", symmetric_of("sparse_log_determinant_spd", pattern), w)
+    """The log determinant of a sparse symmetric positive definite matrix: see
+    `sparse_log_determinant_spd`.
+    """
+    factor = Definite(
+        "sparse_log_determinant_spd", symmetric_of("sparse_log_determinant_spd", pattern), w
+    )
     return Saved(factor.log_determinant(), factor=factor)
 
 
@@ -95,13 +119,17 @@ def sparse_log_determinant_reverse(g: Any, r: Any, w: Any, pattern: Any, factor:
 
 @sparse_log_determinant.tangent
 def sparse_log_determinant_tangent(r: Any, w: Any, pattern: Any, factor: Any) -> Any:
-    z = sparse_inverse.known(Saved(factor.inverse_at_non_zeros(), factor=factor), w, pattern=pattern)
+    z = sparse_inverse.known(
+        Saved(factor.inverse_at_non_zeros(), factor=factor), w, pattern=pattern
+    )
     return lambda t: np.sum(factor.structure.counts * z * t)
 
 
 @operation()
 def sparse_inverse(w: Any, *, pattern: Any) -> Any:
-    """The elements of the inverse at the non-zeros of a symmetric positive definite matrix: see `sparse_inverse_subset`."""
+    """The elements of the inverse at the non-zeros of a symmetric positive definite matrix: see
+    `sparse_inverse_subset`.
+    """
     factor = Definite("sparse_inverse_subset", symmetric_of("sparse_inverse_subset", pattern), w)
     return Saved(factor.inverse_at_non_zeros(), factor=factor)
 
@@ -125,7 +153,10 @@ def sparse_inverse_tangent(r: Any, w: Any, pattern: Any, factor: Any) -> Any:
 
 def _matrix(function: str, a: Any) -> Any:
     if not is_sparse(a):
-        raise TypeError(f"{function}: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, or a SparseVar!")
+        raise TypeError(
+            f"{function}: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, "
+            "or a SparseVar!"
+        )
     a = as_sparse(a)
     check_square(function, "a", a.shape)
     return a.in_order()
@@ -148,15 +179,17 @@ def spsolve(a: Any, b: Any) -> Any:
     ShapeError
         If `a` is not square, or `b` has another number of rows.
     DomainError
-        If `a` is singular (also a `numpy.linalg.LinAlgError`), or has non-zeros that are not finite.
+        If `a` is singular (also a `numpy.linalg.LinAlgError`), or has non-zeros that are not
+        finite.
     TypeError
         If `a` is not sparse.
 
     Notes
     -----
-    With :math:`Z = A^{-T} \\bar X` the adjoints are :math:`\\bar B = Z` and, for the non-zero in row i and column j, minus the
-    inner product of row i of `Z` and row j of `X`: one more solve with the factors of the value. The function of
-    `scipy.sparse.linalg` of this name cannot be called on variables.
+    With :math:`Z = A^{-T} \\bar X` the adjoints are :math:`\\bar B = Z` and, for the non-zero in
+    row i and column j, minus the inner product of row i of `Z` and row j of `X`: one more solve
+    with the factors of the value. The function of `scipy.sparse.linalg` of this name cannot be
+    called on variables.
 
     Examples
     --------
@@ -177,7 +210,8 @@ def sparse_mdivide_left_spd(a: Any, b: Any) -> Any:
     Parameters
     ----------
     a : SparseVar, or sparse array or matrix of SciPy, shape (n, n)
-        Symmetric, to 1e-8, with both triangles stored; once that is checked, only the lower triangle is read.
+        Symmetric, to 1e-8, with both triangles stored; once that is checked, only the lower
+        triangle is read.
     b : array_like, shape (n,) or (n, k)
 
     Returns
@@ -189,15 +223,16 @@ def sparse_mdivide_left_spd(a: Any, b: Any) -> Any:
     ShapeError
         If `a` is not square, or `b` has another number of rows.
     DomainError
-        If `a` is not symmetric, has non-zeros that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has non-zeros that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
     TypeError
         If `a` is not sparse.
 
     Notes
     -----
-    With :math:`Z = A^{-1} \\bar X` the adjoints are :math:`\\bar B = Z` and :math:`-Z X^T` at the non-zeros, folded onto the lower
-    triangle. The matrix is factorised in an order of little fill (minimum degree), without pivoting.
+    With :math:`Z = A^{-1} \\bar X` the adjoints are :math:`\\bar B = Z` and :math:`-Z X^T` at the
+    non-zeros, folded onto the lower triangle. The matrix is factorised in an order of little fill
+    (minimum degree), without pivoting.
 
     Examples
     --------
@@ -218,7 +253,8 @@ def sparse_log_determinant_spd(a: Any) -> Any:
     Parameters
     ----------
     a : SparseVar, or sparse array or matrix of SciPy, shape (n, n)
-        Symmetric, to 1e-8, with both triangles stored; once that is checked, only the lower triangle is read.
+        Symmetric, to 1e-8, with both triangles stored; once that is checked, only the lower
+        triangle is read.
 
     Returns
     -------
@@ -229,20 +265,22 @@ def sparse_log_determinant_spd(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not symmetric, has non-zeros that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has non-zeros that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
     TypeError
         If `a` is not sparse.
 
     Notes
     -----
-    The adjoint of a non-zero is the element of the inverse there (twice that below the diagonal, and zero above it). These elements
-    alone are computed, from the factor of the value, by the recursion of Takahashi, Fagan and Chen [1]_: as many operations as
-    the factorisation takes. The Hessian times a vector takes 2 n solves.
+    The adjoint of a non-zero is the element of the inverse there (twice that below the diagonal,
+    and zero above it). These elements alone are computed, from the factor of the value, by the
+    recursion of Takahashi, Fagan and Chen [1]_: as many operations as the factorisation takes. The
+    Hessian times a vector takes 2 n solves.
 
     References
     ----------
-    .. [1] Kazuhiro Takahashi, James Fagan, Mo-Shing Chen, "Formation of a sparse bus impedance matrix and its application to short
+    .. [1] Kazuhiro Takahashi, James Fagan, Mo-Shing Chen, "Formation of a sparse bus impedance
+           matrix and its application to short
        circuit study", Proc. 8th PICA Conference, 1973.
 
     Examples
@@ -257,14 +295,16 @@ def sparse_log_determinant_spd(a: Any) -> Any:
 
 
 def sparse_inverse_subset(a: Any) -> Any:
-    """The elements of the inverse of a sparse symmetric positive definite matrix at the places of its non-zeros.
+    """The elements of the inverse of a sparse symmetric positive definite matrix at the places of
+    its non-zeros.
 
     Of a precision matrix these are the variances and the covariances of neighbours.
 
     Parameters
     ----------
     a : SparseVar, or sparse array or matrix of SciPy, shape (n, n)
-        Symmetric, to 1e-8, with both triangles stored; once that is checked, only the lower triangle is read.
+        Symmetric, to 1e-8, with both triangles stored; once that is checked, only the lower
+        triangle is read.
 
     Returns
     -------
@@ -276,16 +316,16 @@ def sparse_inverse_subset(a: Any) -> Any:
     ShapeError
         If `a` is not square.
     DomainError
-        If `a` is not symmetric, has non-zeros that are not finite, or is not positive definite; the last is also a
-        `numpy.linalg.LinAlgError`.
+        If `a` is not symmetric, has non-zeros that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
     TypeError
         If `a` is not sparse.
 
     Notes
     -----
-    As many operations as the factorisation takes, by the recursion of Takahashi, Fagan and Chen (1973). The adjoint of `a` is
-    :math:`-A^{-1} \\bar Z A^{-1}` at the non-zeros, by 2 n solves, 64 columns at a time; forward mode and second derivatives make
-    dense matrices of n columns.
+    As many operations as the factorisation takes, by the recursion of Takahashi, Fagan and Chen
+    (1973). The adjoint of `a` is :math:`-A^{-1} \\bar Z A^{-1}` at the non-zeros, by 2 n solves, 64
+    columns at a time; forward mode and second derivatives make dense matrices of n columns.
 
     Examples
     --------

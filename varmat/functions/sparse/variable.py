@@ -1,8 +1,9 @@
-"""`SparseVar`, a sparse matrix with a fixed pattern whose non-zeros are a variable, and Stan's functions of sparse matrices.
+"""`SparseVar`, a sparse matrix with a fixed pattern whose non-zeros are a variable, and Stan's
+functions of sparse matrices.
 
-A sparse matrix is its `Pattern`, which is constant, and the vector of its non-zeros. Whatever is done to it is done to that vector
-by operations on vectors, so that reverse and forward mode, Hessians and recordings know nothing of sparse matrices.
-"""
+A sparse matrix is its `Pattern`, which is constant, and the vector of its non-zeros. Whatever is
+done to it is done to that vector by operations on vectors, so that reverse and forward mode,
+Hessians and recordings know nothing of sparse matrices."""
 
 from __future__ import annotations
 
@@ -84,7 +85,10 @@ def pattern_of(function: str, x: Any) -> Pattern:
         return x.pattern
     if not is_scipy_sparse(x):
         kind = type(x).__name__
-        raise TypeError(f"{function}: pattern is a {kind}, but must be a sparse matrix: of scipy.sparse, or a SparseVar!")
+        raise TypeError(
+            f"{function}: pattern is a {kind}, but must be a sparse matrix: of scipy.sparse, or a "
+            "SparseVar!"
+        )
     rows = checked_matrix(function, "pattern", x).tocsr()
     return Pattern(rows.indices.copy(), rows.indptr.copy(), rows.shape)
 
@@ -102,14 +106,21 @@ def is_sparse(x: Any) -> bool:
 
 
 def _apply(name: str, x: Any, y: Any) -> Any:
-    """What an operator makes of two operands, of which one is a `SparseVar`, for NumPy's function of that meaning."""
-    result = getattr(x, f"__{name}__")(y) if isinstance(x, SparseVar) else getattr(y, f"__r{name}__")(x)
-    return _refuse(name, y if isinstance(x, SparseVar) else x) if result is NotImplemented else result
+    """What an operator makes of two operands, of which one is a `SparseVar`, for NumPy's function
+    of that meaning.
+    """
+    result = (
+        getattr(x, f"__{name}__")(y) if isinstance(x, SparseVar) else getattr(y, f"__r{name}__")(x)
+    )
+    return (
+        _refuse(name, y if isinstance(x, SparseVar) else x) if result is NotImplemented else result
+    )
 
 
 def _refuse(name: str, other: Any) -> NoReturn:
     raise TypeError(
-        f"{name}: the operand beside a SparseVar is of type {type(other).__name__}, but must be sparse as well: use a.to_dense(), "
+        f"{name}: the operand beside a SparseVar is of type {type(other).__name__}, but must be "
+        "sparse as well: use a.to_dense(), "
         "or varmat.SparseVar(function of a.data, a) for what is done to the non-zeros alone"
     )
 
@@ -117,22 +128,25 @@ def _refuse(name: str, other: Any) -> NoReturn:
 class SparseVar:
     """A sparse matrix with a fixed pattern: values and adjoints of its non-zeros, row by row (CSR).
 
-    ``varmat.var(x)`` makes one of a sparse array or matrix `x` of SciPy. Made with a vector of non-zeros that is computed, it is
-    part of what is differentiated.
+    ``varmat.var(x)`` makes one of a sparse array or matrix `x` of SciPy. Made with a vector of
+    non-zeros that is computed, it is part of what is differentiated.
 
     Parameters
     ----------
     data : array_like, shape (k,)
-        The non-zeros: a variable, a dual, or plain numbers; as they stand in ``pattern.tocsr().data``.
+        The non-zeros: a variable, a dual, or plain numbers; as they stand in
+        ``pattern.tocsr().data``.
     pattern : sparse array or matrix of SciPy, SparseVar
-        Its non-zeros say where those of the new matrix are; their values do not matter. Zeros that are stored are part of it.
+        Its non-zeros say where those of the new matrix are; their values do not matter. Zeros that
+        are stored are part of it.
 
     Attributes
     ----------
     data : VarMat
         The non-zeros.
     pattern : Pattern
-        Where they are: `shape`, `indices`, `indptr`. It may be handed on as the `pattern` of another one.
+        Where they are: `shape`, `indices`, `indptr`. It may be handed on as the `pattern` of
+        another one.
     val, adj : scipy.sparse.csr_array
         The values and the adjoints, as new sparse arrays.
     T : SparseVar
@@ -147,15 +161,17 @@ class SparseVar:
 
     Notes
     -----
-    There are products with vectors and matrices from both sides (``a @ b``, ``b @ a``) and with other sparse matrices; sums,
-    differences and elementwise products (``a * b``, as of SciPy's sparse arrays) with sparse matrices; elementwise products with
-    dense arrays that broadcast to the shape; multiples; `sum`, `diagonal`, `trace`, `to_dense`. Adjoints are kept for the non-zeros
-    alone. A product with a vector, and each of its adjoints, takes time in proportion to their number; a product of two sparse
-    matrices takes time and memory in proportion to the number of multiplications.
+    There are products with vectors and matrices from both sides (``a @ b``, ``b @ a``) and with
+    other sparse matrices; sums, differences and elementwise products (``a * b``, as of SciPy's
+    sparse arrays) with sparse matrices; elementwise products with dense arrays that broadcast to
+    the shape; multiples; `sum`, `diagonal`, `trace`, `to_dense`. Adjoints are kept for the
+    non-zeros alone. A product with a vector, and each of its adjoints, takes time in proportion to
+    their number; a product of two sparse matrices takes time and memory in proportion to the number
+    of multiplications.
 
-    A sparse matrix that is data needs no `SparseVar`: ``x @ b`` and ``b @ x`` work with variables `b` as they are. SciPy's
-    ``x * b`` and ``x + b`` do not ask the variable: write ``varmat.SparseVar(x.data, x) * b``. Neither does ``x @ b`` if `b` is a
-    `MatVar`.
+    A sparse matrix that is data needs no `SparseVar`: ``x @ b`` and ``b @ x`` work with variables
+    `b` as they are. SciPy's ``x * b`` and ``x + b`` do not ask the variable: write
+    ``varmat.SparseVar(x.data, x) * b``. Neither does ``x @ b`` if `b` is a `MatVar`.
 
     Examples
     --------
@@ -203,7 +219,7 @@ class SparseVar:
         return self.pattern.matrix(np.array(self.data.adj))
 
     @property
-    def T(self) -> SparseVar:  # noqa: N802 - NumPy's name
+    def T(self) -> SparseVar:
         pattern, order = self.pattern.transposition
         return SparseVar(self.data[order], pattern)
 
@@ -225,7 +241,11 @@ class SparseVar:
     def __rmatmul__(self, other: Any) -> Any:
         if is_sparse(other):
             return _sparse_product(as_sparse(other), self)
-        return from_right(lambda x: sparse_matmul(self.data, x, pattern=self.pattern, transposed=True), other, self.shape)
+        return from_right(
+            lambda x: sparse_matmul(self.data, x, pattern=self.pattern, transposed=True),
+            other,
+            self.shape,
+        )
 
     def dot(self, other: Any) -> Any:
         """The same as ``self @ other``."""
@@ -264,7 +284,8 @@ class SparseVar:
     def __mul__(self, other: Any) -> Any:
         if is_scipy_sparse(other) and isinstance(other, sys.modules["scipy.sparse"].spmatrix):
             raise TypeError(
-                f"multiply: a {type(other).__name__}, of which * is the matrix product, is multiplied with a SparseVar, of which "
+                f"multiply: a {type(other).__name__}, of which * is the matrix product, is "
+                "multiplied with a SparseVar, of which "
                 "it is elementwise; write @, or a.multiply(x)"
             )
         return self.multiply(other)
@@ -272,27 +293,39 @@ class SparseVar:
     __rmul__ = __mul__
 
     def multiply(self, other: Any) -> SparseVar:
-        """The elementwise product with a sparse matrix, a number, or a dense array that broadcasts to the shape."""
+        """The elementwise product with a sparse matrix, a number, or a dense array that broadcasts
+        to the shape.
+        """
         if is_sparse(other):
             return _elementwise_product(self, as_sparse(other))
         return self.with_data(self.data * self._beside("multiply", other))
 
     def __truediv__(self, other: Any) -> Any:
         if is_sparse(other):
-            raise TypeError("divide: a sparse matrix is divided by one, whose zeros would make it dense, but must be by an array!")
+            raise TypeError(
+                "divide: a sparse matrix is divided by one, whose zeros would make it dense, but "
+                "must be by an array!"
+            )
         return self.with_data(self.data / self._beside("divide", other))
 
     def __rtruediv__(self, other: Any) -> Any:
         return _refuse("divide", other)
 
     def _beside(self, name: str, x: Any) -> Any:
-        """A number, or the elements of what broadcasts to the shape of this, at the places of the non-zeros."""
+        """A number, or the elements of what broadcasts to the shape of this, at the places of the
+        non-zeros.
+        """
         x = as_operand(x, f"{name}: operand 2")
         shape = np.shape(x)
         if not shape:
             return x
-        if len(shape) > 2 or any(n not in (1, m) for n, m in zip(shape[::-1], self.shape[::-1], strict=False)):
-            raise ShapeError(f"{name}: operand 2 has shape {shape}, but must broadcast to that of the SparseVar, {self.shape}!")
+        if len(shape) > 2 or any(
+            n not in (1, m) for n, m in zip(shape[::-1], self.shape[::-1], strict=False)
+        ):
+            raise ShapeError(
+                f"{name}: operand 2 has shape {shape}, but must broadcast to that of the "
+                f"SparseVar, {self.shape}!"
+            )
         x = np.reshape(x, (1, *shape)) if len(shape) == 1 else x
         index = [
             place if n > 1 else np.zeros(self.nnz, np.int64)
@@ -331,9 +364,12 @@ class SparseVar:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         name = _OPERATORS.get(ufunc)
         if name is not None and method == "__call__" and not settings:
-            return _apply(name, *inputs) if len(inputs) == 2 else getattr(inputs[0], f"__{name}__")()
+            return (
+                _apply(name, *inputs) if len(inputs) == 2 else getattr(inputs[0], f"__{name}__")()
+            )
         raise TypeError(
-            f"{ufunc.__name__} is not there for a SparseVar: use varmat.SparseVar(np.{ufunc.__name__}(a.data), a) for its "
+            f"{ufunc.__name__} is not there for a SparseVar: use "
+            f"varmat.SparseVar(np.{ufunc.__name__}(a.data), a) for its "
             "non-zeros alone, or a.to_dense()"
         )
 
@@ -342,11 +378,15 @@ class SparseVar:
         if name in _METHODS and args and isinstance(args[0], SparseVar):
             method = getattr(SparseVar, name)
             return method(*args, **kwargs) if callable(method) else getattr(args[0], name)
-        raise TypeError(f"{function.__module__}.{name} is not there for a SparseVar: use a.data, its non-zeros, or a.to_dense()")
+        raise TypeError(
+            f"{function.__module__}.{name} is not there for a SparseVar: use a.data, its "
+            "non-zeros, or a.to_dense()"
+        )
 
 
 _OPERATORS = {
-    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "truediv", np.matmul: "matmul", np.negative: "neg",
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "truediv",
+     np.matmul: "matmul", np.negative: "neg",
     np.positive: "pos",
 }  # fmt: skip
 _METHODS = frozenset({"shape", "ndim", "sum", "transpose", "diagonal", "trace", "dot"})
@@ -368,7 +408,10 @@ dispatch.MAKERS.append(_made)
 
 def _check_shapes(name: str, a: SparseVar, b: SparseVar) -> None:
     if a.shape != b.shape:
-        raise ShapeError(f"{name}: operand 2 has shape {b.shape}, but must have that of operand 1, {a.shape}: both are sparse!")
+        raise ShapeError(
+            f"{name}: operand 2 has shape {b.shape}, but must have that of operand 1, {a.shape}: "
+            "both are sparse!"
+        )
 
 
 def _sum(a: SparseVar, b: SparseVar) -> SparseVar:
@@ -393,12 +436,19 @@ def _elementwise_product(a: SparseVar, b: SparseVar) -> SparseVar:
 def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
     """Of the products of two non-zeros that meet, those that go to the same element are summed."""
     if a.shape[1] != b.shape[0]:
-        raise ShapeError(f"matmul: b has shape {b.shape}, but must have {a.shape[1]} rows, for a has shape {a.shape}!")
+        raise ShapeError(
+            f"matmul: b has shape {b.shape}, but must have {a.shape[1]} rows, for a has shape "
+            f"{a.shape}!"
+        )
     p, q = a.pattern, b.pattern
     counts = np.diff(q.starts)[p.columns]
     left = np.repeat(np.arange(p.nnz), counts)
     # The non-zeros of row p.columns[i] of `b`, for each i.
-    right = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(q.starts[p.columns], counts)
+    right = (
+        np.arange(len(left))
+        - np.repeat(np.cumsum(counts) - counts, counts)
+        + np.repeat(q.starts[p.columns], counts)
+    )
     shape = (a.shape[0], b.shape[1])
     places, which = np.unique(p.rows[left] * shape[1] + q.columns[right], return_inverse=True)
     data = collected(a.data[left] * b.data[right], places=which, size=len(places))
@@ -426,7 +476,8 @@ def to_dense(a: Any) -> Any:
 
     Notes
     -----
-    The adjoint of a non-zero is that of its element. See `csr_to_dense_matrix` for a matrix in Stan's form.
+    The adjoint of a non-zero is that of its element. See `csr_to_dense_matrix` for a matrix in
+    Stan's form.
 
     Examples
     --------
@@ -436,7 +487,10 @@ def to_dense(a: Any) -> Any:
     array([-3., -2.])
     """
     if not is_sparse(a):
-        raise TypeError(f"to_dense: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, or a SparseVar!")
+        raise TypeError(
+            f"to_dense: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, "
+            "or a SparseVar!"
+        )
     return as_sparse(a).to_dense()
 
 
@@ -461,8 +515,8 @@ def sparse_quad_form(a: Any, b: Any) -> Any:
 
     Notes
     -----
-    For a vector the derivative with respect to a non-zero is :math:`b_i b_j`, that with respect to `b` is
-    :math:`(A + A^T) b`. `quad_form` is the same of dense matrices.
+    For a vector the derivative with respect to a non-zero is :math:`b_i b_j`, that with respect to
+    `b` is :math:`(A + A^T) b`. `quad_form` is the same of dense matrices.
 
     Examples
     --------
@@ -473,7 +527,10 @@ def sparse_quad_form(a: Any, b: Any) -> Any:
     """
     if not is_sparse(a):
         kind = type(a).__name__
-        raise TypeError(f"sparse_quad_form: a is a {kind}, but must be a sparse matrix: of scipy.sparse, or a SparseVar!")
+        raise TypeError(
+            f"sparse_quad_form: a is a {kind}, but must be a sparse matrix: of scipy.sparse, or a "
+            "SparseVar!"
+        )
     if a.shape[0] != a.shape[1]:
         raise ShapeError(f"sparse_quad_form: a has shape {a.shape}, but must be a square matrix!")
     b = as_operand(b, "sparse_quad_form: b")
@@ -488,26 +545,40 @@ def _stan_pattern(function: str, m: Any, n: Any, w: Any, v: Any, u: Any) -> Patt
     """The pattern of Stan's form of a sparse matrix, after its checks."""
     for name, size in (("m", m), ("n", n)):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
-            raise TypeError(f"{function}: {name} is a {type(size).__name__}, but must be an integer!")
+            raise TypeError(
+                f"{function}: {name} is a {type(size).__name__}, but must be an integer!"
+            )
         if size < 1:
             raise DomainError(f"{function}: {name} is {size}, but must be positive!")
     v, u = (_indices(function, name, x) for name, x in (("v", v), ("u", u)))
     if np.ndim(w) != 1 or len(v) != np.shape(w)[0]:
-        raise ShapeError(f"{function}: w has shape {np.shape(w)}, but must be a vector as long as v, of {len(v)} elements!")
+        raise ShapeError(
+            f"{function}: w has shape {np.shape(w)}, but must be a vector as long as v, of "
+            f"{len(v)} elements!"
+        )
     if len(u) != m + 1:
-        raise ShapeError(f"{function}: u has {len(u)} elements, but must have {m + 1}, one more than there are rows!")
+        raise ShapeError(
+            f"{function}: u has {len(u)} elements, but must have {m + 1}, one more than there are "
+            "rows!"
+        )
     if len(v) and not (v.min() >= 1 and v.max() <= n):
         i = int(np.flatnonzero((v < 1) | (v > n))[0])
         raise DomainError(f"{function}: v[{i}] is {v[i]}, but must be a column from 1 to {n}!")
     if u[0] != 1 or u[-1] != len(v) + 1 or np.any(np.diff(u) < 0):
-        raise DomainError(f"{function}: u is {u.tolist()}, but must rise from 1 to {len(v) + 1}, one more than v has elements!")
+        raise DomainError(
+            f"{function}: u is {u.tolist()}, but must rise from 1 to {len(v) + 1}, one more than v "
+            "has elements!"
+        )
     return Pattern(v - 1, u - 1, (m, n))
 
 
 def _indices(function: str, name: str, x: Any) -> Any:
     array = np.asarray(x)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(f"{function}: {name} has shape {array.shape} and dtype {array.dtype}, but must be a vector of integers!")
+        raise TypeError(
+            f"{function}: {name} has shape {array.shape} and dtype {array.dtype}, but must be a "
+            "vector of integers!"
+        )
     return array.astype(np.int64)
 
 
@@ -540,7 +611,8 @@ def csr_to_dense_matrix(m: int, n: int, w: Any, v: Any, u: Any) -> Any:
 
     Notes
     -----
-    The adjoint of a non-zero is that of its element. SciPy's `indices` and `indptr` are ``v - 1`` and ``u - 1``.
+    The adjoint of a non-zero is that of its element. SciPy's `indices` and `indptr` are ``v - 1``
+    and ``u - 1``.
 
     References
     ----------
@@ -587,8 +659,9 @@ def csr_matrix_times_vector(m: int, n: int, w: Any, v: Any, u: Any, b: Any) -> A
 
     Notes
     -----
-    For the adjoint `g` of the result, that of the non-zero in row i and column j is :math:`g_i b_j`, that of `b` is the
-    transpose of the matrix times `g`. With a matrix of SciPy this is ``x @ b``.
+    For the adjoint `g` of the result, that of the non-zero in row i and column j is :math:`g_i
+    b_j`, that of `b` is the transpose of the matrix times `g`. With a matrix of SciPy this is ``x @
+    b``.
 
     References
     ----------
@@ -603,7 +676,10 @@ def csr_matrix_times_vector(m: int, n: int, w: Any, v: Any, u: Any, b: Any) -> A
     w, b = as_operand(w, "csr_matrix_times_vector: w"), as_operand(b, "csr_matrix_times_vector: b")
     pattern = _stan_pattern("csr_matrix_times_vector", m, n, w, v, u)
     if np.shape(b) != (n,):
-        raise ShapeError(f"csr_matrix_times_vector: b has shape {np.shape(b)}, but must be a vector of {n} elements!")
+        raise ShapeError(
+            f"csr_matrix_times_vector: b has shape {np.shape(b)}, but must be a vector of {n} "
+            "elements!"
+        )
     return sparse_matmul(w, b, pattern=pattern)
 
 
@@ -643,8 +719,8 @@ def csr_extract(a: Any) -> tuple[Any, np.ndarray, np.ndarray]:
 
     Notes
     -----
-    The adjoint of a non-zero goes to its element. Elements that are zero have none, as in Stan: which ones these are is taken as
-    constant.
+    The adjoint of a non-zero goes to its element. Elements that are zero have none, as in Stan:
+    which ones these are is taken as constant.
 
     References
     ----------

@@ -1,10 +1,11 @@
-"""Derivatives of probabilities in a precision at a fixed mean: of negative binomial counts, and of proportions.
+"""Derivatives of probabilities in a precision at a fixed mean: of negative binomial counts, and of
+proportions.
 
-As sums of derivatives in the shapes of an incomplete beta function they would be small rests of large terms, by the square of the
-precision for counts. Here the derivative of the logarithm of a probability is the mean, over its own tail, of that of the density,
-the score, which is written as the small number that it is. Between zero and one there are only two tails, and a probability next to
-one has the derivative of the other one, with the opposite sign.
-"""
+As sums of derivatives in the shapes of an incomplete beta function they would be small rests of
+large terms, by the square of the precision for counts. Here the derivative of the logarithm of a
+probability is the mean, over its own tail, of that of the density, the score, which is written as
+the small number that it is. Between zero and one there are only two tails, and a probability next
+to one has the derivative of the other one, with the opposite sign."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ from varmat.functions.special.table import _lazy
 
 __all__: list[str] = []
 
-# Of an argument, its complement and the logarithms of both: a score and the derivative of that in the precision.
+# Of an argument, its complement and the logarithms of both: a score and the derivative of that in
+# the precision.
 Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 # In the second digit of a code: the derivative in the end of the tail.
 _END = 10
@@ -38,7 +40,9 @@ _END = 10
 
 def _less_line(log: Any, less_one: Any) -> Any:
     """A logarithm less the first term of its series, of an argument that may underflow."""
-    return np.where(np.abs(less_one) < 0.4, _log_less_line(1.0 + less_one, less_one), log - less_one)
+    return np.where(
+        np.abs(less_one) < 0.4, _log_less_line(1.0 + less_one, less_one), log - less_one
+    )
 
 
 def _less_log(special: Any, z: Any) -> tuple[Any, Any]:
@@ -49,11 +53,15 @@ def _less_log(special: Any, z: Any) -> tuple[Any, Any]:
     value = -0.5 * inverse - inverse**2 * polynomial(inverse**2, _DIGAMMA)
     slope = 0.5 * inverse**2 + inverse**3 * polynomial(inverse**2, slopes)
     near = z < _ASYMPTOTIC
-    return np.where(near, special.psi(z) - np.log(z), value), np.where(near, special.zeta(2.0, z) - 1.0 / z, slope)
+    return np.where(near, special.psi(z) - np.log(z), value), np.where(
+        near, special.zeta(2.0, z) - 1.0 / z, slope
+    )
 
 
 def _rest(special: Any, z: Any, m: Any) -> tuple[Any, Any]:
-    """``psi(z + m) - psi(z) - log(1 + m / z)``, which is small where z is large, and the derivative of that in z."""
+    """``psi(z + m) - psi(z) - log(1 + m / z)``, which is small where z is large, and the derivative
+    of that in z.
+    """
     far = np.maximum(z, _ASYMPTOTIC)
     falls = np.log1p(-m / (far + m))
 
@@ -70,7 +78,9 @@ def _rest(special: Any, z: Any, m: Any) -> tuple[Any, Any]:
 
 
 def _of_counts(special: Any, phi: Any, m: Any) -> Score:
-    """The density of means above which there are m successes or more is proportional to x**phi y**m / s, y / x = s / phi."""
+    """The density of means above which there are m successes or more is proportional to x**phi y**m
+    / s, y / x = s / phi.
+    """
     rest, in_phi = (v[:, None] for v in _rest(special, phi, m))
     phi, m = phi[:, None], m[:, None]
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
@@ -78,7 +88,9 @@ def _of_counts(special: Any, phi: Any, m: Any) -> Score:
     def score(x: Any, y: Any, log_x: Any, _: Any) -> tuple[Any, Any]:
         apart = y - y_mode
         first = _less_line(log_x, -y) - _log_less_line(x_mode, -y_mode) + rest + m / phi * apart
-        slope = ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
+        slope = (
+            ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
+        )
         return first, slope
 
     return score
@@ -88,13 +100,17 @@ def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
     nu = 1.0 - mu
     values = [_less_log(special, z) for z in (kappa, mu * kappa, nu * kappa)]
     rest, in_kappa = (
-        (values[0][i] - mu ** (i + 1) * values[1][i] - nu ** (i + 1) * values[2][i])[:, None] for i in (0, 1)
-    )  # fmt: skip
+        (values[0][i] - mu ** (i + 1) * values[1][i] - nu ** (i + 1) * values[2][i])[:, None]
+        for i in (0, 1)
+    )
     mu, nu = mu[:, None], nu[:, None]
 
     def score(x: Any, y: Any, log_x: Any, log_y: Any) -> tuple[Any, Any]:
         apart = np.where(mu < 0.5, x - mu, nu - y)
-        one, other = _less_line(log_x - np.log(mu), apart / mu), _less_line(log_y - np.log(nu), -apart / nu)
+        one, other = (
+            _less_line(log_x - np.log(mu), apart / mu),
+            _less_line(log_y - np.log(nu), -apart / nu),
+        )
         return mu * one + nu * other + rest, in_kappa
 
     return score
@@ -107,7 +123,9 @@ def _moment(score: Score, order: int, *places: Any) -> Any:
 
 
 def _tail(score: Score, order: int, upper: bool, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """The mean over the tail below or above x, and the tail over the density of the logarithm of the odds at x."""
+    """The mean over the tail below or above x, and the tail over the density of the logarithm of
+    the odds at x.
+    """
     one, other, p, q = (a, b, x, y) if upper else (b, a, y, x)
     smooth = np.minimum(a, b) >= SMOOTH
     down, up, mass = beta_mass(bool(smooth[0]), one, other, p, q)
@@ -118,8 +136,12 @@ def _tail(score: Score, order: int, upper: bool, a: Any, b: Any, x: Any, y: Any)
     return np.sum(mass * _moment(score, order, *places), axis=-1) / whole, whole
 
 
-def _derivative(special: Any, make: Any, upper: bool, code: int, a: Any, b: Any, x: Any, y: Any, *others: Any) -> Any:
-    """With the code 1 or 2 the derivative of this order, over the probability; `_END` more: of that in the log odds of x."""
+def _derivative(
+    special: Any, make: Any, upper: bool, code: int, a: Any, b: Any, x: Any, y: Any, *others: Any
+) -> Any:
+    """With the code 1 or 2 the derivative of this order, over the probability; `_END` more: of that
+    in the log odds of x.
+    """
     of_end, order = divmod(code, _END)
     if order > 2:
         return np.full(x.shape, np.nan)
@@ -141,7 +163,9 @@ def _derivative(special: Any, make: Any, upper: bool, code: int, a: Any, b: Any,
             share = other / (1.0 - other)
         mean = mean if small else -share * mean
         if of_end:
-            here = _moment(score, order, *(v[which, None] for v in (x, y, np.log(x), np.log(y))))[:, 0]
+            here = _moment(score, order, *(v[which, None] for v in (x, y, np.log(x), np.log(y))))[
+                :, 0
+            ]
             mean = (-share if upper else share) * (here - mean) / whole
         result[which] = mean
     return result
@@ -153,8 +177,11 @@ def _counts(upper: bool, special: Any, code: Any, phi: Any, mu: Any, m: Any) -> 
 
     def each(code: int, phi: Any, mu: Any, m: Any) -> Any:
         total = mu + phi
-        # Below p = phi / (mu + phi) means are larger, and counts smaller: the probability up to a count is the lower tail.
-        found = _derivative(special, _of_counts, upper, code, phi, m, phi / total, mu / total, phi, m)
+        # Below p = phi / (mu + phi) means are larger, and counts smaller: the probability up to a
+        # count is the lower tail.
+        found = _derivative(
+            special, _of_counts, upper, code, phi, m, phi / total, mu / total, phi, m
+        )
         return found / -mu if code >= _END else found
 
     return on_domain(each, code, inside, phi, mu, m)
@@ -166,37 +193,68 @@ def _proportions(upper: bool, special: Any, code: Any, theta: Any, mu: Any, kapp
 
     def each(code: int, theta: Any, mu: Any, kappa: Any) -> Any:
         rest = 1.0 - theta
-        found = _derivative(special, _of_proportions, upper, code, mu * kappa, (1.0 - mu) * kappa, theta, rest, mu, kappa)
+        found = _derivative(
+            special,
+            _of_proportions,
+            upper,
+            code,
+            mu * kappa,
+            (1.0 - mu) * kappa,
+            theta,
+            rest,
+            mu,
+            kappa,
+        )
         return found / (theta * rest) if code >= _END else found
 
     return on_domain(each, code, inside, theta, mu, kappa)
 
 
 def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    nothing: Any = dict.fromkeys(("scalar", "operator", "shortcuts", "with_itself", "points", "reference"))
+    nothing: Any = dict.fromkeys(
+        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
+    )
     return new_row(name, _lazy(function), *partials, doc=doc, **nothing)
 
 
 def _counts_row(word: str, upper: bool) -> Elementwise:
     name = f"negative_binomial_{word}"
     return _row(
-        name, partial(_counts, upper), "nan * g", f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
-        f"g * {name}(x + 10.0, y, z, w)", "nan * g",
-        doc=f"Derivative of order x in the precision y of the probability of counts {word} w, of the mean z, over the probability.",
-    )  # fmt: skip
+        name,
+        partial(_counts, upper),
+        "nan * g",
+        f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
+        f"g * {name}(x + 10.0, y, z, w)",
+        "nan * g",
+        doc=f"Derivative of order x in the precision y of the probability of counts {word} w, of "
+        "the mean z, over the probability.",
+    )
 
 
 def _proportions_row(word: str, upper: bool) -> Elementwise:
     name, log = f"proportion_{word}", f"log_betainc{'c' * upper}_derivative"
-    in_a, in_b, in_aa, in_ab, in_bb = (f"{log}({k}.0, z * w, (1.0 - z) * w, y)" for k in (100, 10, 200, 110, 20))
+    in_a, in_b, in_aa, in_ab, in_bb = (
+        f"{log}({k}.0, z * w, (1.0 - z) * w, y)" for k in (100, 10, 200, 110, 20)
+    )
     return _row(
-        name, partial(_proportions, upper), "nan * g", f"g * {name}(x + 10.0, y, z, w)",
-        f"g * ({in_a} - {in_b} + w * (z * {in_aa} + (1.0 - 2.0 * z) * {in_ab} - (1.0 - z) * {in_bb}))",
+        name,
+        partial(_proportions, upper),
+        "nan * g",
+        f"g * {name}(x + 10.0, y, z, w)",
+        f"g * ({in_a} - {in_b} + w * (z * {in_aa} + (1.0 - 2.0 * z) * {in_ab} - (1.0 - z) * "
+        f"{in_bb}))",
         f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
-        doc=f"Derivative of order x in the precision w of the probability of proportions {word} y of the mean z, over it.",
-    )  # fmt: skip
+        doc=f"Derivative of order x in the precision w of the probability of proportions {word} y "
+        "of the mean z, over it.",
+    )
 
 
 # Not functions for users: names in the expressions of distribution functions.
-negative_binomial_below, negative_binomial_above = _counts_row("below", False), _counts_row("above", True)
-proportion_below, proportion_above = _proportions_row("below", False), _proportions_row("above", True)
+negative_binomial_below, negative_binomial_above = (
+    _counts_row("below", False),
+    _counts_row("above", True),
+)
+proportion_below, proportion_above = (
+    _proportions_row("below", False),
+    _proportions_row("above", True),
+)

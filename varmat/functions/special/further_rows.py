@@ -1,7 +1,8 @@
-"""How a row of the further ufuncs of SciPy is made: their tables are imported when the first such ufunc meets a variable.
+"""How a row of the further ufuncs of SciPy is made: their tables are imported when the first such
+ufunc meets a variable.
 
-A row reads as those of `varmat.functions.special.table`: name, contribution to each operand, what it is, the same in mpmath, and points
-for the tests. Several results of one ufunc are a row each.
+A row reads as those of `varmat.functions.special.table`: name, contribution to each operand, what
+it is, the same in mpmath, and points for the tests. Several results of one ufunc are a row each.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from varmat.functions.special.table import _special
 
 __all__: list[str] = []
 
-# SciPy's name -> what answers for it; the rows behind it, of several results one each; and what is said of it in the tables.
+# SciPy's name -> what answers for it; the rows behind it, of several results one each; and what is
+# said of it in the tables.
 ANSWERS: dict[str, Callable[..., Any]] = {}
 ROWS_OF: dict[str, tuple[Elementwise, ...]] = {}
 NOTES: dict[str, str] = {}
-# Of every row made here: whether a figure below the bar of the bulk is stated: the largest relative errors of value and
-# derivatives, and of second derivatives.
+# Of every row made here: whether a figure below the bar of the bulk is stated: the largest relative
+# errors of value and derivatives, and of second derivatives.
 REACHED: dict[str, tuple[float, float]] = {}
 # A row whose reference is slow -> its digits.
 DIGITS: dict[str, int] = {}
@@ -52,20 +54,30 @@ def row(
 ) -> Elementwise:
     """Make a row.
 
-    A partial that is None belongs to an operand that must be constant; `held` names these operands. Without `ufunc` it is that of
-    `scipy.special` of this name, for which the row then answers; otherwise it answers for `of`, if that is given. What is not
-    `tested` by itself is tested with the rows that it is a part of.
-    """
+    A partial that is None belongs to an operand that must be constant; `held` names these operands.
+    Without `ufunc` it is that of `scipy.special` of this name, for which the row then answers;
+    otherwise it answers for `of`, if that is given. What is not `tested` by itself is tested with
+    the rows that it is a part of."""
     partials = (partials,) if isinstance(partials, str) else partials
     points = tuple(p if isinstance(p, tuple) else (p,) for p in points)
     made = new_row(
-        name, name if ufunc is None else ufunc, *(p or "nan * g" for p in partials), scalar=None, operator=None, shortcuts=None,
-        with_itself=None, points=points, reference=reference, doc=_docstring(partials, about, domain, note),
-    )  # fmt: skip
+        name,
+        name if ufunc is None else ufunc,
+        *(p or "nan * g" for p in partials),
+        scalar=None,
+        operator=None,
+        shortcuts=None,
+        with_itself=None,
+        points=points,
+        reference=reference,
+        doc=_docstring(partials, about, domain, note),
+    )
     NAMES.add(name)
     SPECIAL.pop(name, None)  # it answers by way of ANSWERS, where its constant operands are checked
     positions = [i for i, partial in enumerate(partials) if partial is None]
-    answer = _hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
+    answer = (
+        _hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
+    )
     if digits is not None:
         DIGITS[name] = digits
     if tested:
@@ -75,7 +87,8 @@ def row(
     answers_for = name if ufunc is None else of
     if answers_for is not None:
         ANSWERS[answers_for], ROWS_OF[answers_for], NOTES[answers_for] = answer, (made,), note
-    # Of this object, and not of its class: the process that unpickles it may have to import the tables first.
+    # Of this object, and not of its class: the process that unpickles it may have to import the
+    # tables first.
     made.__reduce__ = lambda: (found, (name,))  # type: ignore[method-assign]
     return made
 
@@ -87,15 +100,20 @@ def found(name: str) -> Elementwise:
 
 
 def _docstring(partials: tuple[str | None, ...], about: str, domain: str, note: str) -> str:
-    rules = "\n".join(f"* `{x}` is ``{p}``" for x, p in zip(OPERANDS, partials, strict=False) if p is not None)
+    rules = "\n".join(
+        f"* `{x}` is ``{p}``" for x, p in zip(OPERANDS, partials, strict=False) if p is not None
+    )
     return (
-        f"{about}.\n\nDomain: {domain}.{' ' + note + '.' if note else ''} With `g` the adjoint of the result `r`, the contribution "
+        f"{about}.\n\nDomain: {domain}.{' ' + note + '.' if note else ''} With `g` the adjoint of "
+        "the result `r`, the contribution "
         f"to the adjoint of\n\n{rules}\n"
     )
 
 
 def of_scipy(function: Callable[..., Any]) -> Any:
-    """A formula with functions of `scipy.special`, which it gets as its first argument; in programs it is called."""
+    """A formula with functions of `scipy.special`, which it gets as its first argument; in programs
+    it is called.
+    """
     ufunc: Any = formula(lambda *values: function(_special(), *values))
     del ufunc.formula  # it looks at numbers
     return ufunc
@@ -119,16 +137,22 @@ def one_of(name: str, k: int) -> Any:
 
 
 def inverse(
-    name: str, of: tuple[str | None, ...], place: int, about: str, reference: str, points: tuple[Any, ...],
-    polish: Callable[..., Any] | None = None, **settings: Any,
-) -> Elementwise:  # fmt: skip
-    """The row of the solution of ``F(...) = p`` for the operand at `place`, where p stands in its place.
+    name: str,
+    of: tuple[str | None, ...],
+    place: int,
+    about: str,
+    reference: str,
+    points: tuple[Any, ...],
+    polish: Callable[..., Any] | None = None,
+    **settings: Any,
+) -> Elementwise:
+    """The row of the solution of ``F(...) = p`` for the operand at `place`, where p stands in its
+    place.
 
-    `of` has the derivatives of F in its operands, as texts with ``{0}``, ``{1}``, ... for them. By the theorem of implicit
-    functions the derivatives of the solution are their quotients. The reference is the solution in mpmath, or where that is slow
-    the name of F.
-    Where SciPy's search stops early, one step of Newton's method follows, with `polish` for F.
-    """
+    `of` has the derivatives of F in its operands, as texts with ``{0}``, ``{1}``, ... for them. By
+    the theorem of implicit functions the derivatives of the solution are their quotients. The
+    reference is the solution in mpmath, or where that is slow the name of F. Where SciPy's search
+    stops early, one step of Newton's method follows, with `polish` for F."""
     names = [*OPERANDS[: len(of)]]
     names[place] = "r"
     slope = of[place]
@@ -141,7 +165,9 @@ def inverse(
     return row(name, tuple(texts), about, reference, points, **settings)
 
 
-def _polished(name: str, function: Callable[..., Any], place: int, slope: str) -> Callable[..., Any]:
+def _polished(
+    name: str, function: Callable[..., Any], place: int, slope: str
+) -> Callable[..., Any]:
     def value(special: Any, *values: Any) -> Any:
         names = [*OPERANDS[: len(values)]]
         names[place] = "r"
@@ -149,8 +175,12 @@ def _polished(name: str, function: Callable[..., Any], place: int, slope: str) -
         functions = {each: for_arrays(each, True) for each in names_in(text) - {*OPERANDS, "r"}}
         start = getattr(special, name)(*values)
         operands = [start if i == place else v for i, v in enumerate(values)]
-        change = (function(special, *operands) - values[place]) / eval(text, functions, dict(zip(names, operands, strict=True)))
-        return start - np.where(np.isfinite(change) & (np.abs(change) < 1e-3 * np.abs(start)), change, 0.0)
+        change = (function(special, *operands) - values[place]) / eval(
+            text, functions, dict(zip(names, operands, strict=True))
+        )
+        return start - np.where(
+            np.isfinite(change) & (np.abs(change) < 1e-3 * np.abs(start)), change, 0.0
+        )
 
     return value
 
@@ -158,5 +188,3 @@ def _polished(name: str, function: Callable[..., Any], place: int, slope: str) -
 def direct(of: tuple[str | None, ...], sign: str = "") -> tuple[str | None, ...]:
     """The contributions of F itself, or with a sign of its complement."""
     return tuple(text and f"{sign}g * ({text.format(*OPERANDS)})" for text in of)
-
-

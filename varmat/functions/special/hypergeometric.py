@@ -1,9 +1,10 @@
-"""Generalised hypergeometric functions of any numbers of parameters, with derivatives in all of them.
+"""Generalised hypergeometric functions of any numbers of parameters, with derivatives in all of
+them.
 
-The power series is summed in decimal arithmetic with as many digits as its terms lose by cancellation, so that all digits of the
-result are right wherever it converges. The derivatives are summed with it: a term is a number with infinitesimals, one for each
-differentiation, whose squares are zero. So parameters that are negative integers are no special case.
-"""
+The power series is summed in decimal arithmetic with as many digits as its terms lose by
+cancellation, so that all digits of the result are right wherever it converges. The derivatives are
+summed with it: a term is a number with infinitesimals, one for each differentiation, whose squares
+are zero. So parameters that are negative integers are no special case."""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ from varmat.core.operation import as_operand, operation
 
 __all__ = ["hypergeometric_2F2", "hypergeometric_3F2", "hypergeometric_pFq"]
 
-# Digits with which the series is tried first, how many of them must be left, and how many are tried at most.
+# Digits with which the series is tried first, how many of them must be left, and how many are tried
+# at most.
 _DIGITS, _WANTED, _MOST_DIGITS = 40, 20, 2000
 _TERMS = 200_000
-# With so many digits beyond those of the largest term, all sums show that are not less than the smallest float.
+# With so many digits beyond those of the largest term, all sums show that are not less than the
+# smallest float.
 _RANGE = 350
 
 
@@ -56,8 +59,8 @@ def _bits(m: int) -> list[int]:
 def _ratio(above: Any, below: Any, z: Any, k: int) -> float:
     """An upper bound of the ratios of all terms from the k-th on, each to the one before.
 
-    A quotient ``(a + k) / (b + k)`` of positive numbers goes to 1, monotonically. So each parameter above, with one below, counts
-    1 at least, and what is left below the others counts as it is now.
+    A quotient ``(a + k) / (b + k)`` of positive numbers goes to 1, monotonically. So each parameter
+    above, with one below, counts 1 at least, and what is left below the others counts as it is now.
     """
     upper = sorted(float(c) + k for c in above)
     lower = sorted([*(float(c) + k for c in below), 1.0 + k])
@@ -70,7 +73,9 @@ def _ratio(above: Any, below: Any, z: Any, k: int) -> float:
 
 
 def _summed(above: Any, below: Any, z: Any, bits: list[int], digits: int) -> tuple[Any, Any]:
-    """The part of the sum with all infinitesimals, and the size of the largest term of any part, which rounding comes from."""
+    """The part of the sum with all infinitesimals, and the size of the largest term of any part,
+    which rounding comes from.
+    """
     number = type(z)
     parts = 1 << max(bits, default=0).bit_length()
     term = [number(1)] + [number(0)] * (parts - 1)
@@ -114,8 +119,12 @@ def _summed(above: Any, below: Any, z: Any, bits: list[int], digits: int) -> tup
 
 # A Hessian asks for each of them several times.
 @lru_cache(maxsize=1024)
-def _series(above: tuple[float, ...], below: tuple[float, ...], z: float, axes: tuple[int, ...]) -> float:
-    """The derivative along the axes, which number the parameters above, those below, and the argument."""
+def _series(
+    above: tuple[float, ...], below: tuple[float, ...], z: float, axes: tuple[int, ...]
+) -> float:
+    """The derivative along the axes, which number the parameters above, those below, and the
+    argument.
+    """
     import decimal  # where it is needed: importing it takes longer than the rest of this module
 
     bits = [0] * (len(above) + len(below) + 1)
@@ -123,7 +132,9 @@ def _series(above: tuple[float, ...], below: tuple[float, ...], z: float, axes: 
         bits[axis] |= 1 << k
     digits = _DIGITS
     while True:
-        context = decimal.Context(digits, decimal.ROUND_HALF_EVEN, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=[])
+        context = decimal.Context(
+            digits, decimal.ROUND_HALF_EVEN, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=[]
+        )
         with decimal.localcontext(context):
             exact = [[decimal.Decimal(c) for c in group] for group in (above, below, (z,))]
             total, largest = _summed(exact[0], exact[1], exact[2][0], bits, digits)
@@ -133,12 +144,16 @@ def _series(above: tuple[float, ...], below: tuple[float, ...], z: float, axes: 
         if digits >= enough:
             return 0.0  # for it is less than the smallest float
         if digits >= _MOST_DIGITS:
-            raise _SeriesError(f"the terms of the series do not cancel in all of {_MOST_DIGITS} digits")
+            raise _SeriesError(
+                f"the terms of the series do not cancel in all of {_MOST_DIGITS} digits"
+            )
         digits = min(2 * digits, enough, _MOST_DIGITS)
 
 
 @operation()
-def hypergeometric_series(c: Any, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq") -> Any:
+def hypergeometric_series(
+    c: Any, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
+) -> Any:
     """The derivative of a hypergeometric function along some axes.
 
     `c` holds the `p` parameters above, those below, and the argument.
@@ -148,17 +163,29 @@ def hypergeometric_series(c: Any, *, p: int, axes: tuple[int, ...] = (), functio
     try:
         return _series(numbers[:p], numbers[p:-1], numbers[-1], tuple(sorted(axes)))
     except _SeriesError as error:
-        raise DomainError(f"{function}: z is {numbers[-1]!r}, but must be such that {error}!") from None
+        raise DomainError(
+            f"{function}: z is {numbers[-1]!r}, but must be such that {error}!"
+        ) from None
 
 
 @hypergeometric_series.reverse
 def hypergeometric_series_reverse(g: Any, r: Any, c: Any, p: int, axes: Any, function: str) -> Any:
-    return np.array([g * hypergeometric_series.function(c, p=p, axes=(*axes, i), function=function) for i in range(c.size)])
+    return np.array(
+        [
+            g * hypergeometric_series.function(c, p=p, axes=(*axes, i), function=function)
+            for i in range(c.size)
+        ]
+    )
 
 
 @hypergeometric_series.tangent
 def hypergeometric_series_tangent(r: Any, c: Any, p: int, axes: Any, function: str) -> Any:
-    slopes = np.stack([hypergeometric_series(c, p=p, axes=(*axes, i), function=function) for i in range(np.size(c))])
+    slopes = np.stack(
+        [
+            hypergeometric_series(c, p=p, axes=(*axes, i), function=function)
+            for i in range(np.size(c))
+        ]
+    )
     return lambda t: np.sum(slopes * t)
 
 
@@ -181,15 +208,27 @@ def _check_convergence(function: str, p: int, c: Any) -> None:
             raise DomainError(f"{function}: {name} is {float(x)!r}, but must be finite!")
     for i, x in enumerate(below):
         if x <= 0 and x == round(x):
-            raise DomainError(f"{function}: b[{i}] is {float(x)!r}, but must be no negative integer, and not 0!")
+            raise DomainError(
+                f"{function}: b[{i}] is {float(x)!r}, but must be no negative integer, and not 0!"
+            )
     if p > below.size + 1 and z:
-        raise DomainError(f"{function}: z is {z!r}, but must be 0 where there are {p} parameters above and {below.size} below!")
+        raise DomainError(
+            f"{function}: z is {z!r}, but must be 0 where there are {p} parameters above and "
+            f"{below.size} below!"
+        )
     if p == below.size + 1 and abs(z) >= 1:
-        raise DomainError(f"{function}: z is {z!r}, but must be between -1 and 1 where there is one parameter more above!")
+        raise DomainError(
+            f"{function}: z is {z!r}, but must be between -1 and 1 where there is one parameter "
+            "more above!"
+        )
 
 
 def _evaluated(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | None = None) -> Any:
-    a, b, z = as_operand(a, f"{function}: a"), as_operand(b, f"{function}: b"), as_operand(z, f"{function}: z")
+    a, b, z = (
+        as_operand(a, f"{function}: a"),
+        as_operand(b, f"{function}: b"),
+        as_operand(z, f"{function}: z"),
+    )
     _check(function, a, b, z, orders)
     p = np.shape(a)[0]
     c = np.concatenate([a, b, np.stack([z])])
@@ -217,13 +256,15 @@ def hypergeometric_pFq(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     ShapeError
         If `a` or `b` is not a vector, or `z` not a scalar.
     DomainError
-        If the series does not converge, needs more than 200000 terms, or loses more than 2000 digits.
+        If the series does not converge, needs more than 200000 terms, or loses more than 2000
+        digits.
 
     Notes
     -----
-    The sum over k = 0, 1, ... of ``prod(poch(a, k)) / prod(poch(b, k)) * z**k / k!``. The derivatives, in all parameters and of any
-    order, are the sums of those of the terms. They are summed in as many digits as the terms lose by cancellation, so
-    that value and derivatives are right to the last digit or two. A series takes about a microsecond per term and parameter; for
+    The sum over k = 0, 1, ... of ``prod(poch(a, k)) / prod(poch(b, k)) * z**k / k!``. The
+    derivatives, in all parameters and of any order, are the sums of those of the terms. They are
+    summed in as many digits as the terms lose by cancellation, so that value and derivatives are
+    right to the last digit or two. A series takes about a microsecond per term and parameter; for
     arrays of arguments there are `hyp1f1` and `hyp2f1`.
 
     References
@@ -298,7 +339,8 @@ def hypergeometric_3F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     ShapeError
         If `a` does not have three elements or `b` two, or `z` is not a scalar.
     DomainError
-        If the series does not converge, needs more than 200000 terms, or loses more than 2000 digits.
+        If the series does not converge, needs more than 200000 terms, or loses more than 2000
+        digits.
 
     Notes
     -----

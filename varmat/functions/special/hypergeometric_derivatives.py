@@ -1,10 +1,12 @@
-"""Derivatives of Gauss's hypergeometric function with respect to its parameters, of any order: the algorithm.
+"""Derivatives of Gauss's hypergeometric function with respect to its parameters, of any order: the
+algorithm.
 
-The power series, and the Taylor series of the differential equation, are summed in numbers that carry the derivatives along.
-So there is no special case of parameters, neither negative integers nor integer differences.
+The power series, and the Taylor series of the differential equation, are summed in numbers that
+carry the derivatives along. So there is no special case of parameters, neither negative integers
+nor integer differences.
 
-The function gets `scipy.special` as its first argument; `varmat.functions.special.table` has the rows that call it.
-"""
+The function gets `scipy.special` as its first argument; `varmat.functions.special.table` has the
+rows that call it."""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from varmat.functions.special.shape_derivatives import on_domain
 
 __all__: list[str] = []
 
-# Up to here, and up to there for large c, the power series is summed; beyond, Taylor series at points that halve the distance to 1.
+# Up to here, and up to there for large c, the power series is summed; beyond, Taylor series at
+# points that halve the distance to 1.
 _SERIES, _SERIES_LARGE = 0.5, 0.9
 _LARGE = 20.0
 _TERMS = 20000
@@ -29,15 +32,18 @@ _NAMES = "abc"
 
 @cache
 def _pairs(size: int) -> tuple[tuple[int, int, int], ...]:
-    """What a product consists of, beyond the terms with a value: part, part of the one factor, part of the other."""
+    """What a product consists of, beyond the terms with a value: part, part of the one factor, part
+    of the other.
+    """
     return tuple((m, i, m ^ i) for m in range(size) for i in range(1, m) if i & m == i)
 
 
 class Jet:
-    """A value and its derivatives in k directions, each taken once or not: the rows of an array, numbered by sets of directions.
+    """A value and its derivatives in k directions, each taken once or not: the rows of an array,
+    numbered by sets of directions.
 
-    A number with k infinitesimals whose squares are zero. Part 0 is the value, part 1 the derivative in the first direction, part 2
-    that in the second, part 3 that in both, and so on.
+    A number with k infinitesimals whose squares are zero. Part 0 is the value, part 1 the
+    derivative in the first direction, part 2 that in the second, part 3 that in both, and so on.
     """
 
     __slots__ = ("parts",)
@@ -111,7 +117,9 @@ class Sum:
         self.total = self.total + term
         self.sizes += sizes
         # A sum that is no longer finite will not change.
-        return bool(np.all((sizes <= 1e-17 * self.sizes) | (self.sizes == np.inf) | np.isnan(self.sizes)))
+        return bool(
+            np.all((sizes <= 1e-17 * self.sizes) | (self.sizes == np.inf) | np.isnan(self.sizes))
+        )
 
     def lost(self) -> Any:
         """The relative error of the last part, by what has cancelled."""
@@ -120,7 +128,9 @@ class Sum:
 
 
 def hyp2f1_derivative(special: Any, axes: tuple[int, ...], a: Any, b: Any, c: Any, z: Any) -> Any:
-    """The derivative of 2F1(a, b; c; z) with respect to its parameters, given by their numbers 0, 1, 2."""
+    """The derivative of 2F1(a, b; c; z) with respect to its parameters, given by their numbers 0,
+    1, 2.
+    """
     a, b, c, z = np.broadcast_arrays(a, b, c, z)
     pole = (c <= 0) & (c == np.round(c))
     inside = np.isfinite(a + b + c + z) & ~pole & ((z < 1) | ((z == 1) & (c - a - b > 0)))
@@ -143,8 +153,8 @@ def _parts(special: Any, axes: tuple[int, ...], region: int, *values: Any) -> An
     elif region == 0:
         result, lost = _continued(a, b, c, z, 1.0 - z)
     else:
-        # Pfaff: F(a, b; c; z) = (1 - z)**-a F(a, c - b; c; z / (z - 1)). With the smaller of the two parameters as b most terms
-        # are positive.
+        # Pfaff: F(a, b; c; z) = (1 - z)**-a F(a, c - b; c; z / (z - 1)). With the smaller of the
+        # two parameters as b most terms are positive.
         logarithm = -np.log1p(-z)
         result, lost = _continued(a, c + b.times(-1.0), c, z / (z - 1.0), 1.0 / (1.0 - z))
         result = result * a.times(logarithm).exponential((1.0 - z) ** -a.parts[0])
@@ -153,7 +163,8 @@ def _parts(special: Any, axes: tuple[int, ...], region: int, *values: Any) -> An
         where = ", ".join(repr(float(v[bad][0])) for v in values)
         names = " and ".join(_NAMES[axis] for axis in axes)
         raise DomainError(
-            f"hyp2f1: the arguments are ({where}), but must be such that the derivative with respect to {names} does not cancel!"
+            f"hyp2f1: the arguments are ({where}), but must be such that the derivative with "
+            f"respect to {names} does not cancel!"
         )
     return result.parts[-1]
 
@@ -167,7 +178,9 @@ def _continued(a: Jet, b: Jet, c: Jet, z: Any, rest: Any) -> tuple[Jet, Any]:
         which = gap > rest
         here = gap[which]
         # Short steps for large c, or rounding would excite the second solution z**(1 - c).
-        step = np.minimum(here - np.maximum(0.5 * here, rest[which]), 5.0 / (1.0 + np.abs(c.parts[0, which])))
+        step = np.minimum(
+            here - np.maximum(0.5 * here, rest[which]), 5.0 / (1.0 + np.abs(c.parts[0, which]))
+        )
         jets = [Jet(jet.parts[:, which]) for jet in (a, b, c, value, slope)]
         moved = _taylor_series(here, step, *jets)
         value.parts[:, which], slope.parts[:, which] = moved[0].parts, moved[1].parts
@@ -190,8 +203,12 @@ def _power_series(a: Jet, b: Jet, c: Jet, z: Any) -> tuple[Jet, Jet, Any]:
     return value.total, slope.total, np.full(z.shape, np.inf)
 
 
-def _taylor_series(gap: Any, step: Any, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet) -> tuple[Jet, Jet, Any]:
-    """Value, derivative and relative error at 1 - gap + step, given value and derivative at 1 - gap."""
+def _taylor_series(
+    gap: Any, step: Any, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet
+) -> tuple[Jet, Jet, Any]:
+    """Value, derivative and relative error at 1 - gap + step, given value and derivative at 1 -
+    gap.
+    """
     # z (1 - z) F'' + (c - (a + b + 1) z) F' - a b F = 0, for the coefficients of a power series.
     z = 1.0 - gap
     drift = c + (a + b).plus(1.0).times(-z)
@@ -213,7 +230,9 @@ def _at_one(special: Any, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Any]:
     less_a, less_b = a.times(-1.0), b.times(-1.0)
     logarithm = a.times(0.0)
     for sign, jet in ((1.0, c), (1.0, c + less_a + less_b), (-1.0, c + less_a), (-1.0, c + less_b)):
-        derivatives = [special.polygamma(n, jet.parts[0]) for n in range(len(jet.parts).bit_length() - 1)]
+        derivatives = [
+            special.polygamma(n, jet.parts[0]) for n in range(len(jet.parts).bit_length() - 1)
+        ]
         logarithm = logarithm + jet.composed(0.0, *derivatives).times(sign)
     result = logarithm.exponential(special.hyp2f1(a.parts[0], b.parts[0], c.parts[0], 1.0))
     return result, np.where(np.isfinite(result.parts[-1]), 0.0, np.inf)

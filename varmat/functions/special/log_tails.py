@@ -1,11 +1,13 @@
-"""Logarithms of the incomplete gamma and beta functions, with their derivatives in all arguments, of any order: the algorithms.
+"""Logarithms of the incomplete gamma and beta functions, with their derivatives in all arguments,
+of any order: the algorithms.
 
-Where a function is small, its logarithm and derivatives come from one integral over its own tail: value and derivatives share a
-weight that may underflow, and in the logarithm the weight is a term of its own. Where it is not small, the other tail is subtracted
-from one, and a derivative is that of the function, divided by it.
+Where a function is small, its logarithm and derivatives come from one integral over its own tail:
+value and derivatives share a weight that may underflow, and in the logarithm the weight is a term
+of its own. Where it is not small, the other tail is subtracted from one, and a derivative is that
+of the function, divided by it.
 
-The functions get `scipy.special` as an argument; `varmat.functions.special.log_incomplete` has the rows that call them. The digits of an
-`order` are the orders of differentiation in each argument.
+The functions get `scipy.special` as an argument; `varmat.functions.special.log_incomplete` has the
+rows that call them. The digits of an `order` are the orders of differentiation in each argument.
 """
 
 from __future__ import annotations
@@ -42,16 +44,20 @@ __all__: list[str] = []
 Order = tuple[int, ...]
 # Below this SciPy's functions come near to underflow.
 _TINY = 1e-270
-# Shapes up to which the terms of the logarithm of a density may be added up as they are: that costs two digits.
+# Shapes up to which the terms of the logarithm of a density may be added up as they are: that costs
+# two digits.
 _MODERATE = 20.0
 # Up to here the logarithm of a probability has its digits, but for one.
 _NEAR_ONE = 0.9
-# Down to this logarithm a density is divided by the function; below, the difference of the two logarithms loses digits.
+# Down to this logarithm a density is divided by the function; below, the difference of the two
+# logarithms loses digits.
 _DIVIDED = -100.0
 
 
 def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Any:
-    """The sum over the orders i up to that of a first derivative taken apart, of ``function(i, order - i)`` times binomials."""
+    """The sum over the orders i up to that of a first derivative taken apart, of ``function(i,
+    order - i)`` times binomials.
+    """
     axis = next(k for k, n in enumerate(order) if n)
     rest = tuple(n - (k == axis) for k, n in enumerate(order))
     total: Any = 0.0
@@ -69,11 +75,17 @@ def of_exponential(order: Order, f: Callable[[Order], Any]) -> Any:
 
 def of_logarithm(order: Order, moment: Callable[[Order], Any]) -> Any:
     """The derivative of log(f), given those of f, over f."""
-    return moment(order) - _parts(order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0)
+    return moment(order) - _parts(
+        order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0
+    )
 
 
-def _log(tail: Any, small: Any, other: Any, inside: Any, *values: Any, near_one: Any = _NEAR_ONE) -> Any:
-    """The logarithm of the probability `small`, or of one minus the `other` one, or by `tail` where it is tiny: three functions."""
+def _log(
+    tail: Any, small: Any, other: Any, inside: Any, *values: Any, near_one: Any = _NEAR_ONE
+) -> Any:
+    """The logarithm of the probability `small`, or of one minus the `other` one, or by `tail` where
+    it is tiny: three functions.
+    """
     value = np.asarray(small(*values))
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(value))
@@ -97,7 +109,14 @@ def _parts_of(which: Any, values: Any) -> list[Any]:
 def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
     """The logarithm of the regularised incomplete gamma function."""
     small, other = (special.gammaincc, special.gammainc)[:: 1 if upper else -1]
-    return _log(lambda a, x: _log_gamma_tail(special, upper, a, x), small, other, lambda: _inside(a, x), a, x)
+    return _log(
+        lambda a, x: _log_gamma_tail(special, upper, a, x),
+        small,
+        other,
+        lambda: _inside(a, x),
+        a,
+        x,
+    )
 
 
 def _inside(*positive: Any) -> Any:
@@ -125,7 +144,9 @@ def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
         if kind == 0:
             result[which] = np.exp(values[1]) * gamma_series(n, here, *values)
         else:
-            result[which] = gamma_integral(n, kind == 2, here, *values, np.full(values[0].shape, 1.0 if upper else -1.0))
+            result[which] = gamma_integral(
+                n, kind == 2, here, *values, np.full(values[0].shape, 1.0 if upper else -1.0)
+            )
     return result
 
 
@@ -134,12 +155,16 @@ def log_gamma_slope(upper: bool, special: Any, order: Any, a: Any, x: Any, log_v
     if not _all_inside(a, x):
         return log_gamma_derivative(upper, special, order, a, x)
     with np.errstate(over="ignore"):
-        rate = np.asarray((-1.0 if upper else 1.0) * np.exp(_log_gamma_density(special, a, x) - log_value))
+        rate = np.asarray(
+            (-1.0 if upper else 1.0) * np.exp(_log_gamma_density(special, a, x) - log_value)
+        )
     return _beside_far(rate, log_value, lambda _, *v: _log_gamma_parts(special, upper, 3, *v), a, x)
 
 
 def _all_inside(*positive: Any) -> bool:
-    return all(bool(np.min(v, initial=1.0) > 0.0 and np.max(v, initial=1.0) < np.inf) for v in positive)
+    return all(
+        bool(np.min(v, initial=1.0) > 0.0 and np.max(v, initial=1.0) < np.inf) for v in positive
+    )
 
 
 def _beside_far(rate: Any, log_value: Any, far_away: Any, *values: Any) -> Any:
@@ -173,18 +198,29 @@ def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) 
         # Up to 1 there is a series for the lower one, with all digits of its derivatives.
         in_tail = (np.log(x) > special.psi(a)) & (x > 1.0) if upper else np.log(x) <= special.psi(a)
     code = np.where(inside, 2 * order + in_tail, 0)
-    result = on_domain(lambda code, *v: _log_gamma_parts(special, upper, code, *v), code, inside, a, x)
+    result = on_domain(
+        lambda code, *v: _log_gamma_parts(special, upper, code, *v), code, inside, a, x
+    )
     # At the end at which it is one, the function is constant, but for exp(-x).
     constant = (a > 0) & (np.isinf(x) if not upper else x == 0) & (order > 0)
     result = np.where(constant, np.where(upper & (a == 1) & (order == 1), -1.0, 0.0), result)
     # At the other end it falls as x**a, or as x**(a - 1) exp(-x).
     for first, limit in ((1, -1.0 if upper else np.inf), (10, np.inf if upper else -np.inf)):
-        result = np.where((a > 0) & np.isfinite(a) & (x == (np.inf if upper else 0)) & (order == first), limit, result)
-    return np.where(order == 0, log_gamma(upper, special, a, x), result) if np.any(order == 0) else result
+        result = np.where(
+            (a > 0) & np.isfinite(a) & (x == (np.inf if upper else 0)) & (order == first),
+            limit,
+            result,
+        )
+    return (
+        np.where(order == 0, log_gamma(upper, special, a, x), result)
+        if np.any(order == 0)
+        else result
+    )
 
 
-# In a tail the logarithm is that of the weight and that of an integral over steps u in the logarithm, of exp(a u - x (exp(u) - 1)):
-# its second derivatives are covariances. As a product of the density and a difference they would be the small rest of a square.
+# In a tail the logarithm is that of the weight and that of an integral over steps u in the
+# logarithm, of exp(a u - x (exp(u) - 1)): its second derivatives are covariances. As a product of
+# the density and a difference they would be the small rest of a square.
 
 
 def _gamma_curvature(upper: bool, of_shape: bool, a: Any, x: Any) -> Any:
@@ -193,7 +229,9 @@ def _gamma_curvature(upper: bool, of_shape: bool, a: Any, x: Any) -> Any:
     distance = _gamma_reach(a, x, side)
     for which, (nodes, weights) in ((a >= SMOOTH, gauss(32)), (a < SMOOTH, double_exponential())):
         steps = (side * distance)[which, None] * nodes
-        mass = weights * np.exp((a - x)[which, None] * steps - x[which, None] * _expm1_less_line(steps))
+        mass = weights * np.exp(
+            (a - x)[which, None] * steps - x[which, None] * _expm1_less_line(steps)
+        )
         fall = -np.expm1(steps)
         spread[which] = _covariance(mass, steps if of_shape else fall, fall)
     return spread + (1.0 / x if of_shape else -a / (x * x))
@@ -245,7 +283,8 @@ def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> An
     return of_logarithm(divmod(order, 10), moment)
 
 
-# The incomplete beta function: I_x(a, b) and, where `upper`, its complement, which is that of the shapes exchanged at 1 - x.
+# The incomplete beta function: I_x(a, b) and, where `upper`, its complement, which is that of the
+# shapes exchanged at 1 - x.
 
 
 def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
@@ -254,10 +293,16 @@ def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
     small, other = (partial(_upper_beta, special), special.betainc)[:: 1 if upper else -1]
     return _log(
-        lambda *v: _log_beta_tail(special, _towards(upper, *v)), small, other, lambda: _inside(a, b, x) & (x < 1), a, b, x,
+        lambda *v: _log_beta_tail(special, _towards(upper, *v)),
+        small,
+        other,
+        lambda: _inside(a, b, x) & (x < 1),
+        a,
+        b,
+        x,
         # Of large shapes SciPy has the smaller one of the two probabilities to three digits more.
         near_one=np.where(np.maximum(a, b) > LARGE_SHAPE, 0.5, _NEAR_ONE),
-    )  # fmt: skip
+    )
 
 
 def _is_constant(upper: bool, a: Any, b: Any, x: Any) -> bool:
@@ -288,7 +333,9 @@ def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
             value[far] = special.betaincc(*_parts_of(far, (a, b, x)))
         if near.any():
             a, b, x, lost = _parts_of(near, (a, b, x, lost))
-            value[near] += lost * np.exp((a - 1.0) * np.log(x) + (b - 1.0) * np.log1p(-x) - special.betaln(a, b))
+            value[near] += lost * np.exp(
+                (a - 1.0) * np.log(x) + (b - 1.0) * np.log1p(-x) - special.betaln(a, b)
+            )
     return value[()]
 
 
@@ -306,17 +353,25 @@ def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ..
     smooth = np.minimum(values[0], values[1]) >= SMOOTH
     for which in (smooth, ~smooth):
         if which.any():
-            result[which] = beta_integral(special, orders, bool(smooth[which][0]), *(v[which] for v in values))
+            result[which] = beta_integral(
+                special, orders, bool(smooth[which][0]), *(v[which] for v in values)
+            )
     return result
 
 
-def log_beta_slope(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any, log_value: Any) -> Any:
+def log_beta_slope(
+    upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any, log_value: Any
+) -> Any:
     """The first derivative of `log_beta` in the argument, given its value; the order is 1."""
     if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
         return log_beta_derivative(upper, special, order, a, b, x)
     with np.errstate(over="ignore"):
-        rate = np.asarray((-1.0 if upper else 1.0) * np.exp(_log_beta_density(special, a, b, x) - log_value))
-    return _beside_far(rate, log_value, lambda _, *v: _log_beta_parts(special, upper, 3, *v), a, b, x)
+        rate = np.asarray(
+            (-1.0 if upper else 1.0) * np.exp(_log_beta_density(special, a, b, x) - log_value)
+        )
+    return _beside_far(
+        rate, log_value, lambda _, *v: _log_beta_parts(special, upper, 3, *v), a, b, x
+    )
 
 
 def _log_beta_density(special: Any, a: Any, b: Any, x: Any) -> Any:
@@ -335,15 +390,27 @@ def _log_beta_density(special: Any, a: Any, b: Any, x: Any) -> Any:
 
 def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any) -> Any:
     """A derivative of `log_beta` in both shapes and the argument."""
-    if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0:
+    if (
+        np.ndim(order) == 0
+        and order == 1.0
+        and _all_inside(a, b, x)
+        and np.max(x, initial=0.0) < 1.0
+    ):
         return log_beta_slope(upper, special, order, a, b, x, log_beta(upper, special, a, b, x))
-    if _is_constant(upper, a, b, x) and np.ndim(order) == 0 and order > 0 and not np.any((a if upper else b) == 1.0):
+    if (
+        _is_constant(upper, a, b, x)
+        and np.ndim(order) == 0
+        and order > 0
+        and not np.any((a if upper else b) == 1.0)
+    ):
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
     inside = _inside(a, b, x) & (x < 1) & (order > 0)
     in_tail = (_upper_beta(special, a, b, x) if upper else special.betainc(a, b, x)) < 0.4
     code = np.where(inside, 2 * order + in_tail, 0)
-    result = on_domain(lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x)
+    result = on_domain(
+        lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x
+    )
     # As above, but for (1 - x)**b and x**a.
     constant = (a > 0) & (b > 0) & (x == (0 if upper else 1)) & (order > 0)
     slope = np.where((order == 1) & ((a if upper else b) == 1), -b if upper else a, 0.0)
@@ -351,14 +418,22 @@ def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x
     # At the other end it falls as x**a, or as (1 - x)**b.
     end = _inside(a, b) & (x == (1 if upper else 0))
     if end.any():
-        of_a, of_b = (special.psi(a + b) - special.psi(b if not upper else a), -np.inf)[:: 1 if upper else -1]
+        of_a, of_b = (special.psi(a + b) - special.psi(b if not upper else a), -np.inf)[
+            :: 1 if upper else -1
+        ]
         for first, limit in ((1, -np.inf if upper else np.inf), (100, of_a), (10, of_b)):
             result = np.where(end & (order == first), limit, result)
-    return np.where(order == 0, log_beta(upper, special, a, b, x), result) if np.any(order == 0) else result
+    return (
+        np.where(order == 0, log_beta(upper, special, a, b, x), result)
+        if np.any(order == 0)
+        else result
+    )
 
 
 def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
-    """A derivative of the second order, of which one is in the argument: as above, with steps in the log odds."""
+    """A derivative of the second order, of which one is in the argument: as above, with steps in
+    the log odds.
+    """
     a, b, x, y = _towards(upper, a, b, x)
     # The shape that belongs to x is the second one if the tail is the lower one.
     of_first, of_second = order == (101 if upper else 11), order == (11 if upper else 101)
@@ -380,7 +455,8 @@ def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
         else:
             slope = one * q - other * p - total * mean
             bend = total * (
-                total * _covariance(mass, gain, gain) - np.sum(mass * (p[:, None] + gain) * q[:, None] * np.exp(-up), axis=-1)
+                total * _covariance(mass, gain, gain)
+                - np.sum(mass * (p[:, None] + gain) * q[:, None] * np.exp(-up), axis=-1)
             )
             result[which] = (bend - (q - p) * slope) / (p * q) ** 2
     return result if upper or order == 2 else -result
