@@ -27,7 +27,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "Vectors, matrices and vectors of counts": (
             "densities.multi_normal", "densities.matrix_normal", "densities.simplex",
-             "densities.matrix_variate",
+             "densities.lkj", "densities.wishart",
             "densities.wishart_cholesky",
         ),
         "Generalised linear models": ("densities.glm*:*_lpdf *_lpmf",),
@@ -112,9 +112,9 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
          "functions.signals.cosine_transforms"),
     },
     "Transforms": {
-        "Numbers and bounds": ("transforms.bounded",),
-        "Vectors": ("transforms.vectors",),
-        "Matrices": ("transforms.matrices", "transforms.readers"),
+        "Numbers and bounds": ("transforms.bounded", "transforms.elementwise"),
+        "Vectors": ("transforms.ordered", "transforms.simplexes", "transforms.sum_to_zero", "transforms.unit_vectors"),
+        "Matrices": ("transforms.correlation_matrices", "transforms.covariance_matrices", "transforms.readers"),
     },
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (
