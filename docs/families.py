@@ -104,7 +104,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Loops over time": ("solvers.scan",),
         "Sparse matrices": ("functions.sparse*",),
         "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
-        "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
+        "Equations and integrals": ("solvers.algebra", "solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
         "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),
         "Complex numbers": ("complexes.names", "complexes.linear_algebra"),

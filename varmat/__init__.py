@@ -143,6 +143,7 @@ if _typing.TYPE_CHECKING:
     from varmat.models.model import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
     from varmat.parallel.mapped import *  # noqa: F403
+    from varmat.solvers.algebra import *  # noqa: F403
     from varmat.solvers.algebraic_differential import *  # noqa: F403
     from varmat.solvers.differential import *  # noqa: F403
     from varmat.solvers.implicit import *  # noqa: F403
@@ -171,10 +172,10 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         simplex skewed truncated unnormalised wiener wiener_cumulative wishart wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
-    "varmat.solvers": ((),
-     ("algebraic_differential differential implicit laplace_likelihoods laplace_marginal "
-      "quadrature "
-     "scan")),
+    "varmat.solvers": ((), """
+        algebra algebraic_differential differential implicit laplace_likelihoods laplace_marginal
+        quadrature scan
+    """),
     "varmat.functions": ((), """
         distances integrals interpolation splines linalg.banded linalg.decompositions
         linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry linalg.riccati
