@@ -152,7 +152,7 @@ if _typing.TYPE_CHECKING:
     from varmat.solvers.quadrature import *  # noqa: F403
     from varmat.solvers.scan import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # What is imported when it is first needed: how names of it end, the package, and its modules.
 # Together they take nearly half of the time of importing everything, and a program needs few of

@@ -1,0 +1,148 @@
+"""How many small errors the tests of a package find: the mutation score of a seeded sample.
+
+    python -m pytest --cov=varmat --cov-context=test --cov-report= tests/core tests/derivatives
+    python .ci/mutants.py core --count 150 --seed 1
+
+A place of the source is drawn, and an operator of cosmic-ray that has something to change there. The
+changed module is run with the tests that, by the data of coverage.py, run the changed line. A mutant is
+killed if one of them fails. What is drawn depends on the source and the seed alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
+from coverage import CoverageData
+
+ROOT = Path(__file__).resolve().parents[1]
+# Each is an error that somebody makes. An addition that becomes a shift of bits fails wherever it runs.
+OPERATORS = """
+    ReplaceBinaryOperator_Add_Sub ReplaceBinaryOperator_Sub_Add ReplaceBinaryOperator_Mul_Div
+    ReplaceBinaryOperator_Div_Mul ReplaceBinaryOperator_FloorDiv_Mul ReplaceBinaryOperator_Mod_FloorDiv
+    ReplaceBinaryOperator_Pow_Mul ReplaceBinaryOperator_BitOr_BitAnd ReplaceBinaryOperator_BitAnd_BitOr
+    ReplaceComparisonOperator_Eq_NotEq ReplaceComparisonOperator_NotEq_Eq ReplaceComparisonOperator_Lt_LtE
+    ReplaceComparisonOperator_LtE_Lt ReplaceComparisonOperator_Gt_GtE ReplaceComparisonOperator_GtE_Gt
+    ReplaceComparisonOperator_Lt_GtE ReplaceComparisonOperator_Gt_LtE ReplaceComparisonOperator_Is_IsNot
+    ReplaceComparisonOperator_IsNot_Is ReplaceUnaryOperator_Delete_USub ReplaceUnaryOperator_Delete_Not
+    AddNot ReplaceTrueWithFalse ReplaceFalseWithTrue ReplaceAndWithOr ReplaceOrWithAnd
+    ReplaceBreakWithContinue ReplaceContinueWithBreak ExceptionReplacer NumberReplacer RemoveDecorator
+    ZeroIterationForLoop
+""".split()
+Place = tuple[int, int]
+Mutant = tuple[Path, Place, str, int]
+
+
+def not_run(tree: ast.Module) -> list[tuple[Place, Place]]:
+    """Where annotations and what only type checkers read begin and end."""
+    found: list[ast.expr | ast.stmt | None] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign):
+            found.append(node.annotation)
+        elif isinstance(node, ast.FunctionDef):
+            found.append(node.returns)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            found.append(node)
+    return [
+        ((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0))
+        for node in found
+        if node is not None
+    ]
+
+
+def mutants(path: Path) -> Iterator[Mutant]:
+    """All mutants of a module."""
+    text = path.read_text()
+    ignored, nodes = not_run(ast.parse(text)), list(ast_nodes(get_ast(text)))
+    for name in OPERATORS:
+        operator = get_operator(f"core/{name}")()
+        places = [begin for node in nodes for begin, _ in operator.mutation_positions(node)]
+        for occurrence, place in enumerate(places):
+            if not any(begin <= place < end for begin, end in ignored):
+                yield path, place, name, occurrence
+
+
+def sample(package: str, count: int, seed: int) -> list[Mutant]:
+    """So many places of a package, with one mutant each."""
+    at = defaultdict(list)
+    for path in sorted((ROOT / "varmat" / package).rglob("*.py")):
+        for mutant in mutants(path):
+            at[mutant[:2]].append(mutant)
+    draw = random.Random(seed)
+    places = draw.sample(sorted(at), min(count, len(at)))
+    return [draw.choice(at[place]) for place in places]
+
+
+def tests_of(data: CoverageData, package: str, path: Path, line: int) -> list[str]:
+    """The tests that run a line, those in the file of the module first; of one that is run by the import all."""
+    contexts = data.contexts_by_lineno(str(path)).get(line, [])
+    names = {context.partition("|")[0].partition("[")[0] for context in contexts if context}
+    if not names and contexts:
+        return [f"tests/{package}"]
+    return sorted(names, key=lambda name: (f"test_{path.stem}.py" not in name, name))
+
+
+def verdict(code: str, mutant: Mutant, tests: list[str], limit: float) -> str:
+    """What becomes of a mutant: killed, timed out, or survived."""
+    path = mutant[0]
+    original = path.read_text()
+    chosen = ROOT / ".mutant_tests"
+    chosen.write_text("\n".join(tests))
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:cov", f"@{chosen}"]
+    try:
+        path.write_text(code)
+        done = subprocess.run(pytest, cwd=ROOT, timeout=limit, capture_output=True, text=True)
+    except subprocess.TimeoutExpired:
+        return "timed out"
+    finally:
+        path.write_text(original)
+        chosen.unlink()
+    return "survived" if done.returncode == 0 else "killed"
+
+
+def changed(before: str, after: str) -> str:
+    """The line that a mutant changes, before and after."""
+    old, new = before.splitlines(), after.splitlines()
+    at = next(i for i, (x, y) in enumerate(zip(old, new, strict=False)) if x != y)
+    return re.sub(r"\s+", " ", f"{old[at].strip()}  ->  {new[at].strip()}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("package", choices=["core", "programs"])
+    parser.add_argument("--count", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each mutant")
+    parser.add_argument("--data", default=".coverage", help="file of coverage.py, with a context for each test")
+    options = parser.parse_args()
+    data, outcomes = CoverageData(options.data), defaultdict(int)
+    data.read()
+    for mutant in sample(options.package, options.count, options.seed):
+        path, (line, _), name, occurrence = mutant
+        before = path.read_text()
+        after = mutate_code(before, get_operator(f"core/{name}")(), occurrence)
+        assert after is not None
+        start, tests = time.perf_counter(), tests_of(data, options.package, path, line)
+        outcome = verdict(after, mutant, tests, options.limit) if tests else "not run"
+        outcomes[outcome] += 1
+        where = f"{path.relative_to(ROOT)}:{line}"
+        seconds = time.perf_counter() - start
+        print(f"{outcome:9} {seconds:4.0f} s  {where}  {name}  {changed(before, after)}", flush=True)
+    total = sum(outcomes.values())
+    found = outcomes["killed"] + outcomes["timed out"]
+    print(f"{options.package}: {found} of {total} mutants found ({found / total:.1%})", dict(outcomes))
+
+
+if __name__ == "__main__":
+    main()
