@@ -3,9 +3,9 @@
     python -m pytest --cov=varmat --cov-context=test --cov-report= tests/core tests/derivatives
     python .ci/mutants.py core --count 150 --seed 1
 
-A place of the source is drawn, and an operator of cosmic-ray that has something to change there. The
-changed module is run with the tests that, by the data of coverage.py, run the changed line. A mutant is
-killed if one of them fails. What is drawn depends on the source and the seed alone.
+A place of the source is drawn, and an operator of cosmic-ray that has something to change there.
+The changed module is run with the tests that, by the data of coverage.py, run the changed line. A
+mutant is killed if one of them fails. What is drawn depends on the source and the seed alone.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from cosmic_ray.plugins import get_operator
 from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
-# Each is an error that somebody makes. An addition that becomes a shift of bits fails wherever it runs.
-OPERATORS = """
-    ReplaceBinaryOperator_Add_Sub ReplaceBinaryOperator_Sub_Add ReplaceBinaryOperator_Mul_Div
-    ReplaceBinaryOperator_Div_Mul ReplaceBinaryOperator_FloorDiv_Mul ReplaceBinaryOperator_Mod_FloorDiv
-    ReplaceBinaryOperator_Pow_Mul ReplaceBinaryOperator_BitOr_BitAnd ReplaceBinaryOperator_BitAnd_BitOr
-    ReplaceComparisonOperator_Eq_NotEq ReplaceComparisonOperator_NotEq_Eq ReplaceComparisonOperator_Lt_LtE
-    ReplaceComparisonOperator_LtE_Lt ReplaceComparisonOperator_Gt_GtE ReplaceComparisonOperator_GtE_Gt
-    ReplaceComparisonOperator_Lt_GtE ReplaceComparisonOperator_Gt_LtE ReplaceComparisonOperator_Is_IsNot
-    ReplaceComparisonOperator_IsNot_Is ReplaceUnaryOperator_Delete_USub ReplaceUnaryOperator_Delete_Not
-    AddNot ReplaceTrueWithFalse ReplaceFalseWithTrue ReplaceAndWithOr ReplaceOrWithAnd
-    ReplaceBreakWithContinue ReplaceContinueWithBreak ExceptionReplacer NumberReplacer RemoveDecorator
-    ZeroIterationForLoop
-""".split()
+# Each is an error that somebody makes. An addition that becomes a shift of bits would fail wherever
+# it runs, and say nothing about the tests.
+CHANGES = {
+    "ReplaceBinaryOperator": "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_FloorDiv Pow_Mul "
+    "BitOr_BitAnd BitAnd_BitOr",
+    "ReplaceComparisonOperator": "Eq_NotEq NotEq_Eq Lt_LtE LtE_Lt Gt_GtE GtE_Gt Lt_GtE Gt_LtE "
+    "Is_IsNot IsNot_Is",
+    "ReplaceUnaryOperator": "Delete_USub Delete_Not",
+}
+OPERATORS = [f"{kind}_{change}" for kind, changes in CHANGES.items() for change in changes.split()]
+OPERATORS += ["AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr"]
+OPERATORS += ["ReplaceOrWithAnd", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak"]
+OPERATORS += ["ExceptionReplacer", "NumberReplacer", "RemoveDecorator", "ZeroIterationForLoop"]
 Place = tuple[int, int]
 Mutant = tuple[Path, Place, str, int]
 
@@ -85,7 +85,7 @@ def sample(package: str, count: int, seed: int) -> list[Mutant]:
 
 
 def tests_of(data: CoverageData, package: str, path: Path, line: int) -> list[str]:
-    """The tests that run a line, those in the file of the module first; of one that is run by the import all."""
+    """The tests that run a line, those of its module first; if the import runs it, all."""
     contexts = data.contexts_by_lineno(str(path)).get(line, [])
     names = {context.partition("|")[0].partition("[")[0] for context in contexts if context}
     if not names and contexts:
@@ -99,7 +99,18 @@ def verdict(code: str, mutant: Mutant, tests: list[str], limit: float) -> str:
     original = path.read_text()
     chosen = ROOT / ".mutant_tests"
     chosen.write_text("\n".join(tests))
-    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:cov", f"@{chosen}"]
+    pytest = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:cov",
+        f"@{chosen}",
+    ]
     try:
         path.write_text(code)
         done = subprocess.run(pytest, cwd=ROOT, timeout=limit, capture_output=True, text=True)
@@ -119,12 +130,16 @@ def changed(before: str, after: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("package", choices=["core", "programs"])
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each mutant")
-    parser.add_argument("--data", default=".coverage", help="file of coverage.py, with a context for each test")
+    parser.add_argument(
+        "--data", default=".coverage", help="file of coverage.py, with a context for each test"
+    )
     options = parser.parse_args()
     data, outcomes = CoverageData(options.data), defaultdict(int)
     data.read()
@@ -138,10 +153,14 @@ def main() -> None:
         outcomes[outcome] += 1
         where = f"{path.relative_to(ROOT)}:{line}"
         seconds = time.perf_counter() - start
-        print(f"{outcome:9} {seconds:4.0f} s  {where}  {name}  {changed(before, after)}", flush=True)
+        print(
+            f"{outcome:9} {seconds:4.0f} s  {where}  {name}  {changed(before, after)}", flush=True
+        )
     total = sum(outcomes.values())
     found = outcomes["killed"] + outcomes["timed out"]
-    print(f"{options.package}: {found} of {total} mutants found ({found / total:.1%})", dict(outcomes))
+    print(
+        f"{options.package}: {found} of {total} mutants found ({found / total:.1%})", dict(outcomes)
+    )
 
 
 if __name__ == "__main__":
