@@ -172,7 +172,8 @@ TABLE: dict[str, dict[str, str]] = {
         _PAIR: "braycurtis canberra correlation cosine jensenshannon mahalanobis seuclidean",
         "np.max(np.min(vm.cdist(u, v), axis=1))": "directed_hausdorff",
         _COUNTS: (
-            "dice hamming jaccard kulczynski1 rogerstanimoto russellrao sokalmichener sokalsneath yule"
+            "dice hamming jaccard kulczynski1 rogerstanimoto russellrao sokalmichener sokalsneath "
+            "yule"
         ),
         "a constant: evaluated on varmat.value(x)": "is_valid_dm is_valid_y num_obs_dm num_obs_y",
     },
