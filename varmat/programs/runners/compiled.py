@@ -280,6 +280,47 @@ def _sparse_product(args: Any, dims: Any, steps: Any, data: int) -> None:
                 out[target * width + k] += factor * b[source * width + k]
 
 
+def _times_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """The rows of a matrix times a vector, one after the other: as memory is read fastest."""
+    row, b, out, columns = args[0], doubles_at(args[1]), doubles_at(args[2]), steps[1]
+    for i in range(dims[0]):
+        x, total = doubles_at(row), 0.0
+        for j in range(columns):
+            total += x[j] * b[j]
+        out[i] = total
+        row += steps[0]
+
+
+def _add_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """Add the rows of a matrix, each times an element of a vector; four at once, for they are in
+    the cache.
+    """
+    row, w, out, stride, columns = (
+        args[0],
+        doubles_at(args[1]),
+        doubles_at(args[2]),
+        steps[0],
+        steps[1],
+    )
+    whole = dims[0] // 4 * 4
+    for i in range(0, whole, 4):
+        x, y, z, v = (
+            doubles_at(row),
+            doubles_at(row + stride),
+            doubles_at(row + 2 * stride),
+            doubles_at(row + 3 * stride),
+        )
+        a, b, c, d = w[i], w[i + 1], w[i + 2], w[i + 3]
+        for j in range(columns):
+            out[j] += a * x[j] + b * y[j] + c * z[j] + d * v[j]
+        row += 4 * stride
+    for i in range(whole, dims[0]):
+        x, a = doubles_at(row), w[i]
+        for j in range(columns):
+            out[j] += a * x[j]
+        row += stride
+
+
 def _sampled_product(args: Any, dims: Any, steps: Any, data: int) -> None:
     """Inner products of rows of one matrix with rows of another."""
     x, y, out = doubles_at(args[0]), doubles_at(args[1]), doubles_at(args[4])
@@ -329,14 +370,18 @@ _OWN = {
     "scan": _scan, "select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve,
      "chain": _chain,
     "sparse_product": _sparse_product, "sampled_product": _sampled_product,
+     "times_rows": _times_rows, "add_rows": _add_rows,
 }  # fmt: skip
+# Whose sums may be taken in any order, as those of BLAS are.
+_IN_ANY_ORDER = ("times_rows", "add_rows")
 
 
 @cache
 def own_kernel(name: str) -> int:
     """The address of a kernel of our own, which has the signature of NumPy's inner loops."""
     signature = types.void(WORDS, WORDS, WORDS, types.int64)
-    return _on_disk(partial(cfunc, signature), _OWN[name]).address  # type: ignore[no-any-return]
+    fast = {"reassoc", "contract"} if name in _IN_ANY_ORDER else False
+    return _on_disk(partial(cfunc, signature, fastmath=fast), _OWN[name]).address  # type: ignore[no-any-return]
 
 
 @_inner
