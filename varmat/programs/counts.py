@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import for_arrays
-from varmat.programs.builder import ADD, is_number
+from varmat.programs.arithmetic import ADD, is_number
 from varmat.programs.emit import Total
 from varmat.programs.program import Value
 

@@ -44,11 +44,7 @@ def interpret(
     def array(value: Value) -> Any:
         base = value.base
         whole = base.data if base.data is not None else known[id(base)]
-        return (
-            np.ndarray(value.shape, value.dtype, whole, value.offset, value.strides)
-            if value.is_view
-            else whole
-        )
+        return value.array_in(whole)
 
     with np.errstate(all="ignore"):
         for step in program.steps:

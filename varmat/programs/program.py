@@ -90,6 +90,12 @@ class Value:
         value._base, value.offset, value.strides = self.base, offset, strides
         return value
 
+    def array_in(self, memory: Any) -> Any:
+        """The array of this value, where `memory` is what its base stands for."""
+        if not self.is_view:
+            return memory
+        return np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
+
     @property
     def base(self) -> Value:
         return self if self._base is None else self._base

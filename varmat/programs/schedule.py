@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.programs.builder import ADD
+from varmat.programs.arithmetic import ADD
 from varmat.programs.kernels import SUM, Guard, GuardBetween
 from varmat.programs.program import Program, Step, Value
 

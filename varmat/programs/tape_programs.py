@@ -18,7 +18,8 @@ import numpy as np
 from varmat.core.errors import TapeError
 from varmat.core.tape import Rule, Tape
 from varmat.core.variables import VARIABLES, View
-from varmat.programs.builder import Builder, is_number
+from varmat.programs.arithmetic import is_number
+from varmat.programs.builder import Builder
 from varmat.programs.program import Program, RecordingError, Shape, Value
 from varmat.programs.symbols import Symbol
 
