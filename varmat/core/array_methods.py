@@ -28,6 +28,15 @@ def _forward_to_numpy(name: str) -> Any:
     return method
 
 
+def _comparison(compare: Any, ufunc: Any) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if hasattr(self, "_tape") and self._tape.watch is not None:
+            return dispatch.constant(ufunc, (self, other), {})
+        return compare(self._plain, dispatch.plain(other))
+
+    return method
+
+
 class ArrayMethods:
     """What `Var`, `VarMat` and `Dual` share: the attributes and methods of an ndarray, and
     refusals.
@@ -58,9 +67,7 @@ class ArrayMethods:
         ) = anything
         __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = anything
         __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = _set
-        __lt__ = __le__ = __ge__ = __gt__ = all = any = argmax = argmin = argsort = clip = (
-            cumprod
-        ) = cumsum = diagonal = dot = _set
+        all = any = argmax = argmin = argsort = clip = cumprod = cumsum = diagonal = dot = _set
         max = mean = min = nonzero = prod = ptp = ravel = repeat = round = searchsorted = (
             squeeze
         ) = std = sum = swapaxes = _set
@@ -105,14 +112,11 @@ class ArrayMethods:
     @property
     def flags(self) -> Any:
         # Of a view: what is set there changes nothing here.
-        part = next(
-            getattr(self, name) for name in ("_val", "_re", "val") if hasattr(type(self), name)
-        )
-        return (
-            part.view().flags
-            if isinstance(part, np.ndarray)
-            else getattr(part, "flags", np.float64().flags)
-        )
+        names = ("_val", "_re", "val")
+        part = next(getattr(self, name) for name in names if hasattr(type(self), name))
+        if isinstance(part, np.ndarray):
+            return part.view().flags
+        return getattr(part, "flags", np.float64().flags)
 
     def conj(self) -> Any:
         return self
@@ -153,13 +157,9 @@ class ArrayMethods:
 
     def item(self, *index: Any) -> Any:
         at: Any = index[0] if len(index) == 1 else index
-        return (
-            np.ravel(self)[at]
-            if type(at) is not tuple
-            else self[at]
-            if at
-            else np.reshape(self, ())
-        )
+        if type(at) is not tuple:
+            return np.ravel(self)[at]
+        return self[at] if at else np.reshape(self, ())
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis=axis)
@@ -195,6 +195,13 @@ class ArrayMethods:
 
     __float__ = __int__ = __complex__ = __index__ = __trunc__ = _refuse_number
 
+    __lt__ = _comparison(operator.lt, np.less)
+    __le__ = _comparison(operator.le, np.less_equal)
+    __eq__ = _comparison(operator.eq, np.equal)
+    __ne__ = _comparison(operator.ne, np.not_equal)
+    __ge__ = _comparison(operator.ge, np.greater_equal)
+    __gt__ = _comparison(operator.gt, np.greater)
+
     def __hash__(self) -> int:
         raise TypeError(
             f"a {type(self).__name__} cannot be hashed, being equal to plain numbers; use "
@@ -229,53 +236,11 @@ class ArrayMethods:
         return format(self._plain, spec) if spec else str(self)
 
 
-for _name in [
-    *(
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "argpartition",
-        "argsort",
-        "clip",
-        "cumprod",
-        "cumsum",
-        "diagonal",
-        "dot",
-        "max",
-        "mean",
-    ),
-    *(
-        "min",
-        "nonzero",
-        "prod",
-        "ptp",
-        "ravel",
-        "repeat",
-        "round",
-        "searchsorted",
-        "squeeze",
-        "std",
-        "sum",
-        "swapaxes",
-        "take",
-    ),
-    *("trace", "var"),
-]:
+for _name in (
+    "all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min "
+    "nonzero prod ptp ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
+).split():
     setattr(ArrayMethods, _name, _forward_to_numpy(_name))
-
-
-def _comparison(compare: Any, ufunc: Any) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        if hasattr(self, "_tape") and self._tape.watch is not None:
-            return dispatch.constant(ufunc, (self, other), {})
-        return compare(self._plain, dispatch.plain(other))
-
-    return method
-
-
-for _name, _ufunc in zip(("lt", "le", "eq", "ne", "ge", "gt"), dispatch.COMPARISONS, strict=True):
-    setattr(ArrayMethods, f"__{_name}__", _comparison(getattr(operator, _name), _ufunc))
 
 
 def is_foreign(x: Any) -> bool:

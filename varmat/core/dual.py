@@ -13,6 +13,7 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
 from varmat.core.errors import ShapeError
+from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import current_tape
 from varmat.core.variables import VARIABLES, data, like, make_leaf
 from varmat.plain_arrays import apart, is_basic, scalar_item
@@ -50,7 +51,7 @@ class Level:
         return self  # levels are told apart by identity, and a copy of a dual is of the same one
 
 
-class Dual(Container, ArrayMethods):
+class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
     """A value together with its derivative in one direction, or in `k` directions at once.
 
     Parameters
@@ -128,10 +129,8 @@ class Dual(Container, ArrayMethods):
         if self.directions is None:
             return self.map(lambda x: x[index])
         # As a view, so that an assignment to the part is one to the whole.
-        val, tan = (
-            self.val[index],
-            self.tan[(slice(None), *(index if type(index) is tuple else (index,)))],
-        )
+        inside = index if type(index) is tuple else (index,)
+        val, tan = self.val[index], self.tan[(slice(None), *inside)]
         return paired(val, tan if np.ndim(val) else np.copy(tan), self.level)
 
     def __setitem__(self, index: Any, source: Any) -> None:
@@ -266,11 +265,8 @@ def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
 
 
 def _scalar(x: Any) -> Any:
-    return (
-        float(x)
-        if isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim)
-        else x
-    )
+    is_number = isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim)
+    return float(x) if is_number else x
 
 
 def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> Any:
@@ -314,15 +310,11 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
             return reduce(_added, pushed)
 
     first = result[0] if isinstance(result, tuple) else result
-    total = (
-        first._tape.top.tangent(by_rule, op, args, settings)
-        if type(first) in VARIABLES
-        else by_rule()
-    )
+    is_recorded = type(first) in VARIABLES
+    total = first._tape.top.tangent(by_rule, op, args, settings) if is_recorded else by_rule()
     if isinstance(result, tuple):
-        return like(
-            result, [_fitted(r, t, k, level, duals) for r, t in zip(result, total, strict=True)]
-        )
+        pairs = zip(result, total, strict=True)
+        return like(result, [_fitted(r, t, k, level, duals) for r, t in pairs])
     return _fitted(result, total, k, level, duals)
 
 

@@ -21,9 +21,11 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual, dual_call
-from varmat.core.errors import ShapeError, called
+from varmat.core.errors import called, mismatch
+from varmat.core.fast_calls import binary_call, operators, unary_call
 from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand
+from varmat.core.operators import ANSWERS, attach
 from varmat.core.rules import (
     OPERANDS,
     array_rule,
@@ -34,17 +36,7 @@ from varmat.core.rules import (
     scalar_rule,
 )
 from varmat.core.tape import Rule, join
-from varmat.core.variables import (
-    VARIABLES,
-    Borrowed,
-    Large,
-    LargeView,
-    Var,
-    VarMat,
-    View,
-    make_result,
-    new,
-)
+from varmat.core.variables import VARIABLES, Var, VarMat, make_result
 from varmat.plain_arrays import where, with_out
 
 if TYPE_CHECKING:
@@ -90,13 +82,8 @@ class Elementwise:
         self.points: Any = ()
         self.reference: str | None = None
         self._rules: dict[Any, Rule] = {}
-        self.call: Any = (
-            _unary_call(self)
-            if self.arity == 1
-            else _binary_call(self)
-            if self.arity == 2
-            else self.general
-        )
+        makers = {1: unary_call, 2: binary_call}
+        self.call: Any = makers[self.arity](self) if self.arity in makers else self.general
 
     def _scalar_function(self, text: str) -> Any:
         return function_of(
@@ -108,10 +95,8 @@ class Elementwise:
 
     @cached_property
     def operators(self) -> tuple[dict[type, Any], dict[type, Any]]:
-        """The binary operators and their reflections, by type of the operand whose method they
-        are.
-        """
-        return _operators(self)
+        """The operators and their reflections, by type of the operand whose method they are."""
+        return operators(self, ROWS)
 
     @property
     def ufunc(self) -> Any:
@@ -132,12 +117,8 @@ class Elementwise:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.Signature(
-            [
-                inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
-                for name in OPERANDS[: self.arity]
-            ]
-        )
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        return inspect.Signature([inspect.Parameter(x, kind) for x in OPERANDS[: self.arity]])
 
     def __reduce__(self) -> Any:
         return _row, (self.name,)
@@ -236,11 +217,8 @@ class Elementwise:
         values = [x._val if v else x for x, v in zip(args, variable, strict=True)]
         try:
             if tape is None:
-                return (
-                    self.ufunc(*args)
-                    if any(type(x) is np.ndarray for x in args)
-                    else self.ieee(*args)
-                )
+                has_arrays = any(type(x) is np.ndarray for x in args)
+                return self.ufunc(*args) if has_arrays else self.ieee(*args)
             result, compile_rule = self._result(values, tape.top)
         except ValueError as error:
             raise mismatch(self.name, error, *values) from None
@@ -287,16 +265,6 @@ class Elementwise:
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
 
 
-def mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
-    """What to raise where operands do not broadcast; any other error stays what it is."""
-    shapes = " and ".join(str(np.shape(v)) for v in values)
-    return (
-        ShapeError(f"{name}: operands have shapes {shapes}, but must broadcast!")
-        if "broadcast" in str(error)
-        else error
-    )
-
-
 def _of_floats(ufunc: Any) -> Any:
     """The ufunc itself, or, for one of `numpy.frompyfunc`, which makes arrays of objects, a
     function like it that makes floats.
@@ -325,205 +293,9 @@ def for_arrays(name: str, plain: bool = False) -> Any:
     """
     row = ROWS.get(name)
     if row is not None:  # its ufunc, which dispatches, if it is a true one
-        return (
-            row.ufunc
-            if isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise)
-            else row
-        )
+        takes_ufunc = isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise)
+        return row.ufunc if takes_ufunc else row
     return where if plain and name == "where" else getattr(np, name)
-
-
-def _unary_call(row: Elementwise) -> Any:
-    """The call of a unary row: the common kinds first."""
-    of_array, of_scalar = row.rule((True,), array_rule), row.rule((True,), scalar_rule)
-    general, scalar, ieee = row.general, row.scalar, row.ieee
-
-    def call(x: Any) -> Any:
-        kind = type(x)
-        result: Any
-        if kind is Var:
-            result = new(Var)
-            try:
-                result._val = scalar(x._val)
-            except (ArithmeticError, ValueError):
-                result._val = ieee(x._val)
-            rule = of_scalar
-        elif kind is VarMat or kind is View:
-            result = new(VarMat)
-            val = (row.resolved or row.ufunc)(x._val)
-            result._val = (
-                val if val.ndim == 1 or val.flags.c_contiguous else np.array(val, order="C")
-            )
-            rule = of_array
-        else:
-            return general(x)
-        result._adj = None
-        result._tape = tape = x._tape.top
-        tape.append((rule, result, x, None))
-        return result
-
-    return call
-
-
-# The binary operators are the hottest code of the library. They are made from text, so that every
-# operator of every type has code of its own, for the interpreter specialises code for the types it
-# sees in it. `self` is x or y, whichever side it stands on.
-_ARRAY_OPERATOR = """
-{itself}
-kind = type(other)
-if kind is VarMat or kind is Var or kind is View:
-    tape = self._tape
-    tape = tape.top if tape is other._tape else join(tape, other._tape)
-    {other} = other._val
-    rule = both
-elif kind is float or kind is int or kind is float64 or (kind is ndarray and other.dtype is FLOAT64 and other.size <= LARGE):
-    {shortcut}
-    tape = self._tape.top
-    {other} = other
-    rule = one
-else:
-    return general({order})
-{self} = self._val
-try: val = ufunc(x, y)
-except ValueError as error: raise mismatch(name, error, x, y) from None
-result = new(VarMat)
-result._val = val if val.ndim == 1 or val.flags.c_contiguous else array(val, order="C")
-result._adj = None
-result._tape = tape
-tape.append((rule, result, {order}))
-return result
-"""
-
-_SCALAR_OPERATOR = """
-{itself}
-kind = type(other)
-if kind is Var:
-    tape = self._tape
-    tape = tape.top if tape is other._tape else join(tape, other._tape)
-    {other} = other._val
-    rule = both
-elif kind is float or kind is int or kind is float64:
-    if kind is float64:
-        other = float(other)
-    {shortcut}
-    tape = self._tape.top
-    {other} = other
-    rule = one
-elif kind is VarMat or kind is View:
-    return mirrored(other, self)
-else:
-    return general({order})
-{self} = self._val
-result = new(Var)
-try:
-    result._val = {scalar}
-except (ArithmeticError, ValueError):
-    result._val = ieee(x, y)
-result._adj = None
-result._tape = tape
-tape.append((rule, result, {order}))
-return result
-"""
-
-
-def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
-    """The binary operators of a row and their reflections, by type."""
-    general = row.general
-    namespace = {
-        name: globals()[name]
-        for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")
-    }
-    namespace |= {"array": np.array, "ndarray": np.ndarray, "float64": np.float64}
-    namespace |= {
-        "ufunc": row.ufunc,
-        "general": general,
-        "ieee": row.ieee,
-        "mismatch": mismatch,
-        "name": row.name,
-    }
-    shortcut = (
-        "if kind is not ndarray and other in shortcuts: return shortcuts[other](self)"
-        if row.shortcuts
-        else ""
-    )
-    itself = "if other is self: return square(self)" if row.with_itself else ""
-    namespace["square"] = ROWS[row.with_itself].call if row.with_itself else None
-    namespace["shortcuts"] = {constant: ROWS[name].call for constant, name in row.shortcuts.items()}
-
-    def make(text: str, compile_rule: Any, mirrored: Any, reflected: bool) -> Any:
-        x, y = ("y", "x") if reflected else ("x", "y")
-        scalar = row.scalar_text or "scalar(x, y)"
-        order = "other, self" if reflected else "self, other"
-        constants = "" if reflected else shortcut
-        body = text.format(
-            self=x, other=y, order=order, shortcut=constants, itself=itself, scalar=scalar
-        ).strip()
-        rules = {
-            "both": row.rule((True, True), compile_rule),
-            "one": row.rule((not reflected, reflected), compile_rule),
-        }
-        names = {**vars(math), **namespace, **rules, "scalar": row.scalar, "mirrored": mirrored}
-        return function_of("self, other", body.split("\n"), names, f"operator of {row.name}")
-
-    forward: dict[type, Any] = dict.fromkeys(
-        (Large, Borrowed, LargeView, Dual), lambda self, other: general(self, other)
-    )
-    backward: dict[type, Any] = dict.fromkeys(forward, lambda self, other: general(other, self))
-    for kind in (VarMat, View):
-        forward[kind] = make(_ARRAY_OPERATOR, array_rule, None, False)
-        backward[kind] = make(_ARRAY_OPERATOR, array_rule, None, True)
-    forward[Var] = make(_SCALAR_OPERATOR, scalar_rule, backward[VarMat], False)
-    backward[Var] = make(_SCALAR_OPERATOR, scalar_rule, forward[VarMat], True)
-    return forward, backward
-
-
-def _binary_call(row: Elementwise) -> Any:
-    """The call of a binary row, by way of its operators, which are made when they are first
-    needed.
-    """
-
-    def call(x: Any, y: Any) -> Any:
-        method = row.operators[0].get(type(x))
-        if method is not None:
-            return method(x, y)
-        method = row.operators[1].get(type(y))
-        return row.general(x, y) if method is None else method(y, x)
-
-    return call
-
-
-def _install_operator(row: Elementwise, name: str) -> None:
-    """Make the row answer for a Python operator on all types."""
-    if row.arity == 1:
-        for each in (Var, VarMat, Dual):
-            setattr(each, f"__{name}__", lambda self: row.call(self))
-        return
-
-    def in_place(self: Any, other: Any) -> Any:
-        result = row.call(self, other)
-        if result is NotImplemented or not self.shape:
-            return result
-        self[...] = result
-        return self
-
-    # Compiling the operators takes longer than importing the rest, so it waits for the first use of
-    # each.
-    def first_use(method: str) -> Any:
-        def operator(self: Any, other: Any) -> Any:
-            for prefix, methods in zip(("", "r"), row.operators, strict=True):
-                for kind, function in methods.items():
-                    setattr(kind, f"__{prefix}{name}__", function)
-            return getattr(self, method)(other)
-
-        return operator
-
-    for each in (Var, VarMat, Dual):
-        setattr(each, f"__{name}__", first_use(f"__{name}__"))
-        setattr(each, f"__r{name}__", first_use(f"__r{name}__"))
-    for each in (VarMat, Dual):
-        setattr(each, f"__i{name}__", in_place)
-    # NumPy's own would leave it to pandas, which would make a Series of variables.
-    setattr(MatVar, f"__r{name}__", lambda self, other: row.call(other, self))
 
 
 def elementwise(
@@ -647,7 +419,9 @@ def new_row(
     elif isinstance(ufunc, np.ufunc):  # other functions do not ask their arguments
         dispatch.SUPPORTED[ufunc] = row.call
     if operator is not None:
-        _install_operator(row, operator)
+        attach(operator, name, row.arity, (Var, VarMat, Dual), MatVar)
+    if name in ANSWERS:
+        ANSWERS[name] = row
     return row
 
 

@@ -63,6 +63,14 @@ class ShapeError(ValueError):
         super().__init__(called(text))
 
 
+def mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
+    """What to raise where operands do not broadcast; any other error stays what it is."""
+    shapes = " and ".join(str(np.shape(v)) for v in values)
+    if "broadcast" not in str(error):
+        return error
+    return ShapeError(f"{name}: operands have shapes {shapes}, but must broadcast!")
+
+
 class TapeError(RuntimeError):
     """A variable is used where its tape cannot record it."""
 
@@ -98,12 +106,8 @@ class Domain:
 
     def check(self, function: str, name: str, value: Any) -> None:
         """Raise `DomainError` naming the first element of `value` outside the domain."""
-        if (
-            self.quick is not None
-            and type(value) is np.ndarray
-            and value.size
-            and self.quick(value)
-        ):
+        is_array = type(value) is np.ndarray and value.size
+        if self.quick is not None and is_array and self.quick(value):
             return
         inside = self.holds(value)
         if inside is True or (inside.all() if type(inside) is np.ndarray else inside):

@@ -9,13 +9,14 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import ShapeError
+from varmat.core.operators import ReflectedOperators
 from varmat.core.tape import Rule, current_tape
 from varmat.core.variables import VARIABLES, Outputs, Var, data, make_leaf, make_result, tape_of
 
 __all__ = ["MatVar", "matvar", "to_matvar", "to_varmat"]
 
 
-class MatVar(np.ndarray[Any, Any]):
+class MatVar(ReflectedOperators, np.ndarray[Any, Any]):
     """An ndarray of dtype object with one `Var` per element; made by `matvar`.
 
     Elementwise functions, sums and products work scalar by scalar and record one entry per scalar
@@ -65,10 +66,10 @@ class MatVar(np.ndarray[Any, Any]):
         np.ndarray.__setitem__(self, index, source)
 
 
-for _name in [
-    *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot"),
-    *("flat", "max", "mean", "min", "prod", "round", "std", "sum", "trace", "var"),
-]:
+for _name in (
+    "all any argmax argmin argsort clip cumprod cumsum dot flat max mean min prod round std sum "
+    "trace var"
+).split():
     setattr(MatVar, _name, getattr(ArrayMethods, _name))
 
 

@@ -22,6 +22,7 @@ from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, TapeError, called
+from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.plain_arrays import array_length, is_scipy_sparse, scalar_item, unbroadcast
 
@@ -87,7 +88,7 @@ def data(x: Any, name: str = "data") -> Any:
     return array if array.ndim else float(array)
 
 
-class Variable(ArrayMethods):
+class Variable(Operators, ArrayMethods):
     """A differentiable value on a tape."""
 
     __slots__ = ()
@@ -220,7 +221,7 @@ class Var(Variable):
         return f"Var({self._val!r})"
 
 
-class VarMat(Container, Variable):
+class VarMat(InPlaceOperators, Container, Variable):
     """An array variable: one node that owns an array of values and an array of adjoints.
 
     It has the operators, attributes and methods of an ndarray.
@@ -294,11 +295,8 @@ class VarMat(Container, Variable):
         if a is None:
             # The adjoint has the layout of the values; a read-only broadcast stays one until
             # something is added.
-            self._adj = (
-                c
-                if c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable
-                else np.array(c, order="C")
-            )
+            as_it_is = c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable
+            self._adj = c if as_it_is else np.array(c, order="C")
         else:
             try:
                 np.add(a, c, a)
@@ -620,11 +618,7 @@ def like(pattern: Any, items: Any) -> Any:
 def tape_of(operands: Any) -> Tape | None:
     """The tape that records an operation on `operands`; None if no operand is a variable."""
     tape: Any = None
-    for operand in operands:
-        if type(operand) in VARIABLES:
-            tape = (
-                operand._tape
-                if tape is None or tape is operand._tape
-                else join(tape, operand._tape)
-            )
+    for x in operands:
+        if type(x) in VARIABLES:
+            tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
     return None if tape is None else tape.top
