@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.data import data
 from varmat.core.tape import ALWAYS, Rule, current_tape
-from varmat.core.variables import data, make_result
+from varmat.core.variables import make_result
 
 __all__ = ["make_callback_var", "reverse_pass_callback"]
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
+from varmat.core.data import data
 from varmat.core.errors import ShapeError
 from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import current_tape
-from varmat.core.variables import VARIABLES, data, like, make_leaf
+from varmat.core.variables import VARIABLES, like, make_leaf
 from varmat.plain_arrays import apart, is_basic, scalar_item
 
 __all__ = ["Dual"]

@@ -13,20 +13,11 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.data import data
 from varmat.core.dispatch import Standing
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
-from varmat.core.variables import (
-    ARRAYS,
-    VARIABLES,
-    Var,
-    VarMat,
-    View,
-    data,
-    make_result,
-    make_view,
-    new,
-)
+from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, make_result, make_view, new
 from varmat.plain_arrays import apart, is_basic, last_writers, scatter_add
 
 float64 = np.float64

@@ -8,10 +8,11 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.data import data
 from varmat.core.errors import ShapeError
 from varmat.core.operators import ReflectedOperators
 from varmat.core.tape import Rule, current_tape
-from varmat.core.variables import VARIABLES, Outputs, Var, data, make_leaf, make_result, tape_of
+from varmat.core.variables import VARIABLES, Outputs, Var, make_leaf, make_result, tape_of
 
 __all__ = ["MatVar", "matvar", "to_matvar", "to_varmat"]
 

@@ -33,11 +33,12 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
+from varmat.core.data import data
 from varmat.core.dual import Dual, dual_call
 from varmat.core.errors import Domain, called
 from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
-from varmat.core.variables import VARIABLES, Outputs, Var, data, like, make_result
+from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
 
 __all__ = ["Operation", "Saved", "operation"]
 

@@ -11,7 +11,6 @@ Both sum `c` over the axes along which `x` was broadcast.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,9 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
+from varmat.core.data import data as data
 from varmat.core.dispatch import ComplexDataError
-from varmat.core.errors import ShapeError, TapeError, called
+from varmat.core.errors import ShapeError, TapeError
 from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.plain_arrays import array_length, is_scipy_sparse, scalar_item, unbroadcast
@@ -32,60 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Var", "VarMat", "value", "var"]
 
 new = object.__new__
-
-
-_SPARSE = (
-    "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ "
-    "x and x @ a take x as it is"
-)
-
-
-def data(x: Any, name: str = "data") -> Any:
-    """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
-    value.
-    """
-    if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
-        return x
-    masked = sys.modules.get("numpy.ma")  # not imported with NumPy
-    if masked is not None and isinstance(x, masked.MaskedArray):
-        text = (
-            f"{name} is a masked array, but must be real numbers without a mask; use "
-            "x.compressed() or x.filled(value)"
-        )
-        raise TypeError(called(text))
-    if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
-        text = (
-            f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for "
-            "products of matrices"
-        )
-        raise TypeError(called(text))
-    try:
-        array = np.asarray(x)
-    except ValueError as error:
-        raise ShapeError(
-            f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!"
-        ) from error
-    if array.dtype is not FLOAT64:
-        if array.dtype.kind not in "biuf":
-            if is_scipy_sparse(x):
-                raise TypeError(
-                    called(
-                        f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}"
-                    )
-                )
-            kind = (
-                f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
-            )
-            refusal = ComplexDataError if array.dtype.kind == "c" else TypeError
-            text = (
-                f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or "
-                "what converts to it)"
-            )
-            raise refusal(called(text))
-        # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask
-        # for the one object.
-        array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
-    return array if array.ndim else float(array)
 
 
 class Variable(Operators, ArrayMethods):
