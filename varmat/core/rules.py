@@ -18,14 +18,15 @@ import numpy as np
 
 from varmat.core.tape import Rule
 from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
+from varmat.plain_arrays import CACHE, blocks
 
 OPERANDS = ("x", "y", "z", "w")
 # The contribution to an operand of which the result is piecewise constant, also where `g` is
 # infinite or nan.
 ZERO = "where(True, 0.0, g)"
-# Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in
-# the L2 cache, were not faster.
-BLOCK = 1 << 18
+# Elements per block of a large array: temporaries are of this size. Blocks that stay in the cache
+# were not faster.
+BLOCK = 4 * CACHE
 IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 
 
@@ -235,8 +236,7 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
                 x._adj = adjoint_space(x)
             target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
             work.append([x, write, push, target, first, 0.0])
-    for start in range(0, out._val.size, BLOCK):
-        block = slice(start, start + BLOCK)
+    for block in blocks(out._val.size, BLOCK):
         arguments = [x[block] if isinstance(x, np.ndarray) else x for x in flat]
         for item in work:
             _, write, push, target, first, _ = item

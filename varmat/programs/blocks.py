@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from varmat.plain_arrays import CACHE, blocks
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
 from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
 
-# Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for
-# the calls; twice and four times of it are as good.
-BLOCK = 1 << 14
+# Elements of a block of each array of a loop.
+BLOCK = CACHE // 4
 
 
 class Loop(Kernel):
@@ -68,23 +68,22 @@ class Loop(Kernel):
         }
         totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
 
-        def part(value: Value, start: int, stop: int) -> Any:
+        def part(value: Value, block: slice) -> Any:
             key = id(value.base) if id(value) not in flat else id(value)
             temporary = self.place_of_temporary.get(key)
             if temporary is not None:
-                return numbers[temporary][: stop - start]
+                return numbers[temporary][: block.stop - block.start]
             whole = flat[key]
-            return whole[start:stop] if whole.ndim else whole
+            return whole[block] if whole.ndim else whole
 
         share = np.empty(())
         calls: list[Any] = []
-        for start in range(0, self.size, BLOCK):
-            stop = min(start + BLOCK, self.size)
+        for block in blocks(self.size, BLOCK):
             for step in self.steps:
                 total = totals.get(id(step))
-                place = share if total is not None else part(step.results[0], start, stop)
+                place = share if total is not None else part(step.results[0], block)
                 kernel = Reduce(np.add, (0,)) if isinstance(step.kernel, Reduce) else step.kernel
-                calls.append(kernel.bind([part(v, start, stop) for v in step.operands], [place]))
+                calls.append(kernel.bind([part(v, block) for v in step.operands], [place]))
                 if total is not None:
                     calls.append(lambda total=total: np.add(total, share, total))
 

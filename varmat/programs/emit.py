@@ -18,7 +18,7 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
-from varmat.plain_arrays import where
+from varmat.plain_arrays import CACHE, where
 from varmat.programs.kernels import MATMUL, SELECT, SUM, Function, Guard, Reduce, Ufunc
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.program import (
@@ -32,9 +32,9 @@ from varmat.programs.program import (
     read_values,
 )
 
-# Elements of all arguments, registers and results together, for one block: they stay in the L2
-# cache. A quarter of it takes a fifth longer, for the calls.
-CACHE = 1 << 17
+# Elements of all arguments, registers and results together, for one block. With a quarter of it the
+# whole takes a fifth longer, for the calls.
+BLOCKS = 2 * CACHE
 # Texts by ufunc or kernel; the last two of numbers only: a choice as a branch, so that what is not
 # taken may be undefined.
 FORMS = {
@@ -349,7 +349,7 @@ class Blocks(Straight):
             # Blocks of about the same length.
             (
                 "length_ = -(-total_ // max(1, round(total_ / "
-                f"{CACHE // (len(self._given) + len(arrays) + count)})))"
+                f"{BLOCKS // (len(self._given) + len(arrays) + count)})))"
             ),
             *(f"{name} = empty(total_)" for name in arrays),
             *(f"{name} = empty(length_)" for name in buffers),

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from varmat.plain_arrays import CACHE, blocks
 from varmat.programs.kernels import Arrays, Kernel
 from varmat.programs.program import FLOAT, Shape, Value
 from varmat.programs.symbols import Symbol, called
-
-# Elements of the temporaries of `sampled`.
-BLOCK = 1 << 16
 
 
 def csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
@@ -33,9 +31,7 @@ def sampled(x: Any, y: Any, rows: Any, columns: Any) -> Any:
     if np.ndim(x) == 1:
         return x[rows] * y[columns]
     result = np.empty(len(rows))
-    size = max(1, BLOCK // max(1, x.shape[1]))
-    for start in range(0, len(rows), size):
-        here = slice(start, start + size)
+    for here in blocks(len(rows), max(1, CACHE // max(1, x.shape[1]))):
         np.einsum("ij,ij->i", x[rows[here]], y[columns[here]], out=result[here])
     return result
 
