@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,16 @@ from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, called
 from varmat.plain_arrays import is_scipy_sparse
 
+if TYPE_CHECKING:
+    from varmat.typing import Value
+
 _SPARSE = (
     "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ "
     "x and x @ a take x as it is"
 )
 
 
-def data(x: Any, name: str = "data") -> Any:
+def data(x: Any, name: str = "data") -> Value:
     """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
     value.
     """

@@ -7,13 +7,16 @@ derivative (`CONSTANT`), or refused with a sentence (`REFUSED`)."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import called
+
+if TYPE_CHECKING:
+    from varmat.typing import Index, Operand, Settings
 
 Function = Callable[..., Any]
 
@@ -66,10 +69,10 @@ class Standing(Answering):
     """
 
     __slots__ = ()
-    _settled: Any
+    _settled: Operand
 
 
-def settled(x: Any) -> Any:
+def settled(x: Operand) -> Operand:
     """What `x` stands for, if it does; of an array, which may be changed later, a copy."""
     if not isinstance(x, Standing):
         return x
@@ -106,7 +109,7 @@ def complex_answers() -> dict[Any, Function]:
     return COMPLEX
 
 
-def plain(thing: Any) -> Any:
+def plain(thing: Operand) -> Operand:
     """Values instead of variables, through tuples, lists and dicts."""
     if isinstance(thing, (tuple, list)):
         items = [plain(item) for item in thing]
@@ -116,14 +119,16 @@ def plain(thing: Any) -> Any:
     return getattr(thing, "_plain", thing)
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Operand) -> bool:
     """Whether `x` is a complex variable or complex data, or a list with one in it."""
     if isinstance(x, (list, tuple)):
         return any(map(is_complex, x))
     return isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c"
 
 
-def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> Any:
+def complex_answer(
+    function: Function, name: str, operands: Sequence[Operand], settings: Settings
+) -> Operand:
     """What a function of complex operands gives; refuses a complex variable where real numbers
     alone will do.
     """
@@ -137,14 +142,16 @@ def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> An
     return implementation(*operands, **settings)
 
 
-def constant(ufunc: Any, inputs: Any, kwargs: Any) -> Any:
+def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Operand:
     """A ufunc without a derivative, of plain values; a recording may have its own for it."""
     watched = [x for x in inputs if hasattr(x, "_tape") and x._tape.watch is not None]
     outcome = watched[0]._tape.watch(watched[0], ufunc, inputs) if watched and not kwargs else None
     return ufunc(*plain(inputs), **kwargs) if outcome is None else outcome
 
 
-def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def array_function(
+    self: Operand, function: Function, types: Any, args: Sequence[Operand], kwargs: Settings
+) -> Operand:
     """NumPy's `__array_function__` for every type of real numbers."""
     if len(types) > 1 and any(issubclass(kind, Answering) for kind in types):
         return NotImplemented  # they answer
@@ -170,7 +177,9 @@ def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any)
     )
 
 
-def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+def array_ufunc(
+    self: Operand, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Any
+) -> Operand:
     """NumPy's `__array_ufunc__` for every type of varmat."""
     if method == "__call__" and not kwargs:
         implementation = SUPPORTED.get(ufunc)
@@ -185,7 +194,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     if out is not None:
         if ufunc not in CONSTANT:
             refuse_plain_out(ufunc, out)
-        part: Any = ...
+        part: Index = ...
         if "where" in kwargs and method == "__call__" and ufunc.signature is None:
             # Only what is selected is computed: a derivative that is not finite elsewhere does not
             # matter.
@@ -210,7 +219,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     return implementation(*inputs)
 
 
-def _special(ufunc: Any) -> Function | None:
+def _special(ufunc: Function) -> Function | None:
     implementation = FURTHER[0](ufunc) if "scipy.special" in sys.modules else None
     if implementation is not None:
         SUPPORTED[ufunc] = implementation
@@ -218,8 +227,12 @@ def _special(ufunc: Any) -> Function | None:
 
 
 def _ufunc_method(
-    ufunc: Any, method: str, implementation: Function | None, inputs: Any, kwargs: Any
-) -> Any:
+    ufunc: Function,
+    method: str,
+    implementation: Function | None,
+    inputs: Sequence[Operand],
+    kwargs: Settings,
+) -> Operand:
     if (ufunc, method) in UFUNC_METHODS:
         return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
     if method == "outer" and implementation is not None and not kwargs:
@@ -233,7 +246,7 @@ def _ufunc_method(
     )
 
 
-def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
+def refuse_settings(ufunc: Function, settings: Settings) -> None:
     """Raise unless the settings of a ufunc say no more than what variables do in any case: that
     they are float64.
     """
@@ -245,13 +258,13 @@ def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
             raise TypeError(f"{ufunc.__name__}: {name} is given, but must be left out{instead}!")
 
 
-def refuse_dtype(function: Any, dtype: Any) -> None:
+def refuse_dtype(function: Function, dtype: Any) -> None:
     """Raise unless results are to be what variables are."""
     if dtype is not None and np.dtype(dtype) != np.float64:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
 
 
-def refuse_plain_out(function: Any, out: Any) -> None:
+def refuse_plain_out(function: Function, out: Operand) -> None:
     """Raise unless variables can be written into `out`."""
     if isinstance(out, np.ndarray) and out.dtype != object:
         raise TypeError(

@@ -4,9 +4,10 @@ derivatives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import current_tape
 from varmat.core.variables import VARIABLES, like, make_leaf
 from varmat.plain_arrays import apart, is_basic, scalar_item
+
+if TYPE_CHECKING:
+    from varmat.typing import Index, Linear, Operand, Settings, Shape
 
 __all__ = ["Dual"]
 
@@ -84,9 +88,9 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
 
     __slots__ = ("level", "tan", "val")
 
-    def __init__(self, val: Any, tan: Any) -> None:
-        self.val: Any = _operand(val, "Dual: val")
-        self.tan: Any = _operand(tan, "Dual: tan")
+    def __init__(self, val: Operand, tan: Operand) -> None:
+        self.val: Operand = _operand(val, "Dual: val")
+        self.tan: Operand = _operand(tan, "Dual: tan")
         self.level: Level = _made_by_hand(self.val, self.tan)
         if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
             # What is computed from the value, and may be assigned into the tangent later, is a
@@ -100,29 +104,29 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
             )
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Shape:
         return getattr(self.val, "shape", ())
 
     @property
     def directions(self) -> int | None:
         """The number of directions, or None for a single one without an axis."""
-        tangent: Any = getattr(self.tan, "shape", ())
+        tangent: Shape = getattr(self.tan, "shape", ())
         return tangent[0] if len(tangent) > len(self.shape) else None
 
     @property
-    def _plain(self) -> Any:
+    def _plain(self) -> Operand:
         return dispatch.plain(self.val)
 
     @property
-    def _tape(self) -> Any:
+    def _tape(self) -> Operand:
         # Only over variables: recordings have their own outcome for comparisons.
         return self.val._tape
 
-    def map(self, function: Any) -> Dual:
+    def map(self, function: Linear) -> Dual:
         """Apply a linear function (a view, a gather) to the value and to each tangent."""
         return paired(function(self.val), _each(function, self.tan, self.directions), self.level)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Operand:
         if not self.shape:
             return scalar_item(self, index)
         if not is_basic(index):
@@ -134,7 +138,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
         val, tan = self.val[index], self.tan[(slice(None), *inside)]
         return paired(val, tan if np.ndim(val) else np.copy(tan), self.level)
 
-    def __setitem__(self, index: Any, source: Any) -> None:
+    def __setitem__(self, index: Index, source: Operand) -> None:
         k = self.directions
         val, tan = source, None
         if isinstance(source, Dual) and newest((self, source)) is not self.level:
@@ -166,7 +170,7 @@ _DEEPER = (
 )
 
 
-def _made_by_hand(*parts: Any) -> Level:
+def _made_by_hand(*parts: Operand) -> Level:
     """The level of a dual with such parts: beyond those of its parts that were made in the same
     function.
     """
@@ -179,7 +183,7 @@ def _made_by_hand(*parts: Any) -> Level:
     return levels[depth]
 
 
-def _operand(x: Any, name: str) -> Any:
+def _operand(x: Operand, name: str) -> Operand:
     if isinstance(x, dispatch.ComplexKind):
         raise TypeError(
             f"{name} is complex, but must be real; make a complex variable of two duals, "
@@ -189,7 +193,7 @@ def _operand(x: Any, name: str) -> Any:
     return np.array(x, order="C") if isinstance(x, np.ndarray) else x
 
 
-def _memory(x: Any) -> Any:
+def _memory(x: Operand) -> Operand:
     """The plain value of an array of any kind, of which only the place and the layout are looked
     at, not the numbers.
     """
@@ -198,7 +202,7 @@ def _memory(x: Any) -> Any:
     return x._val if type(x) in VARIABLES else dispatch.plain(x)
 
 
-def in_order(x: Any) -> Any:
+def in_order(x: Operand) -> Operand:
     """An array of any kind in row-major order, to be written to, copied if need be; a number as it
     is.
     """
@@ -207,14 +211,14 @@ def in_order(x: Any) -> Any:
     return x if as_it_is else np.copy(x, order="C")
 
 
-def result_dual(val: Any, tan: Any, level: Level) -> Dual:
+def result_dual(val: Operand, tan: Operand, level: Level) -> Dual:
     """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a
     view of both or of neither.
     """
     return paired(in_order(val), in_order(tan), level)
 
 
-def paired(val: Any, tan: Any, level: Level) -> Dual:
+def paired(val: Operand, tan: Operand, level: Level) -> Dual:
     """A dual of parts that fit, which are not copied."""
     dual: Dual = object.__new__(Dual)
     dual.val = _scalar(val)
@@ -223,7 +227,7 @@ def paired(val: Any, tan: Any, level: Level) -> Dual:
     return dual
 
 
-def newest(duals: Any) -> Level:
+def newest(duals: Sequence[Dual]) -> Level:
     """The level of the derivative that an operation on duals takes now: those of others are
     constants to it.
     """
@@ -234,7 +238,7 @@ def newest(duals: Any) -> Level:
     return level
 
 
-def attached(val: Any, tan: Any, level: Level) -> Any:
+def attached(val: Operand, tan: Operand, level: Level) -> Operand:
     """The dual of a level with a value and a tangent that may be duals of any level; newer ones
     stay outside of it.
     """
@@ -250,7 +254,7 @@ def attached(val: Any, tan: Any, level: Level) -> Any:
     return paired(attached(v, t, level), attached(dv, dt, level), outer)
 
 
-def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
+def taken_apart(x: Operand, level: Level) -> tuple[Operand, Operand]:
     """The value and the tangent of a level, through newer ones; the tangent is None if there is
     none.
     """
@@ -265,12 +269,12 @@ def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
     return paired(v, dv, x.level), paired(t, np.zeros_like(dv) if dt is None else dt, x.level)
 
 
-def _scalar(x: Any) -> Any:
+def _scalar(x: Operand) -> Operand:
     is_number = isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim)
     return float(x) if is_number else x
 
 
-def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> Any:
+def _each(function: Linear, tangent: Operand, k: int | None, stacked: bool = False) -> Operand:
     """Apply a linear map to a tangent, direction by direction unless it takes them all."""
     if k is None or stacked:
         return function(tangent)
@@ -280,11 +284,11 @@ def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> 
     return np.stack(parts)
 
 
-def _added(x: Any, y: Any) -> Any:
+def _added(x: Operand, y: Operand) -> Operand:
     return tuple(a + b for a, b in zip(x, y, strict=True)) if isinstance(x, tuple) else x + y
 
 
-def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
+def dual_call(op: Any, args: Sequence[Operand], settings: Settings) -> Operand:
     """Call an operation of which some operands are duals."""
     duals = [x for x in args if isinstance(x, Dual)]
     level = duals[0].level
@@ -297,10 +301,10 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
             f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet"
         )
     values = [x.val if isinstance(x, Dual) and x.level is level else x for x in args]
-    saved: dict[str, Any] = {}
+    saved: Settings = {}
     result = (op.saving(saved) if op.wanted else op)(*values, **settings)
 
-    def by_rule() -> Any:
+    def by_rule() -> Operand:
         with np.errstate(all="ignore"):
             pairs = zip(args, op.push(result, values, {**settings, **saved}), strict=True)
             pushed = [
@@ -319,7 +323,9 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     return _fitted(result, total, k, level, duals)
 
 
-def _fitted(result: Any, tangent: Any, k: int | None, level: Level, operands: list[Dual]) -> Dual:
+def _fitted(
+    result: Operand, tangent: Operand, k: int | None, level: Level, operands: list[Dual]
+) -> Dual:
     """A dual with a tangent of the right shape that is not an operand's: results may be assigned
     to.
     """

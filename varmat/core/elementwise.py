@@ -11,7 +11,7 @@ import ast
 import builtins
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +35,12 @@ from varmat.core.rules import (
     names_in,
     scalar_rule,
 )
-from varmat.core.tape import Rule, join
+from varmat.core.tape import Rule, Tape, join
 from varmat.core.variables import VARIABLES, Var, VarMat, make_result
 from varmat.plain_arrays import where, with_out
 
 if TYPE_CHECKING:
-    from varmat.typing import ElementwiseCall
+    from varmat.typing import ElementwiseCall, Function, Linear, Operand, Settings, Value
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -50,8 +50,8 @@ _DIFFERENTIABLE = VARIABLES | {Dual}
 ROWS: dict[str, Elementwise] = {}
 
 
-def _typed(function: Any) -> ElementwiseCall:
-    return function  # type: ignore[no-any-return]
+def _typed(function: Function) -> ElementwiseCall:
+    return function
 
 
 class Elementwise:
@@ -62,15 +62,15 @@ class Elementwise:
     def __init__(
         self,
         name: str,
-        ufunc: Any,
+        ufunc: Function | str,
         partials: tuple[str, ...],
-        scalar: Any,
-        shortcuts: Any,
+        scalar: str | Function | None,
+        shortcuts: dict[float, str] | None,
         with_itself: str | None,
     ) -> None:
         self.__name__ = self.name = name
         self.resolved = None if isinstance(ufunc, str) else _of_floats(ufunc)
-        self._special = ufunc
+        self._special: Any = ufunc
         self.partials = partials
         self.arity = len(partials)
         self.scalar_text = scalar if isinstance(scalar, str) else None
@@ -79,13 +79,13 @@ class Elementwise:
         )
         self.shortcuts: dict[float, str] = shortcuts or {}
         self.with_itself = with_itself
-        self.points: Any = ()
+        self.points: Sequence[tuple[float, ...]] = ()
         self.reference: str | None = None
         self._rules: dict[Any, Rule] = {}
         makers = {1: unary_call, 2: binary_call}
-        self.call: Any = makers[self.arity](self) if self.arity in makers else self.general
+        self.call: Function = makers[self.arity](self) if self.arity in makers else self.general
 
-    def _scalar_function(self, text: str) -> Any:
+    def _scalar_function(self, text: str) -> Function:
         return function_of(
             ", ".join(OPERANDS[: self.arity]),
             [f"return {text}"],
@@ -94,7 +94,7 @@ class Elementwise:
         )
 
     @cached_property
-    def operators(self) -> tuple[dict[type, Any], dict[type, Any]]:
+    def operators(self) -> tuple[dict[type, Function], dict[type, Function]]:
         """The operators and their reflections, by type of the operand whose method they are."""
         return operators(self, ROWS)
 
@@ -124,7 +124,7 @@ class Elementwise:
         return _row, (self.name,)
 
     @_typed
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Operand, **named: Operand) -> Operand:
         if len(args) != self.arity or named:
             given = (
                 f"{', '.join(named)} is given by name"
@@ -141,16 +141,16 @@ class Elementwise:
             )
         return result
 
-    def again(self, x: Any, y: Any) -> Any:
+    def again(self, x: Operand, y: Operand) -> Operand:
         """Call it with what an entry on the tape holds, and other operands."""
         return self(*(x if self.arity > 2 else (x, y)[: self.arity]))
 
-    def ieee(self, *values: Any) -> float:
+    def ieee(self, *values: Operand) -> float:
         """The value at scalars, in IEEE arithmetic where Python's raises."""
         with np.errstate(all="ignore"):
             return float(self.ufunc(*map(float, values)))
 
-    def rule(self, variable: tuple[bool, ...], compile_rule: Any) -> Rule:
+    def rule(self, variable: tuple[bool, ...], compile_rule: Function) -> Rule:
         """The rule for operands of which those marked are variables, compiled by one of the
         functions in `rules`.
         """
@@ -164,7 +164,7 @@ class Elementwise:
         """The functions that its expressions name."""
         return names_in(*self.partials) - {"g", "r", *OPERANDS}
 
-    def namespace(self, scalar: bool = False, plain: bool = True) -> dict[str, Any]:
+    def namespace(self, scalar: bool = False, plain: bool = True) -> dict[str, Function]:
         """The functions that the expressions name: `math`-like ones for scalars, NumPy's and
         SciPy's for everything else.
         """
@@ -173,7 +173,7 @@ class Elementwise:
         }
 
     @cached_property
-    def pushes(self) -> list[Any]:
+    def pushes(self) -> list[Function]:
         """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
         parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
         title = f"derivative of {self.name}"
@@ -182,14 +182,14 @@ class Elementwise:
             for p in self.partials
         ]
 
-    def push(self, r: Any, values: Any, settings: Any) -> list[Any]:
+    def push(self, r: Value, values: Sequence[Value], settings: Settings) -> list[Linear]:
         """The linear maps of the tangent rule, one per operand."""
         exact = [np.float64(v) if type(v) is float else v for v in (*values, r)]
 
-        def linear(push: Any, x: Any) -> Any:
+        def linear(push: Function, x: Operand) -> Linear:
             missing = (1,) * (getattr(r, "ndim", 0) - getattr(x, "ndim", 0))
 
-            def apply(t: Any) -> Any:
+            def apply(t: Operand) -> Operand:
                 # directions stay in front of the axes that broadcasting adds
                 if missing and np.ndim(t) > np.ndim(x):
                     t = np.reshape(t, (len(t), *missing, *np.shape(x)))
@@ -199,7 +199,7 @@ class Elementwise:
 
         return [linear(push, x) for push, x in zip(self.pushes, values, strict=True)]
 
-    def general(self, *args: Any) -> Any:
+    def general(self, *args: Operand) -> Operand:
         """Call with operands of any kinds; NotImplemented for what only the other side may know."""
         if type(args[0]) in _DIFFERENTIABLE:
             if self.with_itself and args[0] is args[1]:
@@ -226,7 +226,7 @@ class Elementwise:
         tape.top.append((self.rule(variable, compile_rule), result, *entry))
         return result
 
-    def _result(self, values: Any, tape: Any) -> tuple[Any, Any]:
+    def _result(self, values: Sequence[Value], tape: Tape) -> tuple[Operand, Function]:
         arrays = [v for v in values if isinstance(v, np.ndarray)]
         if not arrays:
             try:
@@ -239,7 +239,7 @@ class Elementwise:
         space = tape.workspace(np.broadcast_shapes(*(v.shape for v in arrays)))
         return make_result(self.ufunc(*values, out=space), tape), large_rule
 
-    def _other(self, args: Any) -> Any:
+    def _other(self, args: Sequence[Operand]) -> Operand:
         """Duals, matvars and what converts to data."""
         if any(map(is_foreign, args)):
             return NotImplemented
@@ -251,7 +251,7 @@ class Elementwise:
                 raise
             has_complex_data = True
         if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):
-            return dispatch.complex_answer(self.resolved, self.name, args, {})
+            return dispatch.complex_answer(self.ufunc, self.name, args, {})
         if any(isinstance(x, Dual) for x in args):
             return dual_call(self, args, {})
         if not any(isinstance(x, MatVar) for x in args):
@@ -265,7 +265,7 @@ class Elementwise:
         return result.view(MatVar) if isinstance(result, np.ndarray) else result
 
 
-def _of_floats(ufunc: Any) -> Any:
+def _of_floats(ufunc: Function) -> Function:
     """The ufunc itself, or, for one of `numpy.frompyfunc`, which makes arrays of objects, a
     function like it that makes floats.
     """
@@ -278,16 +278,16 @@ def _row(name: str) -> Elementwise:
     return ROWS[name]
 
 
-def for_scalars(name: str) -> Any:
+def for_scalars(name: str) -> Function:
     """The function of floats that a name in an expression means."""
     if name in ROWS:
         return ROWS[name].scalar
     if name == "where":
         return lambda condition, x, y: x if condition else y
-    return getattr(math, name)
+    return getattr(math, name)  # type: ignore[no-any-return]
 
 
-def for_arrays(name: str, plain: bool = False) -> Any:
+def for_arrays(name: str, plain: bool = False) -> Function:
     """The function of arrays, and of variables unless `plain`, that a name in an expression
     means.
     """
@@ -300,13 +300,13 @@ def for_arrays(name: str, plain: bool = False) -> Any:
 
 def elementwise(
     name: str,
-    ufunc: Any,
+    ufunc: Function | str,
     *partials: str,
     scalar: str | Callable[..., float] | None = None,
     operator: str | None = None,
     shortcuts: dict[float, str] | None = None,
     with_itself: str | None = None,
-    points: Any = (),
+    points: Sequence[tuple[float, ...]] = (),
     reference: str | None = None,
     doc: str | None = None,
 ) -> Elementwise:
@@ -387,13 +387,13 @@ def elementwise(
 
 def new_row(
     name: str,
-    ufunc: Any,
+    ufunc: Function | str,
     *partials: str,
     scalar: str | Callable[..., float] | None,
     operator: str | None,
     shortcuts: dict[float, str] | None,
     with_itself: str | None,
-    points: Any,
+    points: Sequence[tuple[float, ...]],
     reference: str | None,
     doc: str | None,
 ) -> Elementwise:
@@ -425,7 +425,7 @@ def new_row(
     return row
 
 
-def _check_expressions(name: str, partials: Any, scalar: Any) -> None:
+def _check_expressions(name: str, partials: Sequence[str], scalar: str | Function | None) -> None:
     """Refuse expressions that would fail when they are first used, far from where they are
     written.
     """
@@ -466,7 +466,7 @@ def _check_expressions(name: str, partials: Any, scalar: Any) -> None:
             )
 
 
-def _names(what: str, expression: Any) -> set[str]:
+def _names(what: str, expression: object) -> set[str]:
     """The names in an expression, which must be one."""
     if not isinstance(expression, str):
         raise TypeError(

@@ -22,6 +22,7 @@ from varmat.core.variables import Borrowed, Large, LargeView, Var, VarMat, View,
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
+    from varmat.typing import Function, Operand
 
 Methods = dict[type, Any]
 
@@ -31,9 +32,9 @@ def unary_call(row: Elementwise) -> Any:
     of_array, of_scalar = row.rule((True,), array_rule), row.rule((True,), scalar_rule)
     general, scalar, ieee = row.general, row.scalar, row.ieee
 
-    def call(x: Any) -> Any:
+    def call(x: Operand) -> Any:
         kind = type(x)
-        result: Any
+        result: Operand
         if kind is Var:
             result = new(Var)
             try:
@@ -140,7 +141,7 @@ def operators(row: Elementwise, rows: dict[str, Elementwise]) -> tuple[Methods, 
     )
     itself = "if other is self: return square(self)" if row.with_itself else ""
 
-    def make(text: str, compile_rule: Any, mirrored: Any, reflected: bool) -> Any:
+    def make(text: str, compile_rule: Function, mirrored: Any, reflected: bool) -> Any:
         x, y = ("y", "x") if reflected else ("x", "y")
         scalar = row.scalar_text or "scalar(x, y)"
         order = "other, self" if reflected else "self, other"
@@ -172,7 +173,7 @@ def binary_call(row: Elementwise) -> Any:
     needed.
     """
 
-    def call(x: Any, y: Any) -> Any:
+    def call(x: Operand, y: Operand) -> Any:
         method = row.operators[0].get(type(x))
         if method is not None:
             return method(x, y)

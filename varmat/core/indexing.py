@@ -8,7 +8,7 @@ rules of earlier entries see the values they were computed with."""
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,13 @@ from varmat.core.tape import ALWAYS, Rule, join
 from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, make_result, make_view, new
 from varmat.plain_arrays import apart, is_basic, last_writers, scatter_add
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand
+
 float64 = np.float64
 
 
-def getitem(self: VarMat, index: Any) -> Any:
+def getitem(self: VarMat, index: Index) -> Operand:
     """NumPy's indexing: views for basic indices, one gather for others."""
     val = self._val[index]
     kind = type(index)
@@ -31,7 +34,7 @@ def getitem(self: VarMat, index: Any) -> Any:
         return make_view(self, itemgetter(index), val)
     tape = self._tape.top
     if kind is int:  # an element of a vector
-        result: Any = new(Var)
+        result: Operand = new(Var)
         result._val, result._adj, result._tape = float(val), None, tape
         tape.append((ELEMENT, result, self, index))
     else:
@@ -40,14 +43,14 @@ def getitem(self: VarMat, index: Any) -> Any:
     return result
 
 
-def _element_reverse(result: Any, x: Any, index: Any) -> None:
+def _element_reverse(result: Operand, x: Operand, index: Index) -> None:
     try:  # part of a read-only adjoint may be a copy
         (x._adj if type(x) is VarMat else x._writable_adjoint())[index] += result._adj
     except (TypeError, ValueError):  # there is none, or a read-only one
         x._writable_adjoint()[index] += result._adj
 
 
-def _read_again(_: Any, x: Any, index: Any) -> Any:
+def _read_again(_: Any, x: Operand, index: Index) -> Operand:
     return x[index]
 
 
@@ -90,7 +93,7 @@ class Assignment(list[Any]):
             self.undone = False
 
 
-def setitem(self: Any, index: Any, source: Any) -> None:
+def setitem(self: Operand, index: Index, source: Operand) -> None:
     """NumPy's assignment, recorded: ``A[index] = source`` for variables and for data."""
     tape, kind, values, new_values = self._tape, type(source), self._val, source
     if tape.top is not tape:
@@ -133,7 +136,8 @@ def setitem(self: Any, index: Any, source: Any) -> None:
                 f"has shape {overwritten.shape}"
             )
             raise ShapeError(f"setitem: {text}") from None
-        getattr(self, "_root", self).own()  # it was borrowed
+        borrowed: Any = getattr(self, "_root", self)
+        borrowed.own()
         setitem(self, index, source)
         return
     last = tape[-1][3] if tape else None
@@ -144,12 +148,12 @@ def setitem(self: Any, index: Any, source: Any) -> None:
     last.append((index, source, overwritten))
 
 
-def index_of(how: Any) -> Any:
+def index_of(how: Function) -> Index:
     """The index with which a view is taken from its parent, if it is."""
     return how.__reduce__()[1][0] if type(how) is itemgetter else NotImplemented
 
 
-def frozen(index: Any) -> Any:
+def frozen(index: Index) -> Index:
     """An index in which what is not basic, as lists and what other libraries have, is arrays that
     nobody else can change.
     """
@@ -161,7 +165,7 @@ def frozen(index: Any) -> Any:
     return np.array(index, np.intp if isinstance(index, list) and not np.size(index) else None)
 
 
-def _assign_reverse(_: Any, target: Any, assignment: Assignment) -> None:
+def _assign_reverse(_: Any, target: VarMat, assignment: Assignment) -> None:
     if target._adj is None:
         assignment.undo()
         return

@@ -24,9 +24,9 @@ tangent rule that makes a result of it, as an inverse of a factor, says so with 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,10 +35,14 @@ from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.data import data
 from varmat.core.dual import Dual, dual_call
-from varmat.core.errors import Domain, called
+from varmat.core.errors import called
 from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
+
+if TYPE_CHECKING:
+    from varmat.core.errors import Domain
+    from varmat.typing import Function, Linear, Operand, Settings, Value
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -78,7 +82,7 @@ class Saved:
         self.saved = saved
 
 
-def is_differentiable(x: Any) -> bool:
+def is_differentiable(x: Operand) -> bool:
     """Whether `x` is, or holds, something that carries derivatives."""
     if isinstance(x, (list, tuple)):
         return any(map(is_differentiable, x))
@@ -91,7 +95,7 @@ def is_differentiable(x: Any) -> bool:
     )
 
 
-def as_operand(x: Any, name: str) -> Any:
+def as_operand(x: Operand, name: str) -> Operand:
     """What the rules expect: a variable, a dual, a `MatVar`, a float or a float64 array."""
     if isinstance(x, (ArrayMethods, MatVar)):
         return x
@@ -124,7 +128,7 @@ class Operation:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Function,
         domains: Mapping[str, tuple[str, Domain]] | None,
         variadic: bool,
         stacked: bool,
@@ -151,22 +155,22 @@ class Operation:
         self.is_traceable = (function.__module__ or "").partition(".")[0] == __name__.partition(
             "."
         )[0]
-        self.reverse_rule: Any = self._no_rule
+        self.reverse_rule: Function = self._no_rule
         self._tangent: Any = None
-        self.straight_rule: Any = None
+        self.straight_rule: Function | None = None
         # What the tangent rule takes of what was saved.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
 
-    def _no_rule(self, *args: Any, **saved: Any) -> Any:
+    def _no_rule(self, *args: Operand, **saved: Any) -> Operand:
         raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")
 
-    def reverse(self, rule: Any) -> Any:
+    def reverse(self, rule: Function) -> Function:
         """Decorator: the reverse rule."""
         self.reverse_rule = rule
         return rule
 
-    def tangent(self, rule: Any) -> Any:
+    def tangent(self, rule: Function) -> Function:
         """Decorator: the tangent rule."""
         self._tangent = rule
         self.wanted = (
@@ -174,7 +178,7 @@ class Operation:
         )
         return rule
 
-    def straight(self, rule: Any) -> Any:
+    def straight(self, rule: Function) -> Function:
         """Decorator: how the operation is written into a program, where its own functions look at
         numbers.
 
@@ -190,7 +194,7 @@ class Operation:
     def __reduce__(self) -> str:
         return str(self.function.__qualname__)  # found in its module, as functions are
 
-    def __call__(self, *args: Any, **settings: Any) -> Any:
+    def __call__(self, *args: Operand, **settings: Any) -> Operand:
         if not self.variadic and (
             len(args) != self.arity or not settings.keys().isdisjoint(self.operands)
         ):
@@ -217,7 +221,7 @@ class Operation:
         if tape is None:
             return val
         top = tape.top
-        result: Any
+        result: Operand
         if isinstance(val, tuple):
             items = [make_result(item, top) for item in val]
             top.append((self.rule, outputs_like(val)(items), args, settings))
@@ -226,12 +230,12 @@ class Operation:
         top.append((self.rule, result, args, settings))
         return result
 
-    def saving(self, saved: dict[str, Any]) -> Operation:
+    def saving(self, saved: Settings) -> Operation:
         """This operation, but what the tangent rule wants of what the value function saves is put
         into a dictionary too.
         """
 
-        def function(*args: Any, **settings: Any) -> Any:
+        def function(*args: Operand, **settings: Any) -> Operand:
             val = self.function(*args, **settings)
             if type(val) is Saved:
                 saved.update({name: val.saved[name] for name in self.wanted & val.saved.keys()})
@@ -239,23 +243,25 @@ class Operation:
 
         return self._computing(function)
 
-    def _computing(self, function: Callable[..., Any]) -> Operation:
+    def _computing(self, function: Function) -> Operation:
         # a copy, which would be found by name, is the operation itself
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), function=function)
         return twin
 
-    def again(self, args: Any, settings: Any) -> Any:
+    def again(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Call it with what an entry on the tape holds, and other operands."""
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
-    def known(self, value: Any, *args: Any, **settings: Any) -> Any:
+    def known(self, value: Any, *args: Operand, **settings: Any) -> Operand:
         """The result for operands of which the plain value is at hand: recorded as always, but not
         computed.
         """
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
-    def _bind(self, args: Any, settings: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _bind(
+        self, args: Sequence[Operand], settings: Settings
+    ) -> tuple[tuple[Operand, ...], Settings]:
         try:
             bound = self.signature.bind(*args, **settings).arguments
         except TypeError as error:
@@ -264,14 +270,14 @@ class Operation:
             ) from None
         return tuple(bound.pop(name) for name in self.operands), bound
 
-    def check(self, values: Any) -> None:
+    def check(self, values: Sequence[Value]) -> None:
         """Refuse plain values outside their domains."""
         for name, value in zip(self.operands, values, strict=True):
             if name in self.domains:
                 title, domain = self.domains[name]
                 domain.check(self.name, title, value)
 
-    def _general(self, args: Any, settings: Any) -> Any:
+    def _general(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Operands of other kinds: array-likes, matvars, duals."""
         titles = (
             map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
@@ -294,7 +300,7 @@ class Operation:
             return self._matvar_call(args, settings)
         return self(*args, **settings)
 
-    def _matvar_call(self, args: Any, settings: Any) -> Any:
+    def _matvar_call(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Any varmat in, a varmat out; otherwise a matvar."""
         if any(type(x) in VARIABLES and x.shape for x in args):
             return self(*map(to_varmat, args), **settings)
@@ -307,7 +313,7 @@ class Operation:
             return like(result, map(to_matvar, result))
         return to_matvar(result)
 
-    def chain(self, result: Any, operands: Any, settings: Any) -> None:
+    def chain(self, result: Operand, operands: Sequence[Operand], settings: Settings) -> None:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
@@ -336,7 +342,9 @@ class Operation:
             error.add_note(f"in the reverse rule of {self.name}")
             raise
 
-    def parts(self, g: Any, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
+    def parts(
+        self, g: Value, r: Value, values: Sequence[Value], settings: Settings
+    ) -> tuple[Any, ...]:
         """What the reverse rule returns: contributions, or functions of nothing that compute them,
         one per operand.
         """
@@ -349,12 +357,12 @@ class Operation:
             )
         return parts
 
-    def contribution(self, i: int, c: Any) -> np.ndarray:
+    def contribution(self, i: int, c: Value) -> np.ndarray:
         """A contribution that is anything but a float64 array as one."""
         title = f"operand {i + 1}" if self.variadic else self.operands[i]
         return np.asarray(data(c, f"{self.name}: the contribution to {title}"))
 
-    def push(self, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
+    def push(self, r: Value, values: Sequence[Value], settings: Settings) -> tuple[Linear, ...]:
         """The linear maps of the tangent rule, one per operand."""
         if self._tangent is None:
             raise TypeError(
@@ -364,7 +372,7 @@ class Operation:
         return maps if type(maps) is tuple else (maps,)
 
 
-def is_held(c: np.ndarray, owner: np.ndarray, held: list[Any]) -> bool:
+def is_held(c: np.ndarray, owner: np.ndarray, held: list[Value]) -> bool:
     """Whether a contribution, whose memory `owner` has, is, or looks into, one of the arrays that
     are held.
     """
@@ -376,12 +384,12 @@ def is_held(c: np.ndarray, owner: np.ndarray, held: list[Any]) -> bool:
 
 
 def operation(
-    *answers: Any,
-    domains: Any = None,
+    *answers: Function,
+    domains: Mapping[str, tuple[str, Domain]] | None = None,
     variadic: bool = False,
     stacked: bool = False,
     native: bool = False,
-) -> Callable[[Callable[..., Any]], Operation]:
+) -> Callable[[Function], Operation]:
     """Make a differentiable operation of a function on plain arrays.
 
     Its operands, which may be variables, are the parameters without a default; those with one, or
@@ -430,7 +438,7 @@ def operation(
     array([ 3., 12.])
     """
 
-    def make(function: Callable[..., Any]) -> Operation:
+    def make(function: Function) -> Operation:
         op = Operation(function, domains, variadic, stacked, native)
         OPERATIONS[op.name] = op
         dispatch.SUPPORTED.update(dict.fromkeys(answers, op))

@@ -9,7 +9,10 @@ takes longer than importing everything else, so it waits until an operator is fi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
 
 
 class Answer(NamedTuple):
@@ -23,8 +26,8 @@ class Answer(NamedTuple):
         The methods for the operator and for its reflection, by type of the variable.
     """
 
-    call: Any
-    operators: tuple[dict[type, Any], dict[type, Any]]
+    call: Function
+    operators: tuple[dict[type, Function], dict[type, Function]]
 
 
 # By the names below: rows of the elementwise table, and `matmul` of
@@ -32,13 +35,13 @@ class Answer(NamedTuple):
 ANSWERS: dict[str, Any] = {}
 
 
-def _first_use(operator: str, name: str, method: str) -> Any:
+def _first_use(operator: str, name: str, method: str) -> Function:
     """A method that puts the operators of an operation into their types, and calls the one that was
     wanted.
     """
     ANSWERS.setdefault(name)
 
-    def first_use(self: Any, *other: Any) -> Any:
+    def first_use(self: Operand, *other: Operand) -> Operand:
         for prefix, methods in zip(("", "r"), ANSWERS[name].operators, strict=True):
             for kind, function in methods.items():
                 setattr(kind, f"__{prefix}{operator}__", function)
@@ -47,17 +50,17 @@ def _first_use(operator: str, name: str, method: str) -> Any:
     return first_use
 
 
-def unary(operator: str, name: str) -> Any:
+def unary(operator: str, name: str) -> Function:
     return _first_use(operator, name, f"__{operator}__")
 
 
-def binary(operator: str, name: str) -> tuple[Any, Any]:
+def binary(operator: str, name: str) -> tuple[Function, Function]:
     """An operator and its reflection."""
     return unary(operator, name), _first_use(operator, name, f"__r{operator}__")
 
 
-def in_place(name: str) -> Any:
-    def method(self: Any, other: Any) -> Any:
+def in_place(name: str) -> Function:
+    def method(self: Operand, other: Operand) -> Operand:
         result = ANSWERS[name].call(self, other)
         if result is NotImplemented or not self.shape:
             return result
@@ -67,7 +70,7 @@ def in_place(name: str) -> Any:
     return method
 
 
-def reflected(name: str) -> Any:
+def reflected(name: str) -> Function:
     return lambda self, other: ANSWERS[name].call(other, self)
 
 

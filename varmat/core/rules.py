@@ -11,14 +11,19 @@ from __future__ import annotations
 import ast
 import linecache
 import weakref
+from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.tape import Rule
 from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
 from varmat.plain_arrays import CACHE, blocks
+
+if TYPE_CHECKING:
+    from varmat.core.elementwise import Elementwise
+    from varmat.typing import Function, Operand, Value
 
 OPERANDS = ("x", "y", "z", "w")
 # The contribution to an operand of which the result is piecewise constant, also where `g` is
@@ -38,7 +43,7 @@ def names_in(*sources: str | ast.AST) -> set[str]:
 
 def function_of(
     parameters: str, body: list[str], namespace: dict[str, Any], title: str | None = None
-) -> Any:
+) -> Function:
     """Compile the text of a function; tracebacks, profilers and debuggers show the lines of one
     that has a title.
     """
@@ -47,7 +52,7 @@ def function_of(
     file = f"<rule: {body[-1]}>" if title is None else _file_of(source, title)
     exec(compile(source, file, "exec"), namespace)
     # a function among its own globals would keep them until the collector comes
-    function = namespace.pop("rule")
+    function: Function = namespace.pop("rule")
     if title is not None:
         # As long as the function: rows are made anew, in notebooks again and again.
         weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
@@ -100,7 +105,7 @@ def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
     return write(ast.parse(expression, mode="eval").body)
 
 
-def elementwise_rule(row: Any, variable: tuple[bool, ...], compile_rule: Any) -> Rule:
+def elementwise_rule(row: Elementwise, variable: tuple[bool, ...], compile_rule: Function) -> Rule:
     """The reverse rule of a row for one use: which operands are variables, and one of the three
     functions below.
     """
@@ -113,7 +118,7 @@ def elementwise_rule(row: Any, variable: tuple[bool, ...], compile_rule: Any) ->
     return rule
 
 
-def _wanted(row: Any, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
+def _wanted(row: Elementwise, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
     """Name and expression of the operands that are variables."""
     return [
         (x, partial) for x, partial, v in zip(OPERANDS, row.partials, variable, strict=False) if v
@@ -121,8 +126,8 @@ def _wanted(row: Any, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
 
 
 def _rule_function(
-    row: Any, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]
-) -> Any:
+    row: Elementwise, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]
+) -> Function:
     """A rule that loads what its body uses and runs it."""
     parameters = {1: "out, x_, _", 2: "out, x_, y_"}.get(row.arity, "out, operands, _")
     used = names_in("\n".join(body))
@@ -138,7 +143,7 @@ def _rule_function(
     return function_of(parameters, ["g = out._adj", *load, *body], namespace, f"rule of {row.name}")
 
 
-def array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def array_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     body = []
     for x, partial in _wanted(row, variable):
         if partial == "g":
@@ -158,7 +163,7 @@ def array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     return _rule_function(row, variable, body, {**row.namespace(), "VarMat": VarMat})
 
 
-def scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def scalar_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     wanted = _wanted(row, variable)
     arguments = ", ".join(f"float64({x})" for x in OPERANDS[: row.arity])
     body = [
@@ -174,7 +179,7 @@ def scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     )
 
 
-def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     small = array_rule(row, variable)
     arity = row.arity
     parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
@@ -211,17 +216,20 @@ def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     return chain
 
 
-def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
+def by_blocks(
+    out: Any, operands: Sequence[Operand], values: Sequence[Value], rules: dict[bool, list[Any]]
+) -> None:
     """Contributions to large operands (or to scalars among them), a block of all arrays at a
     time.
     """
     g = out._adj
     uniform = not any(g.strides)
-    rules = rules[uniform]
     if uniform:
         g = g.flat[0]
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) else x for x in (g, *values, out._val)]
-    wanted = [(x, *rule) for x, rule in zip(operands, rules, strict=True) if rule is not None]
+    wanted = [
+        (x, *rule) for x, rule in zip(operands, rules[uniform], strict=True) if rule is not None
+    ]
     work: list[Any] = []
     for x, write, push, identity in wanted:
         if not identity:

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.arena import LARGE, Arena, Mark
 from varmat.core.errors import TapeError
 
+if TYPE_CHECKING:
+    from varmat.typing import Entry, Function, Operand, Settings, Thunk
+
 __all__ = ["keep_alive", "nested", "recover_memory", "set_zero_all_adjoints"]
 
 
-class Tape(list[Any]):
+class Tape(list["Entry"]):
     """The entries of one scope (chaining), with the other stacks of that scope beside them.
 
     Attributes
@@ -77,7 +80,7 @@ class Tape(list[Any]):
         self.assignments: list[Any] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = self.sweeping = False
-        self.watch: Callable[..., Any] | None = None if parent is None else parent.watch
+        self.watch: Function | None = None if parent is None else parent.watch
         self.by_hand: list[Any] = [] if parent is None else parent.by_hand
 
     def chain(self) -> list[Tape]:
@@ -99,7 +102,9 @@ class Tape(list[Any]):
         self.beside[id(values)] = adjoints
         return values
 
-    def tangent(self, by_rule: Callable[[], Any], op: Any, args: Any, settings: Any) -> Any:
+    def tangent(
+        self, by_rule: Thunk, op: Any, args: Sequence[Operand], settings: Settings
+    ) -> Operand:
         """The tangent of the result of an operation of duals, as its rule gives it."""
         return by_rule()
 
@@ -125,7 +130,7 @@ class _Recovered:
 
     __slots__ = ()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operand:
         raise TapeError(
             "this variable is stale: its tape has been recovered (by recover_memory, at the end of "
             "a nested scope, "
@@ -317,7 +322,7 @@ def set_zero_all_adjoints() -> None:
         tape.drop_adjoints()
 
 
-def keep_alive(thing: Any) -> None:
+def keep_alive(thing: Operand) -> None:
     """Keep `thing` alive until the memory of the current scope is recovered.
 
     For objects that a callback refers to weakly, or whose end must not come before that of the

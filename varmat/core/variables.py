@@ -11,7 +11,7 @@ Both sum `c` over the axes along which `x` was broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,20 @@ from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.plain_arrays import array_length, is_scipy_sparse, scalar_item, unbroadcast
 
 if TYPE_CHECKING:
-    from varmat.typing import Indexing, array_operator, reduction, scalar_operator, shaping
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import (
+        Adjoint,
+        Function,
+        Indexing,
+        Linear,
+        Operand,
+        Value,
+        array_operator,
+        reduction,
+        scalar_operator,
+        shaping,
+    )
 
 __all__ = ["Var", "VarMat", "value", "var"]
 
@@ -38,17 +51,17 @@ class Variable(Operators, ArrayMethods):
     """A differentiable value on a tape."""
 
     __slots__ = ()
-    _val: Any
-    _adj: Any
+    _val: Value
+    _adj: Adjoint
     _tape: Tape
 
     @property
-    def _plain(self) -> Any:
+    def _plain(self) -> Operand:
         if self._tape.watch is not None:
             self._tape.watch(self)
         return self._val
 
-    def grad(self, variables: Any = None) -> Any:
+    def grad(self, variables: Any = None) -> Operand:
         """Run the reverse pass from this scalar: afterwards ``x.adj`` is its derivative with
         respect to ``x``.
 
@@ -87,7 +100,7 @@ class Variable(Operators, ArrayMethods):
         return adjoints[0] if only else adjoints
 
 
-def backward(result: Any, adjoint: Any) -> None:
+def backward(result: Operand, adjoint: Adjoint) -> None:
     """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
     _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
@@ -154,7 +167,7 @@ class Var(Variable):
     def adj(self, adjoint: float) -> None:
         self._adj = float(adjoint)
 
-    def _take(self, c: Any) -> None:
+    def _take(self, c: Value) -> None:
         if c.__class__ is not float:
             # Below some 30 elements Python's sum is faster than the set-up of NumPy's.
             c = sum(c.ravel().tolist()) if c.size < 32 else float(np.add.reduce(c, None))
@@ -222,7 +235,7 @@ class VarMat(InPlaceOperators, Container, Variable):
         return self._writable_adjoint()
 
     @adj.setter
-    def adj(self, adjoint: Any) -> None:
+    def adj(self, adjoint: Adjoint) -> None:
         if adjoint is not self._adj:
             self._adj = np.array(np.broadcast_to(adjoint, self._val.shape), FLOAT64, order="C")
 
@@ -234,7 +247,7 @@ class VarMat(InPlaceOperators, Container, Variable):
     def size(self) -> int:
         return self._val.size  # type: ignore[no-any-return]
 
-    def _take(self, c: Any) -> None:
+    def _take(self, c: Value) -> None:
         if c.shape != self._val.shape:
             c = unbroadcast(c, self._val.shape)
         a = self._adj
@@ -249,7 +262,7 @@ class VarMat(InPlaceOperators, Container, Variable):
             except ValueError:  # a read-only broadcast, see _add
                 self._adj = np.add(a, c, order="C")
 
-    def _add(self, c: Any) -> None:
+    def _add(self, c: Value) -> None:
         if self._adj is None and c.shape == self._val.shape:
             # The adjoint of a result is final when its rule runs, so a large one is shared,
             # read-only, instead of copied. So is one that is the same number everywhere, with which
@@ -278,10 +291,10 @@ class Large(VarMat):
     """
 
     __slots__ = ("_space",)
-    _space: Any
+    _space: np.ndarray | None
 
 
-def adjoint_space(x: Any) -> Any:
+def adjoint_space(x: Operand) -> Operand:
     """Where the first contribution to a large array is written: its place in the arena, but only
     once, for somebody may keep it.
     """
@@ -314,11 +327,11 @@ class View(VarMat):
     when they are needed."""
 
     __slots__ = ("_how", "_parent", "_root")
-    _how: Callable[[Any], Any]
+    _how: Linear
     _parent: VarMat
     _root: VarMat
 
-    def _part(self, a: Any) -> Any:
+    def _part(self, a: Operand) -> Operand:
         """This part of an array that is one of the root."""
         if self._parent is self._root:
             return self._how(a)
@@ -331,15 +344,15 @@ class View(VarMat):
         return a
 
     @property
-    def _adj(self) -> Any:
+    def _adj(self) -> Operand:
         a = self._root._adj
         return None if a is None else self._part(a)
 
     @_adj.setter
-    def _adj(self, adjoint: Any) -> None:
+    def _adj(self, adjoint: Adjoint) -> None:
         self._writable_adjoint()[...] = adjoint
 
-    def _take(self, c: Any) -> None:
+    def _take(self, c: Value) -> None:
         val, root = self._val, self._root
         a = root._adj
         if c.shape != val.shape:
@@ -371,7 +384,7 @@ VARIABLES = frozenset({Var, VarMat, Large, Borrowed, View, LargeView})
 ARRAYS = VARIABLES - {Var}
 
 
-def outsiders(tape: Tape) -> list[Any]:
+def outsiders(tape: Tape) -> list[Operand]:
     """The variables of other tapes that entries of this one use: an entry has them beside its rule,
     or in a list or tuple there.
     """
@@ -387,15 +400,15 @@ def forget_outside(tape: Tape) -> None:
     In a callback of a pass that is under way out there the adjoints are its own, and are added to.
     """
     others = tape.chain()[1:]
-    # Where there are no variables, none is used.
-    if any(outer.swept and (outer or outer.leaves) for outer in others) and not any(
-        outer.sweeping for outer in others
-    ):
+    # Skip the scan if the outer scopes are empty.
+    stale = any(outer.swept and (outer or outer.leaves) for outer in others)
+    if stale and not any(outer.sweeping for outer in others):
         for x in outsiders(tape):
-            getattr(x, "_root", x)._adj = None
+            owner: Any = getattr(x, "_root", x)
+            owner._adj = None
 
 
-def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
+def make_view(parent: VarMat, how: Function, val: np.ndarray) -> View:
     """The view of `parent` whose values are ``val = how(parent's values)``."""
     view: Any = new(View if val.size <= LARGE else LargeView)
     view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
@@ -406,7 +419,7 @@ def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
     return view  # type: ignore[no-any-return]
 
 
-def _new_array(val: np.ndarray, tape: Tape) -> Any:
+def _new_array(val: np.ndarray, tape: Tape) -> Operand:
     if val.size <= LARGE:
         return new(VarMat)
     # A large array that was not made in the arena has no place for its adjoint there either.
@@ -415,7 +428,7 @@ def _new_array(val: np.ndarray, tape: Tape) -> Any:
     return large
 
 
-def make_leaf(val: Any, tape: Tape, leaf: Any = None) -> Any:
+def make_leaf(val: Operand, tape: Tape, leaf: Variable | None = None) -> Operand:
     """A variable without an operation; `val` is a float or an array that nobody else writes to."""
     if leaf is None:
         leaf = new(Var) if type(val) is float else _new_array(val, tape)
@@ -424,7 +437,7 @@ def make_leaf(val: Any, tape: Tape, leaf: Any = None) -> Any:
     return leaf
 
 
-def borrow_leaf(x: Any, tape: Tape) -> Any:
+def borrow_leaf(x: Operand, tape: Tape) -> Operand:
     """A leaf of a float or a float64 array for a functional: a large one is read where it lies
     instead of being copied first.
     """
@@ -435,7 +448,7 @@ def borrow_leaf(x: Any, tape: Tape) -> Any:
     return make_leaf(values, tape, new(Borrowed))
 
 
-def var(x: Any) -> Any:
+def var(x: ArrayLike) -> Any:
     """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like, a `ComplexVar`
     from complex numbers.
 
@@ -519,9 +532,9 @@ def value(x: Any) -> Any:
     return plain.copy() if plain is not x and isinstance(plain, np.ndarray) else plain
 
 
-def make_result(val: Any, tape: Tape) -> Any:
+def make_result(val: Operand, tape: Tape) -> Operand:
     """A variable for what an operation computed: `Var` for a scalar, `VarMat` for an array."""
-    result: Any
+    result: Operand
     if type(val) is np.ndarray and val.ndim:
         result, flags = _new_array(val, tape), val.flags
         # In order, and such that it can be assigned to.
@@ -542,11 +555,11 @@ class Outputs(tuple[Any, ...]):
     kind: Any = tuple
 
     @property
-    def _val(self) -> tuple[Any, ...]:
+    def _val(self) -> tuple[Value, ...]:
         return self.kind(item._val for item in self)  # type: ignore[no-any-return]
 
     @property
-    def _adj(self) -> tuple[Any, ...] | None:
+    def _adj(self) -> tuple[Adjoint, ...] | None:
         adjoints = self.kind(item._adj for item in self)
         return adjoints if any(a is not None for a in adjoints) else None
 
@@ -556,12 +569,12 @@ class Outputs(tuple[Any, ...]):
             item._adj = adjoint
 
 
-def like(pattern: Any, items: Any) -> Any:
+def like(pattern: tuple[Any, ...], items: Iterable[Any]) -> Any:
     """A tuple of the type of `pattern`, a tuple or a named one."""
     return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
 
 
-def tape_of(operands: Any) -> Tape | None:
+def tape_of(operands: Sequence[Operand]) -> Tape | None:
     """The tape that records an operation on `operands`; None if no operand is a variable."""
     tape: Any = None
     for x in operands:
