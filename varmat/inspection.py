@@ -7,16 +7,19 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ContextDecorator
 from types import FrameType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import numpy as np
 
 from varmat.core.indexing import Assignment
 from varmat.core.tape import Tape, current_tape, nested
 from varmat.core.variables import VARIABLES, Outputs, Var, View
+
+if TYPE_CHECKING:
+    from varmat.typing import Entry, Operand, Value
 
 __all__ = ["print_stack", "profile"]
 
@@ -47,7 +50,7 @@ def print_stack(*, dot: bool = False, file: TextIO | None = None) -> None:
     print(_dot() if dot else "\n".join(_lines()), file=file or sys.stdout)
 
 
-def _nodes() -> Iterator[tuple[str, Any, list[Any]]]:
+def _nodes() -> Iterator[tuple[str, Sequence[Operand], list[Operand]]]:
     """Name, results and operands of the leaves and entries of all open scopes, oldest first."""
     for tape in reversed(current_tape().chain()):
         for leaf in tape.leaves:
@@ -57,7 +60,7 @@ def _nodes() -> Iterator[tuple[str, Any, list[Any]]]:
             yield rule.name, results, [_root(v) for v in _variables((x, y))]
 
 
-def _variables(thing: Any) -> Iterator[Any]:
+def _variables(thing: object) -> Iterator[Operand]:
     if type(thing) in VARIABLES:
         yield thing
     elif isinstance(thing, (tuple, list)):
@@ -65,11 +68,11 @@ def _variables(thing: Any) -> Iterator[Any]:
             yield from _variables(item)
 
 
-def _root(x: Any) -> Any:
+def _root(x: Operand) -> Operand:
     return x._root if isinstance(x, View) else x
 
 
-def _describe(x: Any) -> str:
+def _describe(x: Operand) -> str:
     if type(x) is Var:
         return f"Var  val {x.val:.6g}  adj {x.adj:.6g}"
     if type(x) not in VARIABLES:
@@ -142,7 +145,7 @@ class Cost:
         """Forward and reverse."""
         return self.forward + self.reverse
 
-    def hold(self, x: Any) -> None:
+    def hold(self, x: Operand) -> None:
         """Add what a variable holds."""
         if type(x) in VARIABLES:
             self.values += _bytes(x._val)
@@ -152,7 +155,7 @@ class Cost:
         return f"<{self.name} {self.line}".rstrip() + f": calls {self.calls}, {self.seconds:.3g} s>"
 
 
-def _bytes(x: Any) -> int:
+def _bytes(x: Value) -> int:
     """The memory of a value or an adjoint, without what belongs to somebody else: such arrays are
     read-only.
     """
@@ -203,14 +206,14 @@ class Profile:
             for row in rows
         )
 
-    def recorded(self, entry: Any, seconds: float) -> None:
+    def recorded(self, entry: Entry, seconds: float) -> None:
         """Count an entry that is new on a tape."""
         cost = self._cost(entry[0].name, _line() if self._lines else "")
         cost.calls += 1
         cost.forward += seconds
         self._recorded[id(entry)] = cost
 
-    def swept(self, entry: Any, seconds: float) -> None:
+    def swept(self, entry: Entry, seconds: float) -> None:
         """Count the reverse rule of an entry."""
         self._recorded[id(entry)].reverse += seconds
 
@@ -284,7 +287,7 @@ def _tape_class(profile: Profile) -> type[Tape]:
         __slots__ = ()
         top: Any = property(slot.__get__, set_top)
 
-        def append(self, entry: Any) -> None:
+        def append(self, entry: Entry) -> None:
             seconds = clock() - profile.clock
             list.append(self, entry)
             profile.recorded(entry, seconds)
@@ -327,7 +330,7 @@ class Profiling(ContextDecorator):
             f"<varmat.profile(lines={self._lines}), to be entered: with varmat.profile() as costs>"
         )
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError(
             "profile: what is pickled is what varmat.profile() returns, which holds no "
             "measurements; write "

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from varmat.typing import Axis, Function, Index, Operand, Shape, Value
 
 __all__: list[str] = []
 
@@ -43,7 +48,7 @@ def blocks(n: int, size: int) -> Iterator[slice]:
 # --- reductions ---
 
 
-def has_short_rows(a: Any) -> bool:
+def has_short_rows(a: Value) -> bool:
     """Whether an array has many rows of a few elements each."""
     few = (
         type(a) is np.ndarray
@@ -54,7 +59,7 @@ def has_short_rows(a: Any) -> bool:
     return few and a.dtype.type is np.float64 and bool(a.flags.c_contiguous)
 
 
-def by_columns(a: Any, axis: Any) -> Any:
+def by_columns(a: Value, axis: Axis) -> Value:
     """The same array, in memory column by column if it has short rows that are to be reduced."""
     n = np.ndim(a)
     if type(axis) is not int or axis not in (-1, n - 1) or not has_short_rows(a):
@@ -70,7 +75,7 @@ def ones(n: int) -> np.ndarray:
     return x
 
 
-def summed(a: Any, axis: Any, keepdims: bool = False) -> Any:
+def summed(a: Value, axis: Axis, keepdims: bool = False) -> Value:
     """The sum over given axes."""
     axes = (axis,) if type(axis) is int else axis
     if (
@@ -86,7 +91,7 @@ def summed(a: Any, axis: Any, keepdims: bool = False) -> Any:
     return np.add.reduce(a, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
 
 
-def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
+def unbroadcast(c: Value, shape: Shape) -> Value:
     """Bring a contribution to the shape of its operand: sum over broadcast axes, repeat along
     missing ones.
     """
@@ -106,10 +111,10 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
 # --- functions like ufuncs ---
 
 
-def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_out(function: Function) -> Function:
     """A function of arrays with the calling convention of a ufunc: `out` takes the result."""
 
-    def ufunc(*values: Any, out: Any = None) -> Any:
+    def ufunc(*values: Value, out: np.ndarray | None = None) -> Value:
         result = function(*values)
         if out is None:
             return result
@@ -123,7 +128,7 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 # --- ranges ---
 
 
-def is_between(x: Any, low: float, high: float) -> bool:
+def is_between(x: Value, low: float, high: float) -> bool:
     """Whether all of some numbers that are not negative lie between two others; nan does not."""
     if isinstance(x, float):
         return low < x < high
@@ -133,7 +138,7 @@ def is_between(x: Any, low: float, high: float) -> bool:
     )
 
 
-def is_safe_divisor(r: Any) -> bool:
+def is_safe_divisor(r: Value) -> bool:
     """Whether a product can be divided by its factors: not zero, nor near the ends of what a float
     holds.
     """
@@ -143,7 +148,7 @@ def is_safe_divisor(r: Any) -> bool:
 # --- choices ---
 
 
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: Value, x: Value, y: Value) -> Value:
     """`numpy.where`. Of many elements or zero without a branch: one that cannot be foreseen takes 3
     ns.
     """
@@ -179,12 +184,12 @@ _BASIC = frozenset(
 )
 
 
-def is_basic(index: Any) -> bool:
+def is_basic(index: Index) -> bool:
     """Whether NumPy answers this index with a view."""
     return _BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in _BASIC
 
 
-def scatter_add(a: np.ndarray, index: Any, c: Any) -> None:
+def scatter_add(a: np.ndarray, index: Index, c: Value) -> None:
     """Add `c` to ``a[index]``, also where `index` names an element several times."""
     if is_basic(index) or (type(index) is np.ndarray and index.dtype == bool):
         a[index] += c
@@ -231,7 +236,7 @@ def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> 
         np.add.at(a.reshape(-1), (places[:, None] * k + np.arange(k)).ravel(), c.ravel())
 
 
-def last_writers(shape: tuple[int, ...], index: Any, c: np.ndarray) -> np.ndarray:
+def last_writers(shape: Shape, index: Index, c: np.ndarray) -> np.ndarray:
     """Zero for those elements of the source that a repeated index overwrote within the same
     assignment.
     """
@@ -240,7 +245,7 @@ def last_writers(shape: tuple[int, ...], index: Any, c: np.ndarray) -> np.ndarra
     return np.where(writer[index] == order, c, 0.0)
 
 
-def apart(source: Any, target: np.ndarray) -> Any:
+def apart(source: Value, target: np.ndarray) -> Value:
     """What is assigned into `target`, a copy if it is part of it: NumPy would read some of what it
     has just written.
     """
@@ -254,7 +259,7 @@ def apart(source: Any, target: np.ndarray) -> Any:
 # --- what arrays and scalars are to Python, of anything that NumPy can reshape ---
 
 
-def scalar_item(x: Any, index: Any) -> Any:
+def scalar_item(x: Operand, index: Index) -> Operand:
     """What NumPy's scalars give for an index: themselves, or an array with new axes alone."""
     try:
         shape = np.empty(())[index].shape
@@ -273,7 +278,7 @@ class Flat:
 
     __slots__ = ("_rest", "base")
 
-    def __init__(self, base: Any) -> None:
+    def __init__(self, base: Operand) -> None:
         self.base = base
         self._rest: Any = None
 
@@ -283,17 +288,17 @@ class Flat:
     def __iter__(self) -> Flat:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Operand:
         self._rest = self._rest or iter(np.ravel(self.base))
         return next(self._rest)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Operand:
         return np.ravel(self.base)[index]
 
-    def __setitem__(self, index: Any, source: Any) -> None:
+    def __setitem__(self, index: Index, source: Value) -> None:
         self.base[np.unravel_index(np.arange(len(self))[index], self.base.shape)] = source
 
-    def copy(self) -> Any:
+    def copy(self) -> Operand:
         return np.copy(np.ravel(self.base))
 
 
@@ -303,7 +308,7 @@ class ScalarError(AttributeError, TypeError):
     """
 
 
-def array_length(x: Any) -> int:
+def array_length(x: Operand) -> int:
     return int(x.shape[0])
 
 
@@ -327,7 +332,7 @@ def is_scipy_sparse(x: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(x))
 
 
-def is_sparse_product(frame: Any) -> bool:
+def is_sparse_product(frame: FrameType | None) -> bool:
     """Whether a product of SciPy's sparse matrices wants what it does not know as an array; refuses
     their other operations.
 

@@ -20,7 +20,16 @@ import numpy as np
 from varmat.programs.batch_writers import WRITERS
 from varmat.programs.builder import Builder
 from varmat.programs.kernels import GUARD, Assemble
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
+from varmat.programs.program import (
+    BOOL,
+    FLOAT,
+    Part,
+    Program,
+    Shape,
+    Step,
+    Value,
+    contiguous_strides,
+)
 from varmat.programs.schedule import GUARDS, Graph, Schedule, is_worth_it
 
 # Equal steps from which a program is looked at.
@@ -105,7 +114,9 @@ class Batching:
 
     # --- places ---
 
-    def _settle(self, old: Any, new: Value, rows: np.ndarray | None = None) -> None:
+    def _settle(
+        self, old: int | list[int] | np.ndarray, new: Value, rows: np.ndarray | None = None
+    ) -> None:
         """Note where old bases are: one, or several that are rows of a new value."""
         if new.data is not None and not new.is_contiguous:
             new = self.builder.constant(np.ascontiguousarray(new.data))
@@ -267,7 +278,7 @@ class Batching:
         numbers: np.ndarray,
         places: np.ndarray,
         offsets: np.ndarray,
-    ) -> tuple[Any, Shape, Value]:
+    ) -> Part:
         """Values that lie in one as one part of an assembled array, to whose bytes `to` each of
         them is added.
         """

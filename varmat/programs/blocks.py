@@ -8,14 +8,18 @@ outside of a loop reads is never more than a block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.plain_arrays import CACHE, blocks
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
+from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.kernels.kernel import Results, Run
+    from varmat.programs.runners.table import Table
 
 # Elements of a block of each array of a loop.
 BLOCK = CACHE // 4
@@ -48,17 +52,17 @@ class Loop(Kernel):
         self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
         self.is_native = all(step.kernel.is_native for step in steps)
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [*((v.shape, v.dtype) for v in self.kept), *(((), FLOAT) for _ in self.sums)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         results = [np.empty(v.shape, v.dtype) for v in self.kept] + [
             np.empty(()) for _ in self.sums
         ]
         self.bind(operands, results)()
         return tuple(results)
 
-    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[], Any]:
+    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Run:
         arrays = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
         arrays |= {id(v): x for v, x in zip(self.kept, results, strict=False)}
         flat = {key: x.reshape(-1) if x.ndim else x for key, x in arrays.items()}
@@ -95,7 +99,7 @@ class Loop(Kernel):
 
         return run
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.loop(self, operands, results)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +40,20 @@ from varmat.programs.kernels import (
     copy_kernel,
     ufunc_kernel,
 )
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
+from varmat.programs.program import (
+    BOOL,
+    FLOAT,
+    Part,
+    Place,
+    Program,
+    Shape,
+    Step,
+    Value,
+    contiguous_strides,
+)
+
+if TYPE_CHECKING:
+    from varmat.typing import Linear
 
 
 class Builder:
@@ -121,7 +134,7 @@ class Builder:
 
     # --- views ---
 
-    def view(self, x: Value, how: Any) -> Value:
+    def view(self, x: Value, how: Linear) -> Value:
         """A view of a value, taken by a function from an array to a view of it."""
         if x.is_constant:
             return self._view_of_constant(x, how)
@@ -141,7 +154,7 @@ class Builder:
         )
         return self.part(x, part.shape, offset, part.strides)
 
-    def _view_of_constant(self, x: Value, how: Any) -> Value:
+    def _view_of_constant(self, x: Value, how: Linear) -> Value:
         part = np.asarray(how(x.data))
         value = Value(part.shape, part.dtype, data=part)
         return value if part.ndim else self.constant(part)
@@ -420,7 +433,7 @@ class Builder:
             GATHER, self.contiguous(x), self.constant(np.ascontiguousarray(index, np.int64))
         )
 
-    def written(self, before: Value, place: Any, shape: Shape, source: Value) -> Value:
+    def written(self, before: Value, place: Place, shape: Shape, source: Value) -> Value:
         """An array with a part, of a shape, replaced by what broadcasts to it."""
         if math.prod(shape) == before.size:
             like = self.part(before, shape, *place) if before.is_contiguous else before
@@ -441,9 +454,7 @@ class Builder:
     def accumulate(self, ufunc: np.ufunc, x: Value, axis: int) -> Value:
         return self.call(Accumulate(ufunc, axis % len(x.shape)), x)
 
-    def assemble(
-        self, shape: Shape, parts: Sequence[tuple[Any, Shape, Value]], base: Value | None = None
-    ) -> Value:
+    def assemble(self, shape: Shape, parts: Sequence[Part], base: Value | None = None) -> Value:
         """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``,
         or an array of places.
         """
@@ -470,8 +481,8 @@ class Builder:
         return self.call(kernel, *operands)
 
     def _without_overlap(
-        self, shape: Shape, place: Any, at: Shape, part: Value
-    ) -> Iterable[tuple[Any, Shape, Value]]:
+        self, shape: Shape, place: Place, at: Shape, part: Value
+    ) -> Iterable[Part]:
         """A part as parts of which each goes to any element once, as windows that overlap do
         not.
         """
@@ -493,7 +504,7 @@ class Builder:
             index = np.ndarray(at, np.int64, np.arange(math.prod(shape)), offset, strides)
             return [(index.copy(), at, self.contiguous(full))]
         left = (*at[:k], *at[k + 1 :])
-        found: list[tuple[Any, Shape, Value]] = []
+        found: list[Part] = []
         for i in range(at[k]):
             there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))
             piece = self.part(

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Container, Sequence
 from string import Formatter
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,12 +25,15 @@ from varmat.programs.program import (
     BOOL,
     FLOAT,
     ElsewhereError,
+    Layout,
     Program,
-    Shape,
     Step,
     Value,
     read_values,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 # Elements of all arguments, registers and results together, for one block. With a quarter of it the
 # whole takes a fifth longer, for the calls.
@@ -68,7 +71,7 @@ class Unless(Guard):
 class Total(Function):
     """The sum over all elements of a function that has one, quicker than a sum of its values."""
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [((), FLOAT)]
 
 

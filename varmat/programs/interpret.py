@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.programs.program import Program, Step, Value
+
+if TYPE_CHECKING:
+    pass
 
 
 def interpret(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, shape_of
-from varmat.programs.program import BOOL, FLOAT, Shape, Value
+from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
+from varmat.programs.program import BOOL, FLOAT, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
 
 
 class Ufunc(Kernel):
@@ -31,17 +34,15 @@ class Ufunc(Kernel):
             self._dtypes[key] = BOOL if made == BOOL else FLOAT
         return self._dtypes[key]
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(shape_of(operands), self.dtype(operands))]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return (self.ufunc(*operands),)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         if not results[0].ndim and self.ufunc in _OF_NUMBERS:
-            run: Callable[[], Any] = _OF_NUMBERS[self.ufunc](
-                *[memoryview(x) for x in (*operands, *results)]
-            )
+            run: Run = _OF_NUMBERS[self.ufunc](*[memoryview(x) for x in (*operands, *results)])
             return run
         if self.ufunc in (np.maximum, np.minimum):  # which take a third argument for an operand
             return partial(self.ufunc, *operands, out=results[0])
@@ -50,34 +51,37 @@ class Ufunc(Kernel):
     def signature(self, operands: Sequence[Value], results: Sequence[Value]) -> str:
         return f"{''.join(v.dtype.char for v in operands)}->{results[0].dtype.char}"
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.elementwise(
             table.loop_of(self.ufunc, self.signature(operands, results)), operands, results[0]
         )
 
 
-def _added(x: Any, y: Any, out: Any) -> Callable[[], Any]:
+Memory = Any  # a `memoryview` of a number
+
+
+def _added(x: Memory, y: Memory, out: Memory) -> Run:
     def run() -> None:
         out[HERE] = x[HERE] + y[HERE]
 
     return run
 
 
-def _subtracted(x: Any, y: Any, out: Any) -> Callable[[], Any]:
+def _subtracted(x: Memory, y: Memory, out: Memory) -> Run:
     def run() -> None:
         out[HERE] = x[HERE] - y[HERE]
 
     return run
 
 
-def _multiplied(x: Any, y: Any, out: Any) -> Callable[[], Any]:
+def _multiplied(x: Memory, y: Memory, out: Memory) -> Run:
     def run() -> None:
         out[HERE] = x[HERE] * y[HERE]
 
     return run
 
 
-def _divided(x: Any, y: Any, out: Any) -> Callable[[], Any]:
+def _divided(x: Memory, y: Memory, out: Memory) -> Run:
     def run() -> None:
         try:
             out[HERE] = x[HERE] / y[HERE]
@@ -87,18 +91,18 @@ def _divided(x: Any, y: Any, out: Any) -> Callable[[], Any]:
     return run
 
 
-def _negative_of(x: Any, out: Any) -> Callable[[], Any]:
+def _negative_of(x: Memory, out: Memory) -> Run:
     def run() -> None:
         out[HERE] = -x[HERE]
 
     return run
 
 
-def _squared(x: Any, out: Any) -> Callable[[], Any]:
+def _squared(x: Memory, out: Memory) -> Run:
     return _multiplied(x, x, out)
 
 
-_OF_NUMBERS: dict[Any, Any] = {
+_OF_NUMBERS: dict[np.ufunc, Callable[..., Run]] = {
     np.add: _added, np.subtract: _subtracted, np.multiply: _multiplied, np.divide: _divided,
      np.negative: _negative_of,
     np.square: _squared,
@@ -118,13 +122,13 @@ class Function(Kernel):
 
     is_native = False
 
-    def __init__(self, name: str, function: Any) -> None:
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self.function = name, function
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(shape_of(operands), FLOAT)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return (np.asarray(self.function(*operands), FLOAT),)
 
 
@@ -134,13 +138,13 @@ class Select(Kernel):
     name = "where"
     in_place = True
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(shape_of(operands), FLOAT)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return (np.where(*operands),)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         condition, x, y = operands
         (out,) = results
 
@@ -149,7 +153,7 @@ class Select(Kernel):
 
         return run
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.elementwise(table.own("select"), operands, results[0])
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import HERE, Arrays, Kernel
-from varmat.programs.program import ElsewhereError, Shape, Value
+from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run
+from varmat.programs.program import ElsewhereError, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
 
 
 class Guard(Kernel):
@@ -19,18 +22,18 @@ class Guard(Kernel):
     name = "guard"
     is_pure = False
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return []
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         if not np.all(operands[0]):
             raise ElsewhereError
         return ()
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.evaluate, *operands)
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.guard(operands[0])
 
 
@@ -47,18 +50,18 @@ class GuardBetween(Kernel):
     name = "guard_between"
     is_pure = False
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return []
 
     def settings(self, *operands: Value) -> str:
         return f"{self.low:g} to {self.high:g}"
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         if not self.low < operands[0] < self.high:
             raise ElsewhereError
         return ()
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         x = memoryview(operands[0])
 
         def run() -> None:
@@ -67,5 +70,5 @@ class GuardBetween(Kernel):
 
         return run
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.guard_between(operands[0], self.low, self.high)

@@ -14,13 +14,19 @@ same settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs.program import Shape, Value
+from varmat.programs.program import Layout, Shape, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
 
 Arrays = Sequence[Any]
+Results = tuple[Any, ...]
+# A step bound to its arrays.
+Run = Callable[[], object]
 
 
 class Kernel:
@@ -41,17 +47,17 @@ class Kernel:
     # Whether it has `rows`; a step of any other kernel is a call of Python.
     is_native = True
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         raise NotImplementedError(f"{self.name} does not say what it makes")
 
     def settings(self, *operands: Value) -> str:
         """What print says beside the operands."""
         return ""
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         raise NotImplementedError(f"{self.name} has no meaning")
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         evaluate = self.evaluate
 
         def run() -> None:
@@ -60,7 +66,7 @@ class Kernel:
 
         return run
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         """Add rows to a table of the native runner."""
         raise NotImplementedError(f"{self.name} is not native")
 

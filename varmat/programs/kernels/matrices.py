@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import Arrays, Kernel
-from varmat.programs.program import FLOAT, Shape, Value
+from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.program import FLOAT, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
 
 
 class Matmul(Kernel):
@@ -19,18 +22,18 @@ class Matmul(Kernel):
 
     name = "matmul"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         a, b = (v.shape for v in operands)
         leading = np.broadcast_shapes(a[:-2], b[:-2])
         return [(leading + a[-2:-1] + (b[-1:] if len(b) > 1 else ()), FLOAT)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return (np.matmul(*operands),)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(np.matmul, *operands, *results)
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
         # A vector is a matrix of one row, or of one column.
         a_core = (0, a.strides[0]) if len(a.shape) == 1 else a.strides[-2:]
@@ -76,7 +79,7 @@ MATMUL = Matmul()
 class Gufunc(Kernel):
     """A generalised ufunc of `numpy.linalg`, as ``(m,m),(m,n)->(m,n)``."""
 
-    ufunc: Any
+    ufunc: np.ufunc
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -87,10 +90,10 @@ class Gufunc(Kernel):
         """The letters of the core axes, of the operands and of the results."""
         return [
             "".join(re.findall(r"\w", each))
-            for each in re.findall(r"\(([^)]*)\)", self.ufunc.signature)
+            for each in re.findall(r"\(([^)]*)\)", str(self.ufunc.signature))
         ]
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         leading, lengths = self.parted(operands)
         shape = np.broadcast_shapes(*(v.shape[:n] for v, n in zip(operands, leading, strict=True)))
         return [
@@ -108,14 +111,14 @@ class Gufunc(Kernel):
             for c, n in zip(core, v.shape[k:], strict=True)
         }
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         made = self.ufunc(*operands)
         return made if self.ufunc.nout > 1 else (made,)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.ufunc, *operands, *results)
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         values = [*operands, *results]
         leading, lengths = self.parted(values)
         steps = [stride for v, n in zip(values, leading, strict=True) for stride in v.strides[n:]]
@@ -131,10 +134,10 @@ class SolveTriangular(Kernel):
 
     name = "solve_triangular"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(operands[1].shape, FLOAT)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         from scipy.linalg.blas import dtrsm, dtrsv
 
         a, b = operands
@@ -145,7 +148,7 @@ class SolveTriangular(Kernel):
             np.ascontiguousarray(dtrsm(1.0, a.T, b.T, side=1, lower=0, trans_a=self.transposed).T),
         )
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
         if not table.is_same_place(b, out):
             table.elementwise(table.loop_of(np.positive, "d->d"), [b], out)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import Arrays, Kernel
-from varmat.programs.program import BOOL, FLOAT, Shape, Value
+from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.program import BOOL, FLOAT, Layout, Shape, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
 
 
 class Copy(Kernel):
@@ -22,16 +25,16 @@ class Copy(Kernel):
     def __init__(self, shape: Shape) -> None:
         self.shape, self.name = shape, "copy"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(self.shape, operands[0].dtype)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return (np.array(np.broadcast_to(operands[0], self.shape), order="C"),)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(np.copyto, results[0], operands[0])
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         if results[0].dtype == BOOL:
             table.elementwise(
                 table.loop_of(np.logical_or, "??->?"), [*operands, *operands], results[0]
@@ -61,18 +64,18 @@ class Gather(Kernel):
 
     name = "gather"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(operands[1].shape, operands[0].dtype)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         x, index = operands
         return (np.reshape(x, -1)[index],)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         x, index = operands
         return partial(np.take, x.reshape(-1), index, None, results[0], "clip")
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.call(table.own("gather"), [*operands, *results], (results[0].size,), ())
 
 
@@ -98,7 +101,7 @@ class Assemble(Kernel):
 
     name = "assemble"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(self.shape, self.dtype)]
 
     def parts(self, operands: Sequence[Any]) -> list[tuple[Any, Shape, Any, Any]]:
@@ -116,7 +119,7 @@ class Assemble(Kernel):
         ]
         return f"at {', '.join(places)}" if len(places) > 1 else ""
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         result = (
             np.array(operands[0], self.dtype) if self.has_base else np.zeros(self.shape, self.dtype)
         )
@@ -124,8 +127,8 @@ class Assemble(Kernel):
             run()
         return (result,)
 
-    def _runs(self, operands: Arrays, result: Any) -> list[Callable[[], Any]]:
-        runs: list[Callable[[], Any]] = []
+    def _runs(self, operands: Arrays, result: np.ndarray) -> list[Run]:
+        runs: list[Run] = []
         flat = result.reshape(-1)
         for place, shape, part, index in self.parts(operands):
             if place is None:
@@ -143,7 +146,7 @@ class Assemble(Kernel):
             )
         return runs
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         (result,) = results
         runs = self._runs(operands, result)
         if self.has_base and not np.may_share_memory(result, operands[0]):
@@ -152,7 +155,7 @@ class Assemble(Kernel):
             runs.insert(0, partial(result.fill, 0.0))
         return runs[0] if len(runs) == 1 else partial(_run_all, runs)
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (result,) = results
         copy, add = table.loop_of(np.positive, "d->d"), table.loop_of(np.add, "dd->d")
         if self.has_base:
@@ -186,28 +189,28 @@ class Write(Kernel):
 
     name = "write"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(self.shape, FLOAT)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         result = np.array(operands[0], order="C")
         np.copyto(np.ndarray(self.part, FLOAT, result, *self.place), operands[1])
         return (result,)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         (result,), (before, part) = results, operands
         run = partial(np.copyto, np.ndarray(self.part, FLOAT, result, *self.place), part)
         if np.may_share_memory(result, before):
             return run
         return partial(_run_all, [partial(np.copyto, result, before), run])
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (before, part), (result,), copy = operands, results, table.loop_of(np.positive, "d->d")
         if not table.is_same_place(before, result):
             table.elementwise(copy, [before], result)
         table.elementwise(copy, [part], result.view(self.part, *self.place))
 
 
-def _run_all(runs: Sequence[Callable[[], Any]]) -> None:
+def _run_all(runs: Sequence[Run]) -> None:
     for run in runs:
         run()

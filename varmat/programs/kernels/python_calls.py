@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from varmat.programs.kernels.kernel import Arrays, Kernel
-from varmat.programs.program import OBJECT, Shape, Value
+import numpy as np
+
+from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.program import OBJECT, Layout, Value
 
 
 class PythonCall(Kernel):
@@ -18,18 +20,18 @@ class PythonCall(Kernel):
         self,
         name: str,
         function: Callable[..., tuple[Any, ...]],
-        makes: Sequence[tuple[Shape, Any]],
+        makes: Sequence[Layout],
         pure: bool,
     ) -> None:
         self.name, self.function, self.makes, self.is_pure = name, function, list(makes), pure
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return self.makes
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return self.function(*operands)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         function = self.function
         pairs = list(
             zip(

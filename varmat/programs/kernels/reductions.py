@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, shape_of
-from varmat.programs.program import FLOAT, Shape, Value
+from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
+from varmat.programs.program import FLOAT, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +27,7 @@ class Reduce(Kernel):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.ufunc.__name__}.reduce"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         (x,) = operands
         return [(tuple(n for i, n in enumerate(x.shape) if i not in self.axes), x.dtype)]
 
@@ -35,14 +38,14 @@ class Reduce(Kernel):
             else ""
         )
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return (self.ufunc.reduce(operands[0], self.axes),)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         axes = None if len(self.axes) == operands[0].ndim else self.axes
         return partial(self.ufunc.reduce, operands[0], axes, None, results[0])
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.reduce(self.ufunc, operands[0], self.axes, results[0])
 
 
@@ -57,19 +60,19 @@ class Accumulate(Kernel):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.ufunc.__name__}.accumulate"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(operands[0].shape, FLOAT)]
 
     def settings(self, *operands: Value) -> str:
         return f"axis {self.axis}" if len(operands[0].shape) > 1 else ""
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         return (self.ufunc.accumulate(operands[0], self.axis),)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.ufunc.accumulate, operands[0], self.axis, None, results[0])
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.accumulate(self.ufunc, operands[0], self.axis, results[0])
 
 
@@ -81,16 +84,16 @@ class Sum(Kernel):
     name = "sum"
     in_place = True
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [(shape_of(operands), FLOAT)]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         total = operands[0]
         for x in operands[1:]:
             total = total + x
         return (total,)
 
-    def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         (out,) = results
         if not out.ndim:
             terms: list[Any] = [memoryview(x) for x in operands]
@@ -111,7 +114,7 @@ class Sum(Kernel):
 
         return run
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (out,), loop = results, table.loop_of(np.add, "dd->d")
         total = operands[0]
         for x in operands[1:]:

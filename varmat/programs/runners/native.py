@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -14,6 +14,9 @@ from varmat.programs.program import OBJECT, Program, Value
 from varmat.programs.runners import compiled
 from varmat.programs.runners.compiled import PYTHON, SCRATCH
 from varmat.programs.runners.table import Table, kinds
+
+if TYPE_CHECKING:
+    pass
 
 # Bytes of scratch memory up to which a frame is kept between calls.
 KEPT_BYTES = 1 << 18

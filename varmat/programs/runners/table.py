@@ -231,17 +231,14 @@ class Table:
             strides[inner],
         )
 
-    def reduce(self, ufunc: Any, x: Value, axes: Sequence[int], result: Value) -> None:
+    def reduce(self, ufunc: np.ufunc, x: Value, axes: Sequence[int], result: Value) -> None:
         """A reduction: the loop of the ufunc with the result as an operand."""
         kind = "?" if x.dtype == BOOL else "d"
         loop = self.loop_of(ufunc, f"{kind * 2}->{kind}")
         if kind == "?":
             raise NoLoopError("truth values")
-        first = (
-            ufunc.identity
-            if ufunc.identity is not None
-            else {np.maximum: -math.inf, np.minimum: math.inf}[ufunc]
-        )
+        extremes: dict[np.ufunc, float] = {np.maximum: -math.inf, np.minimum: math.inf}
+        first = extremes[ufunc] if ufunc.identity is None else ufunc.identity
         self.elementwise(self.loop_of(np.positive, "d->d"), [self.number(float(first))], result)
         kept = iter(result.strides)
         out = [0 if i in axes else next(kept) for i in range(len(x.shape))]
@@ -255,7 +252,7 @@ class Table:
         lengths, outer = [shape[i] for i in order], [strides[i] for i in order]
         self.nest(loop, [result, x, result], lengths, outer, (shape[inner],), strides[inner])
 
-    def accumulate(self, ufunc: Any, x: Value, axis: int, result: Value) -> None:
+    def accumulate(self, ufunc: np.ufunc, x: Value, axis: int, result: Value) -> None:
         """Running results: each is made of the one before."""
         n = x.shape[axis]
         if not x.size:

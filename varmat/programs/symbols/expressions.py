@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from varmat.programs.symbols.symbol import (
     is_traced,
     lift,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 
 def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
@@ -54,7 +58,7 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     return builder.call(kernel, *map(builder.number, values))
 
 
-def applied(row: Elementwise, *operands: Any) -> Any:
+def applied(row: Elementwise, *operands: Operand) -> Operand:
     """An elementwise operation of symbols and plain values, in rules that are traced."""
     if not any(isinstance(x, Symbol) for x in operands):
         return row(*operands)
@@ -62,7 +66,7 @@ def applied(row: Elementwise, *operands: Any) -> Any:
     return Symbol(builder, apply_row(builder, row, [lift(builder, x) for x in operands]))
 
 
-def plain_or_symbol(builder: Builder, value: Value) -> Any:
+def plain_or_symbol(builder: Builder, value: Value) -> Operand:
     """What stands for a value in a function that is traced: a rule may ask whether an operand is a
     number.
     """
@@ -81,12 +85,12 @@ class Scope(dict[str, Any]):
     """
 
     def __init__(
-        self, builder: Builder, letters: dict[str, Any], let: dict[str, str] | None = None
+        self, builder: Builder, letters: dict[str, Operand], let: dict[str, str] | None = None
     ) -> None:
         super().__init__(letters)
         self.builder, self.let = builder, let or {}
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Operand:
         if name in self.let:
             self[name] = eval(compiled(self.let[name]), {"__builtins__": {}}, self)
             return self[name]
@@ -110,7 +114,7 @@ class Scope(dict[str, Any]):
         return Symbol(self.builder, self.evaluate(expression))
 
 
-def scope_of(values: Any, names: Any, let: dict[str, str]) -> Scope:
+def scope_of(values: Sequence[Operand], names: Iterable[str], let: dict[str, str]) -> Scope:
     """A scope in which names stand for symbols and plain values."""
     builder = builder_of(*values)
     return Scope(
@@ -121,6 +125,6 @@ def scope_of(values: Any, names: Any, let: dict[str, str]) -> Scope:
 
 
 @cache
-def compiled(expression: str) -> Any:
+def compiled(expression: str) -> Operand:
     """The code of an expression of a table."""
     return compile(expression, f"<expression: {expression}>", "eval")

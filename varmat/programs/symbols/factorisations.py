@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.kernels import Kernel, SolveTriangular
 from varmat.programs.program import Shape
 from varmat.programs.symbols.symbol import Symbol, builder_of, joined, lift, refuse
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 # Rows up to which factorisations are steps of a program; of larger matrices the functions called
 # from Python work block by block.
@@ -23,7 +26,7 @@ ONE_GO = 64
 TOLERANCE = 1e-8
 
 
-def called(kernel: Kernel, *operands: Any) -> list[Symbol]:
+def called(kernel: Kernel, *operands: Operand) -> list[Symbol]:
     """The results of a kernel of contiguous arrays."""
     builder = builder_of(*operands)
     return [
@@ -32,18 +35,18 @@ def called(kernel: Kernel, *operands: Any) -> list[Symbol]:
     ]
 
 
-def as_symbols(*operands: Any) -> list[Symbol]:
+def as_symbols(*operands: Operand) -> list[Symbol]:
     """Symbols and plain values as symbols."""
     builder = builder_of(*operands)
     return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
 
 
-def spread_back(x: Any, places: np.ndarray, shape: Shape) -> Any:
+def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
     """Zeros with the elements of a vector added at places of the flattened array."""
     return x.of(x.builder.assemble(shape, [(np.asarray(places, np.int64), x.shape, x.value)]))
 
 
-def require(condition: Any) -> None:
+def require(condition: Operand) -> None:
     """End the run where a condition does not hold for all elements."""
     if isinstance(condition, Symbol):
         condition.builder.guard(condition.builder.truth(condition.value))
@@ -51,7 +54,7 @@ def require(condition: Any) -> None:
         refuse()
 
 
-def solve_lower(a: Any, b: Any, transposed: bool = False) -> Any:
+def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:
     """The solution of a lower triangular system, or of that of the transpose, for a vector or the
     columns of a matrix.
     """
@@ -77,18 +80,18 @@ def solve_lower(a: Any, b: Any, transposed: bool = False) -> Any:
     return joined([above, solve_lower(a[k:, k:], b[k:] - a[k:, :k] @ above)])
 
 
-def inverse_lower(factor: Any) -> Any:
+def inverse_lower(factor: Operand) -> Operand:
     """The inverse of the matrix of which `factor` is the lower Cholesky factor."""
     return solve_lower(factor, solve_lower(factor, np.eye(np.shape(factor)[-1])), transposed=True)
 
 
-def triangle(x: Any, half: bool = False) -> Any:
+def triangle(x: Operand, half: bool = False) -> Operand:
     """The lower triangle, zeros above it; with `half` the diagonal is halved."""
     n = np.shape(x)[-1]
     return x * (np.tri(n) - 0.5 * np.eye(n) if half else np.tri(n))
 
 
-def unrolled(a: Any) -> None:
+def unrolled(a: Operand) -> None:
     """Refuse matrices for which functions that work block by block are called from Python, and
     empty ones.
     """
@@ -96,7 +99,7 @@ def unrolled(a: Any) -> None:
         refuse()
 
 
-def positive_definite(a: Any) -> Any:
+def positive_definite(a: Operand) -> Operand:
     """The lower Cholesky factor of what has to be symmetric and positive definite, or the run
     ends.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from varmat.programs.symbols.symbol import (
     refuse,
     stacked,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Axis, Operand
 
 _LINALG = np.linalg._umath_linalg
 
@@ -38,12 +41,12 @@ SOLVE, SOLVE_ONE, LOG_DETERMINANT = (
 )
 
 
-def _where(condition: Any, x: Any, y: Any) -> Symbol:
+def _where(condition: Any, x: Operand, y: Operand) -> Symbol:
     builder = builder_of(condition, x, y)
     return Symbol(builder, builder.where(*(lift(builder, each) for each in (condition, x, y))))
 
 
-def _dot(a: Any, b: Any) -> Symbol:
+def _dot(a: Operand, b: Operand) -> Symbol:
     builder = builder_of(a, b)
     x, y = lift(builder, a), lift(builder, b)
     if not x.shape or not y.shape:
@@ -53,23 +56,23 @@ def _dot(a: Any, b: Any) -> Symbol:
     )
 
 
-def _inner_of_all(a: Any, b: Any) -> Symbol:
+def _inner_of_all(a: Operand, b: Operand) -> Symbol:
     """`numpy.vdot`."""
     builder = builder_of(a, b)
     x, y = (builder.reshaped(v, (v.size,)) for v in (lift(builder, a), lift(builder, b)))
     return Symbol(builder, builder.matmul(x, y))
 
 
-def _moved(x: Symbol, source: Any, destination: Any) -> Symbol:
+def _moved(x: Symbol, source: Operand, destination: Any) -> Symbol:
     like = np.moveaxis(np.empty(tuple(range(2, 2 + x.ndim))), source, destination)
     return x.transpose([n - 2 for n in like.shape])
 
 
-def _expanded(x: Symbol, axis: Any) -> Symbol:
+def _expanded(x: Symbol, axis: int | tuple[int, ...]) -> Symbol:
     return x.reshape(np.expand_dims(np.empty(x.shape, bool), axis).shape)
 
 
-def _outer(a: Any, b: Any) -> Symbol:
+def _outer(a: Operand, b: Operand) -> Symbol:
     builder = builder_of(a, b)
     x, y = (lift(builder, each) for each in (a, b))
     return Symbol(
@@ -80,17 +83,17 @@ def _outer(a: Any, b: Any) -> Symbol:
     )
 
 
-def _sine_quotient(x: Any) -> Any:
+def _sine_quotient(x: Operand) -> Any:
     return np.sin(x) / x
 
 
-def _solved(a: Any, b: Any) -> Symbol:
+def _solved(a: Operand, b: Operand) -> Symbol:
     builder = builder_of(a, b)
     x, y = lift(builder, a), lift(builder, b)
     return Symbol(builder, builder.call(SOLVE_ONE if len(y.shape) == 1 else SOLVE, x, y))
 
 
-def _flipped(x: Symbol, axis: Any = None) -> Symbol:
+def _flipped(x: Symbol, axis: Axis = None) -> Symbol:
     axes = normalised(axis, x.ndim)
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
 

@@ -10,9 +10,9 @@ become steps in this one way.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from varmat.programs.builder import Builder
 from varmat.programs.program import BOOL, FLOAT, Value
 from varmat.programs.symbols.written import Written
 
+if TYPE_CHECKING:
+    from varmat.typing import Axis, Function, Index, Operand, Settings
+
 # What answers when one of NumPy's functions is called on symbols; `numpy_functions` fills it.
-ANSWERS: dict[Any, Callable[..., Any]] = {}
+ANSWERS: dict[Any, Function] = {}
 _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_not})
 _AS_LOGICAL = {
     np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor,
@@ -100,17 +103,17 @@ class Symbol:
     tolist = item = refuse
     __hash__ = object.__hash__
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operand:
         if name.startswith("__"):
             raise AttributeError(name)
         refuse()
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Symbol]:
         return (self[i] for i in range(len(self)))
 
     # --- parts ---
 
-    def __getitem__(self, index: Any) -> Symbol:
+    def __getitem__(self, index: Index) -> Symbol:
         builder, x = self.builder, self.value
         if isinstance(index, Symbol) or (
             isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
@@ -121,7 +124,7 @@ class Symbol:
         places = np.arange(x.size).reshape(x.shape)[index]
         return self.of(builder.gather(x, places))
 
-    def __setitem__(self, index: Any, source: Any) -> None:
+    def __setitem__(self, index: Index, source: Operand) -> None:
         if isinstance(index, Symbol) or (
             isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
         ):
@@ -157,17 +160,17 @@ class Symbol:
     # --- sums and products ---
 
     def sum(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+        self, axis: Axis = None, dtype: object = None, out: None = None, keepdims: bool = False
     ) -> Symbol:
         return reduced(self, np.add, axis, keepdims)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Symbol:
+    def max(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
         return reduced(self, np.maximum, axis, keepdims)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Symbol:
+    def min(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
         return reduced(self, np.minimum, axis, keepdims)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Symbol:
+    def all(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
         return reduced(self.of(self.builder.truth(self.value)), np.logical_and, axis, keepdims)
 
     def any(self) -> bool:
@@ -176,7 +179,7 @@ class Symbol:
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
         return diagonal(self, offset, axis1, axis2)
 
-    def dot(self, other: Any, out: Any = None) -> Symbol:
+    def dot(self, other: Operand, out: None = None) -> Symbol:
         if out is not None or np.ndim(other) not in (1, 2) or self.ndim not in (1, 2):
             refuse()
         return self.of(self.builder.matmul(self.value, self.lifted(other)))
@@ -197,13 +200,13 @@ class Symbol:
 
     # --- protocols ---
 
-    def lifted(self, x: Any) -> Value:
+    def lifted(self, x: Operand) -> Value:
         """Anything beside a symbol as a value."""
         return lift(self.builder, x)
 
     def __array_ufunc__(
-        self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **settings: Any
-    ) -> Any:
+        self, ufunc: np.ufunc, method: str, *inputs: Operand, out: Any = None, **settings: Any
+    ) -> Operand:
         if (
             method == "reduce"
             and not settings.keys() - {"axis", "keepdims", "dtype"}
@@ -232,12 +235,14 @@ class Symbol:
         (target,) = out
         return target.become(result.value) if isinstance(target, Symbol) else refuse()
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Function, types: object, args: Sequence[Operand], kwargs: Settings
+    ) -> Operand:
         answer = ANSWERS.get(function)
         return refuse() if answer is None else answer(*args, **kwargs)
 
 
-def lift(builder: Builder, x: Any) -> Value:
+def lift(builder: Builder, x: Operand) -> Value:
     """Anything as a value of the program."""
     if isinstance(x, Symbol):
         return x.value
@@ -249,7 +254,7 @@ def lift(builder: Builder, x: Any) -> Value:
     return builder.constant(x if type(x) is np.ndarray else array)
 
 
-def part_of(builder: Builder, x: Value, index: Any) -> Value:
+def part_of(builder: Builder, x: Value, index: Index) -> Value:
     """A view by a basic index, also of one element."""
     whole = index if isinstance(index, tuple) else (index,)
     if any(i is Ellipsis for i in whole):
@@ -265,7 +270,7 @@ def is_traced(ufunc: np.ufunc) -> bool:
     )
 
 
-def apply_ufunc(builder: Builder, ufunc: Any, values: list[Value]) -> Value:
+def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value:
     """A ufunc of values."""
     if ufunc in COMPARISONS:
         return builder.compare(ufunc, *values)
@@ -281,8 +286,8 @@ def apply_ufunc(builder: Builder, ufunc: Any, values: list[Value]) -> Value:
     return builder.ufunc(ufunc, *values)
 
 
-def _operator(ufunc: Any, reflected: bool = False) -> Any:
-    def operate(self: Symbol, other: Any) -> Any:
+def _operator(ufunc: np.ufunc, reflected: bool = False) -> Function:
+    def operate(self: Symbol, other: Operand) -> Operand:
         operands = (other, self) if reflected else (self, other)
         return self.of(apply_ufunc(self.builder, ufunc, [lift(self.builder, x) for x in operands]))
 
@@ -297,7 +302,7 @@ for _name, _ufunc in {
     setattr(Symbol, f"__{_name}__", _operator(_ufunc))
     setattr(Symbol, f"__r{_name}__", _operator(_ufunc, True))
 
-    def _in_place(self: Symbol, other: Any, ufunc: Any = _ufunc) -> Symbol:
+    def _in_place(self: Symbol, other: Operand, ufunc: Any = _ufunc) -> Symbol:
         return self.become(
             apply_ufunc(self.builder, ufunc, [self.value, lift(self.builder, other)])
         )
@@ -313,14 +318,14 @@ for _name, _ufunc in {
 # --- what several of NumPy's functions are made of ---
 
 
-def normalised(axis: Any, ndim: int) -> tuple[int, ...]:
+def normalised(axis: Axis, ndim: int) -> tuple[int, ...]:
     """Axes as a tuple, counted from the front."""
     if axis is None or not ndim:
         return tuple(range(ndim))
     return tuple(i % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
 
 
-def reduced(x: Symbol, ufunc: Any, axis: Any = None, keepdims: bool = False) -> Symbol:
+def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = False) -> Symbol:
     """A reduction of a symbol by a ufunc."""
     builder, value = x.builder, x.value
     axes = normalised(axis, x.ndim)
@@ -337,7 +342,7 @@ def reduced(x: Symbol, ufunc: Any, axis: Any = None, keepdims: bool = False) -> 
     return x.of(result)
 
 
-def builder_of(*operands: Any) -> Builder:
+def builder_of(*operands: Operand) -> Builder:
     """The builder of the first symbol among operands, or in a list of them."""
     found = [
         x
@@ -348,7 +353,7 @@ def builder_of(*operands: Any) -> Builder:
     return found[0].builder if found else refuse()
 
 
-def joined(arrays: Any, axis: int = 0) -> Symbol:
+def joined(arrays: Sequence[Operand], axis: int = 0) -> Symbol:
     """`numpy.concatenate`."""
     builder = builder_of(list(arrays))
     values = [lift(builder, x) for x in arrays]
@@ -365,7 +370,7 @@ def joined(arrays: Any, axis: int = 0) -> Symbol:
     return Symbol(builder, builder.assemble(tuple(shape), [each for each in parts if each[2].size]))
 
 
-def stacked(arrays: Any, axis: int = 0) -> Any:
+def stacked(arrays: Sequence[Operand], axis: int = 0) -> Operand:
     """`numpy.stack`."""
     builder = builder_of(list(arrays)) if any(isinstance(x, Symbol) for x in arrays) else None
     if builder is None:
