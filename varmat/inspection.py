@@ -1,6 +1,4 @@
-"""Looking at a tape: the expression graph as text or as a picture, and what every operation
-costs.
-"""
+"""Looking at a tape: the graph as text or as a picture, and what every operation costs."""
 
 from __future__ import annotations
 
@@ -156,8 +154,8 @@ class Cost:
 
 
 def _bytes(x: Value) -> int:
-    """The memory of a value or an adjoint, without what belongs to somebody else: such arrays are
-    read-only.
+    """The memory of a value or an adjoint. Read-only arrays belong to somebody else and count
+    nothing.
     """
     if type(x) is np.ndarray:
         return x.nbytes if x.flags.writeable else 0
@@ -168,11 +166,11 @@ class Profile:
     """What `profile` measured: an iterable of `Cost`, dearest first; printed, a table."""
 
     def __init__(self, lines: bool) -> None:
-        # When the last entry was recorded, or what is not to be counted ended.
+        # When the last entry was recorded, or when the last thing ended that does not count.
         self.clock = time.perf_counter()
         self._lines = lines
         self._costs: dict[tuple[str, str], Cost] = {}
-        # By id of an entry, which is on a tape as long as it is here.
+        # By id of an entry, which stays on its tape as long as it stays here.
         self._recorded: dict[int, Cost] = {}
 
     def __iter__(self) -> Iterator[Cost]:
@@ -218,7 +216,7 @@ class Profile:
         self._recorded[id(entry)].reverse += seconds
 
     def weigh(self, tape: Tape) -> None:
-        """Count what a tape holds, which is about to be recovered."""
+        """Count the memory of a tape that is about to be recovered."""
         for entry in tape:
             _, result, _, y = entry
             cost = self._recorded.pop(id(entry))
@@ -272,8 +270,9 @@ def _scaled(x: float, units: tuple[str, ...]) -> str:
 def _tape_class(profile: Profile) -> type[Tape]:
     """The class of tapes that report to a profile.
 
-    Without slots of its own, so that a tape can change to it: nothing else in the library needs to
-    know of profiles."""
+    It has no slots of its own, so that a tape can change to it, and nothing else in the library
+    needs to know of profiles.
+    """
     slot: Any = vars(Tape)["top"]
     clock = time.perf_counter
 

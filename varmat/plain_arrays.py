@@ -1,5 +1,4 @@
-"""Plain arrays: sums, choices and scatters that take less time than NumPy's own, questions about
-ranges and indices, `x.flat`.
+"""Plain arrays: sums, choices and scatters faster than NumPy's own, ranges, indices, `x.flat`.
 
 Nothing here knows of variables; everything else may call it.
 """
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# NumPy takes 15 to 40 ns for each row of a few elements. Matrices of at most so many columns, and
-# at least so many rows, are reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, a
-# maximum a tenth.
+# NumPy takes 15 to 40 ns for each row of a few elements. Matrices with at most so many columns and
+# at least so many rows are reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, and
+# a maximum a tenth.
 COLUMNS, ROWS = 12, 200
-# Elements from which slices are added up by their elements' own places, and from which by a sparse
-# matrix.
+# Elements from which slices are scattered element by element, and from which by a sparse matrix.
 SOME, MANY = 1 << 9, 1 << 12
-# Elements from which `where` has no branch: at 10^5 that takes a fifth of the time.
+# Elements from which `where` is computed without a branch: at 10^5 in a fifth of the time.
 BLIND = 1 << 12
 
 # Doubles, of all arrays together, that stay in the L2 cache while a computation goes through them
@@ -60,7 +58,7 @@ def has_short_rows(a: Value) -> bool:
 
 
 def by_columns(a: Value, axis: Axis) -> Value:
-    """The same array, in memory column by column if it has short rows that are to be reduced."""
+    """The same array, copied to lie column by column if its short rows are to be reduced."""
     n = np.ndim(a)
     if type(axis) is not int or axis not in (-1, n - 1) or not has_short_rows(a):
         return a
@@ -69,7 +67,7 @@ def by_columns(a: Value, axis: Axis) -> Value:
 
 @lru_cache
 def ones(n: int) -> np.ndarray:
-    """As `numpy.ones`, read-only: a product with it is the fastest sum."""
+    """`numpy.ones`, read-only: a product with it is the fastest sum."""
     x = np.ones(n)
     x.flags.writeable = False
     return x
@@ -129,7 +127,7 @@ def with_out(function: Function) -> Function:
 
 
 def is_between(x: Value, low: float, high: float) -> bool:
-    """Whether all of some numbers that are not negative lie between two others; nan does not."""
+    """Whether all of some non-negative numbers lie between two others; nan does not."""
     if isinstance(x, float):
         return low < x < high
     return bool(
@@ -139,9 +137,7 @@ def is_between(x: Value, low: float, high: float) -> bool:
 
 
 def is_safe_divisor(r: Value) -> bool:
-    """Whether a product can be divided by its factors: not zero, nor near the ends of what a float
-    holds.
-    """
+    """Whether a product can be divided by its factors: it is not near zero nor near overflow."""
     return is_between(np.abs(r), 1e-290, 1e290)
 
 
@@ -149,8 +145,8 @@ def is_safe_divisor(r: Value) -> bool:
 
 
 def where(condition: Value, x: Value, y: Value) -> Value:
-    """`numpy.where`. Of many elements or zero without a branch: one that cannot be foreseen takes 3
-    ns.
+    """`numpy.where`. A choice between many elements and zero has no branch: an unforeseen one takes
+    3 ns.
     """
     kept, zero = (x, y) if type(y) is float else (y, x)
     if (
@@ -237,17 +233,15 @@ def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> 
 
 
 def last_writers(shape: Shape, index: Index, c: np.ndarray) -> np.ndarray:
-    """Zero for those elements of the source that a repeated index overwrote within the same
-    assignment.
-    """
+    """`c` with zeros where a repeated index overwrote an element in the same assignment."""
     writer = np.empty(shape, dtype=np.intp)
     writer[index] = order = np.arange(c.size).reshape(c.shape)
     return np.where(writer[index] == order, c, 0.0)
 
 
 def apart(source: Value, target: np.ndarray) -> Value:
-    """What is assigned into `target`, a copy if it is part of it: NumPy would read some of what it
-    has just written.
+    """A source to assign into `target`, copied if they share memory: NumPy would read some of what
+    it has just written.
     """
     return (
         source.copy()
@@ -260,7 +254,7 @@ def apart(source: Value, target: np.ndarray) -> Value:
 
 
 def scalar_item(x: Operand, index: Index) -> Operand:
-    """What NumPy's scalars give for an index: themselves, or an array with new axes alone."""
+    """A scalar at an index, as NumPy's scalars give it: itself, or an array of new axes."""
     try:
         shape = np.empty(())[index].shape
         return (np.broadcast_to if 0 in shape else np.reshape)(x, shape) if shape else x
@@ -272,8 +266,8 @@ def scalar_item(x: Operand, index: Index) -> Operand:
 
 
 class Flat:
-    """What ``x.flat`` is: an iterator over the elements, which are read and assigned to by their
-    places in row-major order.
+    """``x.flat``: an iterator over the elements, which are read and assigned to by their places in
+    row-major order.
     """
 
     __slots__ = ("_rest", "base")
@@ -313,7 +307,7 @@ def array_length(x: Operand) -> int:
 
 
 class Length:
-    """``__len__`` of what is an array or a scalar, as a class has it."""
+    """``__len__`` of a class whose instances are arrays or scalars."""
 
     def __get__(self, x: Any, kind: Any) -> Any:
         if x is None:
@@ -333,11 +327,12 @@ def is_scipy_sparse(x: Any) -> bool:
 
 
 def is_sparse_product(frame: FrameType | None) -> bool:
-    """Whether a product of SciPy's sparse matrices wants what it does not know as an array; refuses
-    their other operations.
+    """Whether a product of SciPy's sparse matrices is converting its other operand; refuses their
+    other operations.
 
-    The product leaves to the other operand, and its `__rmatmul__`, what becomes an array of objects
-    without axes. Other operations would go on with that."""
+    If the conversion gives an array of objects without axes, the product leaves the work to the
+    operand's `__rmatmul__`. Other operations would go on with that array.
+    """
     if frame is None or not frame.f_globals.get("__name__", "").startswith("scipy.sparse._"):
         return False
     if frame.f_code.co_name == "_matmul_dispatch":

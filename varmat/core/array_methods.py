@@ -1,6 +1,4 @@
-"""What an ndarray offers: attributes and methods of the types of varmat, and the conversions that
-they refuse.
-"""
+"""The attributes and methods of an ndarray, for the types of varmat, and refused conversions."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from varmat.typing import Function, Index, Operand, Shape, Value
 
 FLOAT64 = np.dtype(np.float64)
-# NumPy as its functions are here: they take our types, which its annotations do not know.
+# NumPy's functions take our types; its annotations do not know that.
 _numpy: Any = np
 
 
@@ -114,7 +112,7 @@ class ArrayMethods:
 
     @property
     def flags(self) -> Operand:
-        # Of a view: what is set there changes nothing here.
+        # Of a view, so that setting a flag changes nothing here.
         names = ("_val", "_re", "val")
         part = next(getattr(self, name) for name in names if hasattr(type(self), name))
         if isinstance(part, np.ndarray):
@@ -144,7 +142,7 @@ class ArrayMethods:
             return dispatch.constant(np.not_equal, (self, 0.0), {})
         if kind == "i" and hasattr(self, "_tape") and self._tape.watch is not None:
             return np.trunc(self)
-        if kind in "iu":  # steps: constants, as comparisons are
+        if kind in "iu":  # a step function: its derivative is zero, so the result is a constant
             return np.asarray(self._plain).astype(dtype)[()]
         if kind == "c":
             return self + 0j
@@ -239,16 +237,18 @@ class ArrayMethods:
         return format(self._plain, spec) if spec else str(self)
 
 
-for _name in (
-    "all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min "
-    "nonzero prod ptp ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
-).split():
+for _name in [
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "cumprod", "cumsum",
+    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel",
+    "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace",
+    "var",
+]:  # fmt: skip
     setattr(ArrayMethods, _name, _forward_to_numpy(_name))
 
 
 def is_foreign(x: Operand) -> bool:
-    """Whether `x` is of another library that may know what to do with a variable; what pandas has
-    is data.
+    """Whether `x` is of another library that may know what to do with a variable. Objects of pandas
+    are data.
     """
     own = (ArrayMethods, np.ndarray, np.generic, dispatch.Standing)
     return (

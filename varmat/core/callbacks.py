@@ -1,4 +1,4 @@
-"""Callbacks: steps of the reverse pass that a user writes, without an operation."""
+"""Callbacks: steps of the reverse pass that users write without making an operation."""
 
 from __future__ import annotations
 

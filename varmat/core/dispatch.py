@@ -1,8 +1,9 @@
 """NumPy's doors: `__array_function__` and `__array_ufunc__`.
 
-Every function that NumPy can dispatch stands in exactly one of three tables, filled by the modules
-of `varmat.functions`: supported (`SUPPORTED`), evaluated on plain values because the result has no
-derivative (`CONSTANT`), or refused with a sentence (`REFUSED`)."""
+Every function that NumPy can dispatch stands in exactly one of three tables: it is supported
+(`SUPPORTED`), evaluated on plain values because its result has no derivative (`CONSTANT`), or
+refused with a sentence (`REFUSED`). The modules of `varmat.functions` fill the tables.
+"""
 
 from __future__ import annotations
 
@@ -24,35 +25,34 @@ SUPPORTED: dict[Any, Function] = {}
 CONSTANT: set[Any] = set()
 # The keys are functions and names of modules, all of whose functions are refused.
 REFUSED: dict[Any, str] = {}
-# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and their like,
+# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and the like,
 # and calls with settings.
 UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
-# Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc
-# arrives, for importing scipy.special takes longer than importing NumPy.
+# Name of a scipy.special ufunc -> function. Resolved when the first such ufunc arrives, because
+# importing scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
-# A function from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it
-# imports for this.
+# One function, from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it
+# imports.
 FURTHER: list[Function] = []
-# What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the
-# matrix.
+# One function, of the name of the caller and a sparse matrix of SciPy, that makes a variable of it.
 MAKERS: list[Function] = []
-# What to write instead where a variable should become a plain "array" or "number": functions of the
+# What to write instead of converting a variable to a plain "array" or "number": functions of the
 # frame of the caller.
 ADVICE: dict[str, Function] = {}
-# Functions of modules that are not imported for this, by ``module.name``.
+# Functions by ``module.name``, whose modules need not be imported.
 BY_NAME: dict[str, Function] = {}
-# What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The
-# keys are ufuncs and functions of NumPy, and operations and functions of the library.
+# What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
+# ufuncs and functions of NumPy, and operations and functions of the library.
 COMPLEX: dict[Any, Function] = {}
-# Modules that answer for what is asked seldom. They fill the tables when nothing else in them has
-# an answer.
+# Names of modules with answers for rare functions. They are imported, and fill the tables, when the
+# tables have no answer.
 LATER: list[str] = []
 # Of the operators <, <=, ==, !=, >=, >.
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
 
 
 class Answering:
-    """The base of types by which variables of real numbers know that these are to answer."""
+    """The base of types that answer in place of variables of real numbers."""
 
     __slots__ = ()
 
@@ -64,16 +64,14 @@ class ComplexKind(Answering):
 
 
 class Standing(Answering):
-    """The base of types that stand for something else, an array or a variable, which is their
-    `_settled`.
-    """
+    """The base of types that stand for an array or a variable, which is their `_settled`."""
 
     __slots__ = ()
     _settled: Operand
 
 
 def settled(x: Operand) -> Operand:
-    """What `x` stands for, if it does; of an array, which may be changed later, a copy."""
+    """What `x` stands for, or `x` itself. An array is copied, since it may be changed later."""
     if not isinstance(x, Standing):
         return x
     return x._settled.copy() if type(x._settled) is np.ndarray else x._settled
@@ -96,7 +94,7 @@ def implements(*functions: Any) -> Callable[[Function], Function]:
 def import_later() -> None:
     """Import the modules that have been left for later."""
     while LATER:
-        # Another thread that comes here meanwhile waits for the import, so the name goes away last.
+        # The name goes away last, so that another thread waits for the import.
         name = LATER[0]
         import_module(name)
         if name in LATER:
@@ -129,9 +127,7 @@ def is_complex(x: Operand) -> bool:
 def complex_answer(
     function: Function, name: str, operands: Sequence[Operand], settings: Settings
 ) -> Operand:
-    """What a function of complex operands gives; refuses a complex variable where real numbers
-    alone will do.
-    """
+    """The result of a function of complex operands, or a refusal if it takes real numbers alone."""
     implementation = complex_answers().get(function)
     if implementation is None:
         text = (
@@ -143,7 +139,7 @@ def complex_answer(
 
 
 def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Operand:
-    """A ufunc without a derivative, of plain values; a recording may have its own for it."""
+    """A ufunc without a derivative, of plain values, unless a recording answers for it."""
     watched = [x for x in inputs if hasattr(x, "_tape") and x._tape.watch is not None]
     outcome = watched[0]._tape.watch(watched[0], ufunc, inputs) if watched and not kwargs else None
     return ufunc(*plain(inputs), **kwargs) if outcome is None else outcome
@@ -154,7 +150,7 @@ def array_function(
 ) -> Operand:
     """NumPy's `__array_function__` for every type of real numbers."""
     if len(types) > 1 and any(issubclass(kind, Answering) for kind in types):
-        return NotImplemented  # they answer
+        return NotImplemented  # they will answer
     implementation = SUPPORTED.get(function)
     if implementation is None:
         implementation = BY_NAME.get(f"{function.__module__}.{function.__name__}")
@@ -196,8 +192,7 @@ def array_ufunc(
             refuse_plain_out(ufunc, out)
         part: Index = ...
         if "where" in kwargs and method == "__call__" and ufunc.signature is None:
-            # Only what is selected is computed: a derivative that is not finite elsewhere does not
-            # matter.
+            # Compute the selected elements alone: elsewhere the derivative may not be finite.
             part = np.broadcast_to(plain(kwargs.pop("where")), out.shape)
             inputs = tuple(np.broadcast_to(x, out.shape)[part] for x in inputs)
         out[part] = getattr(ufunc, method)(*inputs, **kwargs)
@@ -247,9 +242,7 @@ def _ufunc_method(
 
 
 def refuse_settings(ufunc: Function, settings: Settings) -> None:
-    """Raise unless the settings of a ufunc say no more than what variables do in any case: that
-    they are float64.
-    """
+    """Raise unless the settings of a ufunc ask for what variables do in any case: float64."""
     for name, value in settings.items():
         if name == "dtype":
             refuse_dtype(ufunc, value)
@@ -259,7 +252,7 @@ def refuse_settings(ufunc: Function, settings: Settings) -> None:
 
 
 def refuse_dtype(function: Function, dtype: Any) -> None:
-    """Raise unless results are to be what variables are."""
+    """Raise unless float64 is asked for."""
     if dtype is not None and np.dtype(dtype) != np.float64:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
 

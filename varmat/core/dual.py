@@ -33,10 +33,10 @@ class Level:
     """One direction of derivatives: that of a run of a functional in forward mode, or of the duals
     made by hand in one function.
 
-    In an operation the newest level is looked at, and to it duals of all others are constants, so
-    that these are the parts of the result: values and tangents of newer duals are older ones, or
-    variables. Duals made by hand are newest, whenever they are made, for their user reads the
-    tangent.
+    An operation differentiates in the direction of the newest level among its operands. Duals of
+    other levels are constants to it and become parts of the result: values and tangents of newer
+    duals are older ones, or variables. Duals made by hand are always the newest, because their user
+    reads the tangent.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Level:
         self.order = (function is None, next(_numbers))
 
     def __deepcopy__(self, _: Any) -> Level:
-        return self  # levels are told apart by identity, and a copy of a dual is of the same one
+        return self  # levels are compared by identity, and a copied dual keeps its level
 
 
 class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
@@ -93,8 +93,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
         self.tan: Operand = _operand(tan, "Dual: tan")
         self.level: Level = _made_by_hand(self.val, self.tan)
         if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
-            # What is computed from the value, and may be assigned into the tangent later, is a
-            # variable.
+            # Results computed from the value are variables, and may be assigned into the tangent.
             self.tan = make_leaf(self.tan, self.val._tape.top)
         shape, tangent = np.shape(self.val), np.shape(self.tan)
         if tangent != shape and tangent[1:] != shape:
@@ -119,7 +118,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
 
     @property
     def _tape(self) -> Operand:
-        # Only over variables: recordings have their own outcome for comparisons.
+        # Exists over variables only: recordings look here for the outcome of a comparison.
         return self.val._tape
 
     def map(self, function: Linear) -> Dual:
@@ -133,7 +132,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
             return self.map(lambda x: in_order(x[index]))
         if self.directions is None:
             return self.map(lambda x: x[index])
-        # As a view, so that an assignment to the part is one to the whole.
+        # A view, so that an assignment to the part changes the whole.
         inside = index if type(index) is tuple else (index,)
         val, tan = self.val[index], self.tan[(slice(None), *inside)]
         return paired(val, tan if np.ndim(val) else np.copy(tan), self.level)
@@ -171,9 +170,7 @@ _DEEPER = (
 
 
 def _made_by_hand(*parts: Operand) -> Level:
-    """The level of a dual with such parts: beyond those of its parts that were made in the same
-    function.
-    """
+    """The level of a dual with such parts: one beyond the levels made in the same function."""
     levels: list[Level] = current_tape().by_hand
     depth = max(
         levels.index(x.level) + 1 if isinstance(x, Dual) and x.level in levels else 0 for x in parts
@@ -194,17 +191,15 @@ def _operand(x: Operand, name: str) -> Operand:
 
 
 def _memory(x: Operand) -> Operand:
-    """The plain value of an array of any kind, of which only the place and the layout are looked
-    at, not the numbers.
-    """
+    """The plain value of an array of any kind, for a look at its place and layout alone."""
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else dispatch.plain(x)
 
 
 def in_order(x: Operand) -> Operand:
-    """An array of any kind in row-major order, to be written to, copied if need be; a number as it
-    is.
+    """An array of any kind, copied unless it is in row-major order and writeable; numbers as they
+    are.
     """
     plain = _memory(x)
     as_it_is = type(plain) is not np.ndarray or (plain.flags.c_contiguous and plain.flags.writeable)
@@ -212,8 +207,8 @@ def in_order(x: Operand) -> Operand:
 
 
 def result_dual(val: Operand, tan: Operand, level: Level) -> Dual:
-    """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a
-    view of both or of neither.
+    """A dual of results that nobody else holds. Both parts get one memory layout, because a reshape
+    must be a view of both or of neither.
     """
     return paired(in_order(val), in_order(tan), level)
 
@@ -228,9 +223,7 @@ def paired(val: Operand, tan: Operand, level: Level) -> Dual:
 
 
 def newest(duals: Sequence[Dual]) -> Level:
-    """The level of the derivative that an operation on duals takes now: those of others are
-    constants to it.
-    """
+    """The newest level of some duals, in whose direction an operation differentiates."""
     level: Level = duals[0].level
     for x in duals:
         if x.level is not level and x.level.order > level.order:
@@ -239,8 +232,8 @@ def newest(duals: Sequence[Dual]) -> Level:
 
 
 def attached(val: Operand, tan: Operand, level: Level) -> Operand:
-    """The dual of a level with a value and a tangent that may be duals of any level; newer ones
-    stay outside of it.
+    """The dual of a level whose value and tangent may be duals of any level. Newer ones become the
+    outer duals.
     """
     newer = [x for x in (val, tan) if type(x) is Dual and x.level.order > level.order]
     if not newer:
@@ -255,9 +248,7 @@ def attached(val: Operand, tan: Operand, level: Level) -> Operand:
 
 
 def taken_apart(x: Operand, level: Level) -> tuple[Operand, Operand]:
-    """The value and the tangent of a level, through newer ones; the tangent is None if there is
-    none.
-    """
+    """The value and the tangent of a level, found through newer ones. The tangent may be None."""
     if not isinstance(x, Dual) or x.level.order < level.order:
         return x, None
     if x.level is level:
@@ -275,7 +266,7 @@ def _scalar(x: Operand) -> Operand:
 
 
 def _each(function: Linear, tangent: Operand, k: int | None, stacked: bool = False) -> Operand:
-    """Apply a linear map to a tangent, direction by direction unless it takes them all."""
+    """Apply a linear map to a tangent, one direction at a time unless it takes all at once."""
     if k is None or stacked:
         return function(tangent)
     parts = [function(tangent[i]) for i in range(k)]
@@ -326,7 +317,7 @@ def dual_call(op: Any, args: Sequence[Operand], settings: Settings) -> Operand:
 def _fitted(
     result: Operand, tangent: Operand, k: int | None, level: Level, operands: list[Dual]
 ) -> Dual:
-    """A dual with a tangent of the right shape that is not an operand's: results may be assigned
+    """A dual whose tangent has the right shape and is no operand's, since results may be assigned
     to.
     """
     shape = getattr(result, "shape", ())

@@ -3,7 +3,8 @@
 A row names a ufunc and gives, for each operand, its contribution as an expression of the adjoint
 `g` of the result, the operands `x`, `y`, ... and the result `r`: for the logarithm ``g / x``. The
 expression is linear in `g`, so with a tangent in place of `g` it is the forward rule too. Reverse
-rules, tangent rule, NumPy dispatch and Python operators are made from the row."""
+rules, the tangent rule, NumPy dispatch and Python operators are all made from the row.
+"""
 
 from __future__ import annotations
 
@@ -100,16 +101,14 @@ class Elementwise:
 
     @property
     def ufunc(self) -> Any:
-        """The ufunc; one of scipy.special is given by its name and imported when it is first
-        used.
-        """
+        """The ufunc. One of scipy.special is given by name and imported on first use."""
         if self.resolved is None:
             import scipy.special
 
             self.resolved = getattr(scipy.special, self._special)
         return self.resolved
 
-    # Rules of the table are expressions: there is nothing that they save.
+    # Saved values that the tangent rule wants: none, since the rules of the table are expressions.
     wanted: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
@@ -135,14 +134,16 @@ class Elementwise:
                 called(f"{self.name}: {given}; the signature is {self.name}{self.__signature__}")
             )
         result = self.call(*args)
-        if result is NotImplemented:  # for operators: here what comes from another library is data
+        if (
+            result is NotImplemented
+        ):  # meant for operators; here objects of other libraries are data
             result = self.call(
                 *(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
             )
         return result
 
     def again(self, x: Operand, y: Operand) -> Operand:
-        """Call it with what an entry on the tape holds, and other operands."""
+        """Compute an entry of the tape anew, with other operands."""
         return self(*(x if self.arity > 2 else (x, y)[: self.arity]))
 
     def ieee(self, *values: Operand) -> float:
@@ -190,7 +191,7 @@ class Elementwise:
             missing = (1,) * (getattr(r, "ndim", 0) - getattr(x, "ndim", 0))
 
             def apply(t: Operand) -> Operand:
-                # directions stay in front of the axes that broadcasting adds
+                # The axis of directions stays in front of the axes that broadcasting adds.
                 if missing and np.ndim(t) > np.ndim(x):
                     t = np.reshape(t, (len(t), *missing, *np.shape(x)))
                 return push(np.float64(t) if type(t) is float else t, *exact)
@@ -200,7 +201,7 @@ class Elementwise:
         return [linear(push, x) for push, x in zip(self.pushes, values, strict=True)]
 
     def general(self, *args: Operand) -> Operand:
-        """Call with operands of any kinds; NotImplemented for what only the other side may know."""
+        """Call with operands of any kinds; NotImplemented leaves it to another library's type."""
         if type(args[0]) in _DIFFERENTIABLE:
             if self.with_itself and args[0] is args[1]:
                 return ROWS[self.with_itself].call(args[0])
@@ -240,7 +241,7 @@ class Elementwise:
         return make_result(self.ufunc(*values, out=space), tape), large_rule
 
     def _other(self, args: Sequence[Operand]) -> Operand:
-        """Duals, matvars and what converts to data."""
+        """Call with duals, matvars, and data of any kind."""
         if any(map(is_foreign, args)):
             return NotImplemented
         has_complex_data = False
@@ -266,8 +267,8 @@ class Elementwise:
 
 
 def _of_floats(ufunc: Function) -> Function:
-    """The ufunc itself, or, for one of `numpy.frompyfunc`, which makes arrays of objects, a
-    function like it that makes floats.
+    """The ufunc. Those of `numpy.frompyfunc` make arrays of objects, and are wrapped to make
+    floats.
     """
     if not isinstance(ufunc, np.ufunc) or not all(loop.endswith("O") for loop in ufunc.types):
         return ufunc
@@ -288,11 +289,9 @@ def for_scalars(name: str) -> Function:
 
 
 def for_arrays(name: str, plain: bool = False) -> Function:
-    """The function of arrays, and of variables unless `plain`, that a name in an expression
-    means.
-    """
+    """The function of arrays, and unless `plain` of variables, for a name in an expression."""
     row = ROWS.get(name)
-    if row is not None:  # its ufunc, which dispatches, if it is a true one
+    if row is not None:  # a true ufunc dispatches on variables by itself
         takes_ufunc = isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise)
         return row.ufunc if takes_ufunc else row
     return where if plain and name == "where" else getattr(np, name)
@@ -357,9 +356,11 @@ def elementwise(
     Examples
     --------
     >>> import numpy as np, varmat as vm
+    >>> def softsign_of(x):
+    ...     return x / (1 + abs(x))
     >>> softsign = vm.elementwise(
-    ...     "softsign", np.frompyfunc(lambda x: x / (1 + abs(x)), 1, 1), "g / square(1 + absolute(x))",
-    ...     scalar=lambda x: x / (1 + abs(x)), points=[(0.5,)],
+    ...     "softsign", np.frompyfunc(softsign_of, 1, 1), "g / square(1 + absolute(x))",
+    ...     scalar=softsign_of, points=[(0.5,)],
     ... )
     >>> vm.gradient(lambda x: np.sum(softsign(x)), np.array([1.0, 3.0]))
     array([0.25  , 0.0625])
@@ -397,8 +398,8 @@ def new_row(
     reference: str | None,
     doc: str | None,
 ) -> Elementwise:
-    """Make a row whose expressions are not looked at: parsing those of the library would take a
-    tenth of its import.
+    """Make a row without checking its expressions: parsing those of the library would add a tenth
+    to its import time.
     """
     if name in ROWS:
         readers = [
@@ -439,7 +440,7 @@ def _check_expressions(name: str, partials: Sequence[str], scalar: str | Functio
         what = f"the contribution of {name} to {x}"
         used = _names(what, partial)
         for unknown in sorted(used - {"g", "r", "where", name, *operands} - ROWS.keys()):
-            # Of a number the functions are those of math.
+            # Expressions run on numbers too, with the functions of math.
             if unknown in OPERANDS or unknown not in vars(np) or unknown not in vars(math):
                 words = (
                     f"g, r, {', '.join(operands)}, where, rows of the table, and what both "

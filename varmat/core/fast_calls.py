@@ -1,4 +1,4 @@
-"""The calls of elementwise operations on the common kinds: code of its own for each of them.
+"""Calls of elementwise operations on the common kinds, with code of its own for each kind.
 
 Operators between variables are the hottest code of the library. They are made from text, so that
 every operator of every type has its own code, which the interpreter specialises for the types that
@@ -169,9 +169,7 @@ def operators(row: Elementwise, rows: dict[str, Elementwise]) -> tuple[Methods, 
 
 
 def binary_call(row: Elementwise) -> Any:
-    """The call of a binary row, by way of its operators, which are made when they are first
-    needed.
-    """
+    """The call of a binary row, by way of its operators, which are made on first use."""
 
     def call(x: Operand, y: Operand) -> Any:
         method = row.operators[0].get(type(x))

@@ -1,9 +1,10 @@
 """Reading and assigning parts of a `VarMat`.
 
-A basic index gives a view (no entry), any other one gather; an element is a `Var`. Assignment
-writes into the variable: its entry keeps the overwritten values, and in the reverse pass hands the
-adjoint of the part to what was assigned, sets it to zero and puts the old values back, so that
-rules of earlier entries see the values they were computed with."""
+A basic index gives a view, which is no entry on the tape; any other index gives one gather. An
+element is a `Var`. Assignment writes into the variable, and its entry keeps the overwritten values.
+In the reverse pass the entry hands the adjoint of the part to the source, sets it to zero, and puts
+the old values back, so that rules of earlier entries see the values they were computed with.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def getitem(self: VarMat, index: Index) -> Operand:
 
 
 def _element_reverse(result: Operand, x: Operand, index: Index) -> None:
-    try:  # part of a read-only adjoint may be a copy
+    try:  # a part of a read-only adjoint may be a copy
         (x._adj if type(x) is VarMat else x._writable_adjoint())[index] += result._adj
     except (TypeError, ValueError):  # there is none, or a read-only one
         x._writable_adjoint()[index] += result._adj
@@ -64,8 +65,8 @@ GATHER = Rule(
 
 
 class Assignment(list[Any]):
-    """Assignments into one variable with nothing recorded in between: ``(index, source, overwritten
-    values)`` of each.
+    """Assignments into one variable with nothing recorded in between, each as ``(index, source,
+    overwritten values)``.
     """
 
     __slots__ = ("target", "undone")
@@ -74,9 +75,7 @@ class Assignment(list[Any]):
         self.target, self.undone = target, False
 
     def undo(self) -> None:
-        """Put back what was overwritten; after an interruption all of it once more, which ends in
-        the same.
-        """
+        """Put back what was overwritten. Doing it again, after an interruption, changes nothing."""
         self.undone, values = True, self.target._val
         for index, _, overwritten in reversed(self):
             values[index] = overwritten
@@ -149,19 +148,17 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
 
 
 def index_of(how: Function) -> Index:
-    """The index with which a view is taken from its parent, if it is."""
+    """The index by which a view is taken from its parent; NotImplemented if it is no index."""
     return how.__reduce__()[1][0] if type(how) is itemgetter else NotImplemented
 
 
 def frozen(index: Index) -> Index:
-    """An index in which what is not basic, as lists and what other libraries have, is arrays that
-    nobody else can change.
-    """
+    """An index in which everything that is not basic is an array that nobody else can change."""
     if is_basic(index):
         return index
     if isinstance(index, tuple):
         return tuple(map(frozen, index))
-    # An empty list is one of places, of which NumPy would make an array of floats.
+    # An empty list holds places; NumPy would make an array of floats of it.
     return np.array(index, np.intp if isinstance(index, list) and not np.size(index) else None)
 
 

@@ -1,4 +1,4 @@
-"""`MatVar`, the compatibility type: an array of scalar variables (array of structs)."""
+"""`MatVar`, the compatibility type: an array of scalar variables (an array of structs)."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class MatVar(ReflectedOperators, np.ndarray[Any, Any]):
         return method(self, dtype, *args, **kwargs)
 
     def __setitem__(self, index: Index, source: Operand) -> None:
-        # For several elements NumPy would ask it for an array; an element of a vector need not be
-        # read to see that it is one.
+        # NumPy would ask a Var for an array when it is assigned to several elements. An integer
+        # index of a vector names one element, which need not be read to see that.
         if (
             type(source) is Var
             and (type(index) is not int or self.ndim > 1)
@@ -73,10 +73,11 @@ class MatVar(ReflectedOperators, np.ndarray[Any, Any]):
         np.ndarray.__setitem__(self, index, source)
 
 
-for _name in (
-    "all any argmax argmin argsort clip cumprod cumsum dot flat max mean min prod round std sum "
-    "trace var"
-).split():
+for _name in [
+    "all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot",
+    "flat", "max", "mean", "min", "prod", "round", "std", "sum", "trace",
+    "var",
+]:  # fmt: skip
     setattr(MatVar, _name, getattr(ArrayMethods, _name))
 
 
@@ -158,10 +159,8 @@ def object_array(items: Sequence[Operand], shape: tuple[int, ...]) -> MatVar:
 
 
 def as_objects(operands: Sequence[Operand]) -> list[Any]:
-    """Operands for NumPy's loops over objects: without our types, so that NumPy does not dispatch
-    on them again.
-    """
-    # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
+    """Operands for NumPy's loops over objects, hidden from its dispatch."""
+    # NumPy would ask a bare Var for its __array_ufunc__; inside an object array it is an item.
     items = [object_array([x], ()) if type(x) is Var else x for x in operands]
     return [x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items]
 

@@ -15,10 +15,10 @@ and its tangent rule.
         return lambda t: -r @ t @ r                 # the linear map of the operand's tangent
 
 With several operands both rules return a tuple, one item per operand; in a reverse rule the items
-are functions of nothing, called only for operands that are variables. Work that is shared stands
-before the ``return``. Settings (axis, ...) reach both rules as keywords, and so does what the value
-function saved with `Saved`: all of it the reverse rule, and the tangent rule what it names. A
-tangent rule that makes a result of it, as an inverse of a factor, says so with `Operation.known`.
+are functions of nothing, called only for operands that are variables. Shared work stands before the
+``return``. Settings (axis, ...) reach both rules as keywords. So does what the value function saved
+with `Saved`: the reverse rule gets all of it, the tangent rule what it names. A tangent rule may
+turn a saved value into a result, as the inverse of a factor, with `Operation.known`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Saved:
 
 
 def is_differentiable(x: Operand) -> bool:
-    """Whether `x` is, or holds, something that carries derivatives."""
+    """Whether `x` carries derivatives, or holds something that does."""
     if isinstance(x, (list, tuple)):
         return any(map(is_differentiable, x))
     if isinstance(x, dispatch.Standing):
@@ -96,7 +96,7 @@ def is_differentiable(x: Operand) -> bool:
 
 
 def as_operand(x: Operand, name: str) -> Operand:
-    """What the rules expect: a variable, a dual, a `MatVar`, a float or a float64 array."""
+    """An argument as the rules expect it: a variable, dual, `MatVar`, float or float64 array."""
     if isinstance(x, (ArrayMethods, MatVar)):
         return x
     if isinstance(x, (list, tuple)) and is_differentiable(x):
@@ -111,7 +111,7 @@ def as_operand(x: Operand, name: str) -> Operand:
 
 
 def outputs_like(pattern: Any) -> type[Outputs]:
-    """The class of several results that are given to the reverse rule as a tuple of the type of
+    """The class of several results that reach the reverse rule as a tuple of the type of
     `pattern`.
     """
     kind: Any = type(pattern)
@@ -138,7 +138,7 @@ class Operation:
         self.name = function.__name__
         self.function = function
         parameters = dict(inspect.signature(function).parameters)
-        # Not a setting: neither callers nor the rules see it.
+        # The workspace is no setting: neither callers nor the rules see it.
         self.wants_workspace = parameters.pop("workspace", None) is not None
         shown = [p.replace(annotation=p.empty) for p in parameters.values()]
         self.signature = self.__signature__ = inspect.Signature(shown)
@@ -151,14 +151,14 @@ class Operation:
         self.domains = domains or {}
         self.variadic, self.stacked, self.native = variadic, stacked, native
         # The library's own are functions of their operands alone, so a recording may run them once
-        # on symbols. Of a user's function nobody knows that, and it is called at every run.
+        # on symbols. A user's function may not be, and is called at every run.
         self.is_traceable = (function.__module__ or "").partition(".")[0] == __name__.partition(
             "."
         )[0]
         self.reverse_rule: Function = self._no_rule
         self._tangent: Any = None
         self.straight_rule: Function | None = None
-        # What the tangent rule takes of what was saved.
+        # Names of saved values that the tangent rule takes.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
 
@@ -179,12 +179,13 @@ class Operation:
         return rule
 
     def straight(self, rule: Function) -> Function:
-        """Decorator: how the operation is written into a program, where its own functions look at
-        numbers.
+        """Decorator: the form that is written into programs, if the value function and the reverse
+        rule look at numbers.
 
-        A function of the operands and settings, written with NumPy's functions of arrays alone,
-        that returns the value and a function from the result's adjoint to the contributions, or to
-        functions of nothing that make them."""
+        It is a function of the operands and settings, written with NumPy's functions of arrays
+        alone. It returns the value, and a function from the result's adjoint to the contributions,
+        or to functions of nothing that make them.
+        """
         self.straight_rule = rule
         return rule
 
@@ -231,8 +232,8 @@ class Operation:
         return result
 
     def saving(self, saved: Settings) -> Operation:
-        """This operation, but what the tangent rule wants of what the value function saves is put
-        into a dictionary too.
+        """This operation, which also puts the saved values that the tangent rule wants into
+        `saved`.
         """
 
         def function(*args: Operand, **settings: Any) -> Operand:
@@ -244,7 +245,7 @@ class Operation:
         return self._computing(function)
 
     def _computing(self, function: Function) -> Operation:
-        # a copy, which would be found by name, is the operation itself
+        # `copy.copy` would give the operation itself, which is found by its name.
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), function=function)
         return twin
@@ -254,9 +255,7 @@ class Operation:
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
     def known(self, value: Any, *args: Operand, **settings: Any) -> Operand:
-        """The result for operands of which the plain value is at hand: recorded as always, but not
-        computed.
-        """
+        """The result for operands whose plain value is known: it is recorded, but not computed."""
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
     def _bind(
@@ -317,8 +316,8 @@ class Operation:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
-        # Arrays that are not to become an adjoint, or will be one already: a rule may return what
-        # it got, or one array twice.
+        # These arrays must not become an adjoint, or will be one already: a rule may return what it
+        # was given, or one array twice.
         held, whole = [*values, result._val, *settings.values()], getattr(g, "base", None)
         given = []
         try:
@@ -334,19 +333,19 @@ class Operation:
                         c = c.copy() if is_held(c, owner, held) else c
                         held.append(owner)
                     given.append((x, c))
-            # Together: what comes again must not have been added to.
+            # All at the end: a contribution that is given twice must not have been added to before.
             for x, c in given:
                 x._add(c) if c is g or getattr(c, "base", None) is not None else x._take(c)
         except Exception as error:
-            # what called the operation has returned long ago
+            # The traceback does not show where the operation was called.
             error.add_note(f"in the reverse rule of {self.name}")
             raise
 
     def parts(
         self, g: Value, r: Value, values: Sequence[Value], settings: Settings
     ) -> tuple[Any, ...]:
-        """What the reverse rule returns: contributions, or functions of nothing that compute them,
-        one per operand.
+        """The contributions of the reverse rule, or functions of nothing that compute them, one per
+        operand.
         """
         parts = self.reverse_rule(g, r, *values, **settings)
         parts = parts if type(parts) is tuple else (parts,)
@@ -358,7 +357,7 @@ class Operation:
         return parts
 
     def contribution(self, i: int, c: Value) -> np.ndarray:
-        """A contribution that is anything but a float64 array as one."""
+        """A contribution as a float64 array."""
         title = f"operand {i + 1}" if self.variadic else self.operands[i]
         return np.asarray(data(c, f"{self.name}: the contribution to {title}"))
 
@@ -373,13 +372,13 @@ class Operation:
 
 
 def is_held(c: np.ndarray, owner: np.ndarray, held: list[Value]) -> bool:
-    """Whether a contribution, whose memory `owner` has, is, or looks into, one of the arrays that
-    are held.
+    """Whether a contribution, in the memory of `owner`, shares memory with one of the held
+    arrays.
     """
     for each in held:
         if each is owner:
             return True
-    # A large one would be shared, and arrays in the arena have one owner.
+    # Large adjoints are shared, and all arrays in a block of the arena have one owner.
     return c.size > LARGE and any(np.may_share_memory(c, x) for x in held if type(x) is np.ndarray)
 
 

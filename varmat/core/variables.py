@@ -3,10 +3,13 @@
 A variable has three slots: its value `_val`, its adjoint `_adj` (None until the first contribution)
 and its tape. Reverse rules hand contributions over with one of two methods:
 
-``x._take(c)``  `c` was made for this call: it may become the adjoint array.
-``x._add(c)``   `c` belongs to somebody else (the adjoint of a result, or a view): it is copied or only read.
+``x._take(c)``
+    `c` was made for this call: it may become the adjoint array.
+``x._add(c)``
+    `c` belongs to somebody else (the adjoint of a result, or a view): it is copied or only read.
 
-Both sum `c` over the axes along which `x` was broadcast.
+Both sum `c` over the axes along which `x` was broadcast. The operators are in
+`varmat.core.operators`, and reading and assigning parts in `varmat.core.indexing`.
 """
 
 from __future__ import annotations
@@ -92,7 +95,7 @@ class Variable(Operators, ArrayMethods):
         backward(self, 1.0)
         if variables is None:
             return None
-        # taken apart, it would be elements that nothing depends on
+        # An array alone: its elements would be new variables, which nothing depends on.
         only = isinstance(variables, Variable)
         adjoints = [
             np.copy(x.adj) if x.shape else x.adj for x in ((variables,) if only else variables)
@@ -103,10 +106,9 @@ class Variable(Operators, ArrayMethods):
 def backward(result: Operand, adjoint: Adjoint) -> None:
     """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
-    _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
+    _ = tape.top.append, result._plain  # raises if it is stale, or must not be looked at
     if tape.top is not current_tape():
-        # Two passes at the same time would add to the same adjoints, and one would forget those of
-        # the other.
+        # Two passes at the same time would add to, and forget, each other's adjoints.
         raise TapeError(
             "grad: the variable belongs to another thread, which alone can differentiate it; hand "
             "over plain arrays instead"
@@ -145,7 +147,7 @@ class Var(Variable):
     shape = ()
     size = 1
     __getitem__ = scalar_item
-    __iter__: Any = None  # otherwise Python would ask for elements, one after the other
+    __iter__: Any = None  # otherwise Python would iterate by __getitem__
 
     if TYPE_CHECKING:
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
@@ -252,8 +254,8 @@ class VarMat(InPlaceOperators, Container, Variable):
             c = unbroadcast(c, self._val.shape)
         a = self._adj
         if a is None:
-            # The adjoint has the layout of the values; a read-only broadcast stays one until
-            # something is added.
+            # Adjoints are laid out as the values. A read-only broadcast stays one until something
+            # is added.
             as_it_is = c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable
             self._adj = c if as_it_is else np.array(c, order="C")
         else:
@@ -264,9 +266,9 @@ class VarMat(InPlaceOperators, Container, Variable):
 
     def _add(self, c: Value) -> None:
         if self._adj is None and c.shape == self._val.shape:
-            # The adjoint of a result is final when its rule runs, so a large one is shared,
-            # read-only, instead of copied. So is one that is the same number everywhere, with which
-            # products take a short way.
+            # The adjoint of a result is final when its rule runs. So a large one is shared,
+            # read-only, instead of copied, and so is one number everywhere, for which products have
+            # a short cut.
             c = c.view() if c.size > LARGE or 0 in c.strides else np.array(c, order="C")
             if c.base is not None:
                 c.flags.writeable = False
@@ -286,17 +288,15 @@ class VarMat(InPlaceOperators, Container, Variable):
 
 
 class Large(VarMat):
-    """An array variable in the arena; `_space` is the place of its adjoint beside its values, until
-    it is first written.
-    """
+    """An array variable in the arena; `_space` is the place of its adjoint until it is written."""
 
     __slots__ = ("_space",)
     _space: np.ndarray | None
 
 
 def adjoint_space(x: Operand) -> Operand:
-    """Where the first contribution to a large array is written: its place in the arena, but only
-    once, for somebody may keep it.
+    """Where the first contribution to an array is written: the place in the arena of a large one,
+    but only once, since somebody may keep the adjoint.
     """
     space = x._space if type(x) is Large else None
     if space is None or space.shape != x.shape:
@@ -320,11 +320,11 @@ class Borrowed(VarMat):
 
 
 class View(VarMat):
-    """A basic slice, transpose or reshape of a parent: its values and adjoints are parts of the
-    parent's.
+    """A basic slice, transpose or reshape of a parent, whose values and adjoints it shares.
 
-    It stands on no tape. `how` takes the part: it is applied to the values now and to the adjoints
-    when they are needed."""
+    It stands on no tape. `_how` takes the part: of the values now, and of the adjoints when they
+    are needed.
+    """
 
     __slots__ = ("_how", "_parent", "_root")
     _how: Linear
@@ -332,7 +332,7 @@ class View(VarMat):
     _root: VarMat
 
     def _part(self, a: Operand) -> Operand:
-        """This part of an array that is one of the root."""
+        """This part of an array that is as the root is."""
         if self._parent is self._root:
             return self._how(a)
         hows, view = [], self
@@ -358,7 +358,8 @@ class View(VarMat):
         if c.shape != val.shape:
             c = unbroadcast(c, val.shape)
         if a is not None or val.size != root._val.size:
-            # Of what the root shares with others, a view may be a copy, which could be written to.
+            # A part of an adjoint that the root shares may be a copy, and writes to it would be
+            # lost.
             part = self._part(root._writable_adjoint() if a is None or not a.flags.writeable else a)
             np.add(part, c, part)
         elif val.flags.c_contiguous:  # the first contribution, to all elements, in another shape
@@ -385,9 +386,7 @@ ARRAYS = VARIABLES - {Var}
 
 
 def outsiders(tape: Tape) -> list[Operand]:
-    """The variables of other tapes that entries of this one use: an entry has them beside its rule,
-    or in a list or tuple there.
-    """
+    """The variables of other tapes that entries of this one use."""
     used = [source for assignment in tape.assignments for _, source, _ in assignment]
     used += [part for _, _, x, y in tape for part in (x, y)]
     used += [each for part in used if type(part) is list or type(part) is tuple for each in part]
@@ -414,7 +413,7 @@ def make_view(parent: VarMat, how: Function, val: np.ndarray) -> View:
     view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
     if type(root) is Borrowed:
-        # not in the root: a cycle would hold the adjoint until the collector comes
+        # Not in the root: a cycle would hold the adjoint until the collector comes.
         root._tape.kept.append(view)
     return view  # type: ignore[no-any-return]
 
@@ -422,14 +421,14 @@ def make_view(parent: VarMat, how: Function, val: np.ndarray) -> View:
 def _new_array(val: np.ndarray, tape: Tape) -> Operand:
     if val.size <= LARGE:
         return new(VarMat)
-    # A large array that was not made in the arena has no place for its adjoint there either.
+    # Only arrays that were made in the arena have a place for their adjoint there.
     large = new(Large)
     large._space = tape.beside.pop(id(val), None)
     return large
 
 
 def make_leaf(val: Operand, tape: Tape, leaf: Variable | None = None) -> Operand:
-    """A variable without an operation; `val` is a float or an array that nobody else writes to."""
+    """A variable without an operation, of a float or an array that nobody else writes to."""
     if leaf is None:
         leaf = new(Var) if type(val) is float else _new_array(val, tape)
     leaf._val, leaf._adj, leaf._tape = val, None, tape
@@ -438,8 +437,8 @@ def make_leaf(val: Operand, tape: Tape, leaf: Variable | None = None) -> Operand
 
 
 def borrow_leaf(x: Operand, tape: Tape) -> Operand:
-    """A leaf of a float or a float64 array for a functional: a large one is read where it lies
-    instead of being copied first.
+    """A leaf of a float or a float64 array for a functional. A large array is read where it lies
+    instead of being copied.
     """
     if type(x) is float or x.size <= LARGE or not x.flags.c_contiguous:
         return make_leaf(x if type(x) is float else x.copy(), tape)
@@ -537,7 +536,7 @@ def make_result(val: Operand, tape: Tape) -> Operand:
     result: Operand
     if type(val) is np.ndarray and val.ndim:
         result, flags = _new_array(val, tape), val.flags
-        # In order, and such that it can be assigned to.
+        # Row-major, and such that it can be assigned to.
         as_it_is = flags.c_contiguous and flags.writeable and val.dtype is FLOAT64
         result._val = val if as_it_is else np.array(val, FLOAT64, order="C")
     else:
@@ -551,7 +550,7 @@ class Outputs(tuple[Any, ...]):
     """The results of one entry with several, as the reverse pass sees them."""
 
     __slots__ = ()
-    # What makes a tuple of values, or adjoints, for the reverse rule.
+    # Makes the tuples of values and adjoints for the reverse rule.
     kind: Any = tuple
 
     @property
