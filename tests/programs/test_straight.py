@@ -251,7 +251,7 @@ def test_systems_of_a_loop_are_one_stack() -> None:
     lambda a: vm.multi_normal_lpdf(np.ones((2, len(a))), 0.5, a),
 ])  # fmt: skip
 def test_larger_systems_are_solved_by_halves(f: Any) -> None:
-    rng, n = np.random.default_rng(0), symbols.BLOCK + 9
+    rng, n = np.random.default_rng(0), symbols.ONE_GO + 9
     a, b = (x @ x.T + n * np.eye(n) for x in rng.normal(size=(2, n, n)))
     recorded = agree(f, (a,), (b,), rtol=TWELVE)
     assert not recorded.program.python_steps()

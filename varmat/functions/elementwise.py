@@ -70,7 +70,6 @@ def row(
     note: str = "",
     constant: tuple[str, ...] = (),
     ufunc: Any = None,
-    operator: str | None = None,
     shortcuts: dict[float, str] | None = None,
     with_itself: str | None = None,
     call: str | None = None,
@@ -92,7 +91,7 @@ def row(
         ufunc,
         *(p or "nan * g" for p in partials),
         scalar=scalar,
-        operator=operator,
+        operator=None,
         shortcuts=shortcuts,
         with_itself=with_itself,
         points=points,
@@ -354,7 +353,6 @@ row(
     "x + y",
     ((1.5, -2.25), (1e10, 3.0)),
     1.0,
-    operator="add",
 )
 row(
     "subtract",
@@ -364,7 +362,6 @@ row(
     "x - y",
     ((1.5, -2.25), (1e10, 3.0)),
     1.0,
-    operator="sub",
 )
 row(
     "multiply",
@@ -374,7 +371,6 @@ row(
     "x * y",
     ((1.5, -2.25), (1e10, 3.0)),
     -2.25,
-    operator="mul",
     with_itself="square",
 )
 row(
@@ -386,7 +382,6 @@ row(
     ((1.5, -2.0), (1e-10, 3.0), (0.0, 7.0)),
     -0.5,
     domain="y is not 0",
-    operator="truediv",
 )
 row(
     "power",
@@ -398,7 +393,6 @@ row(
     3.28634,
     domain="x > 0, or x < 0 with whole numbers y",
     note=_POWER_NOTE,
-    operator="pow",
     shortcuts=_CONSTANT_POWERS,
 )
 row(
@@ -434,7 +428,6 @@ row(
     0.0,
     domain="y is not 0",
     note=_STEPS,
-    operator="floordiv",
 )
 row(
     "remainder",
@@ -445,7 +438,6 @@ row(
     ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (1e6, 0.7)),
     1.0,
     domain="y is not 0",
-    operator="mod",
 )
 row(
     "fmod",
@@ -457,26 +449,8 @@ row(
     1.0,
     domain="y is not 0",
 )
-row(
-    "negative",
-    "-g",
-    "Negative, also written ``-x``",
-    operator.neg,
-    "-x",
-    (2.5, -1e-300),
-    -1.0,
-    operator="neg",
-)
-row(
-    "positive",
-    "g",
-    "The argument itself, also written ``+x``",
-    float,
-    "x",
-    (2.5, -1e-300),
-    1.0,
-    operator="pos",
-)
+row("negative", "-g", "Negative, also written ``-x``", operator.neg, "-x", (2.5, -1e-300), -1.0)
+row("positive", "g", "The argument itself, also written ``+x``", float, "x", (2.5, -1e-300), 1.0)
 row(
     "conjugate",
     "g",
@@ -614,7 +588,6 @@ row(
     (-2.5, 1e-300),
     -1.0,
     note=_AT_ZERO,
-    operator="abs",
 )
 row(
     "fabs",

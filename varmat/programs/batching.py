@@ -1,11 +1,12 @@
-"""Independent steps of one kernel and layout as one step over a leading axis: what makes a loop
-over elements run as one of arrays.
+"""Batching: independent steps that are alike become one step over a leading axis, so that a loop
+over elements runs as one of arrays.
 
 `varmat.programs.schedule` says which steps are alike. Here the program is written anew, batch by
-batch: the results of a batch are rows of one value, and what the members read in one place is a
-column: a value that they share, constants on top of each other, a view if the rows lie at regular
+batch. The results of a batch are rows of one value. What the members read in one place is a column:
+a value that they share, constants on top of each other, a view if the rows lie at regular
 distances, a gather if they lie in one value, and otherwise an array assembled of parts, if that is
-cheaper than the steps one by one."""
+cheaper than the steps one by one. `varmat.programs.batch_writers` writes the steps.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +17,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.programs.batch_writers import WRITERS
 from varmat.programs.builder import Builder
-from varmat.programs.kernels import (
-    GATHER,
-    GUARD,
-    Assemble,
-    Copy,
-    Function,
-    Gather,
-    Gufunc,
-    Matmul,
-    Reduce,
-    Select,
-    Sum,
-    Ufunc,
+from varmat.programs.kernels import GUARD, Assemble
+from varmat.programs.program import (
+    BOOL,
+    FLOAT,
+    Part,
+    Program,
+    Shape,
+    Step,
+    Value,
+    contiguous_strides,
 )
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
 from varmat.programs.schedule import GUARDS, Graph, Schedule, is_worth_it
 
 # Equal steps from which a program is looked at.
@@ -46,7 +44,7 @@ _STRAYS = 2
 
 def batched(program: Program) -> Program:
     """Make one step of many that are alike."""
-    return _Batching(program).program() if is_worth_it(program.steps, LEAST) else program
+    return Batching(program).program() if is_worth_it(program.steps, LEAST) else program
 
 
 def _is_batchable(step: Step) -> bool:
@@ -58,7 +56,7 @@ def _is_batchable(step: Step) -> bool:
         or step.results[0].dtype not in (FLOAT, BOOL)
     ):
         return False
-    return type(step.kernel) in _WRITERS and all(v.size for v in (*step.operands, *step.results))
+    return type(step.kernel) in WRITERS and all(v.size for v in (*step.operands, *step.results))
 
 
 class Column(NamedTuple):
@@ -81,7 +79,7 @@ class Column(NamedTuple):
     is_shared: bool = False
 
 
-class _Batching:
+class Batching:
     """Writes a program anew."""
 
     def __init__(self, program: Program) -> None:
@@ -116,7 +114,9 @@ class _Batching:
 
     # --- places ---
 
-    def _settle(self, old: Any, new: Value, rows: np.ndarray | None = None) -> None:
+    def _settle(
+        self, old: int | list[int] | np.ndarray, new: Value, rows: np.ndarray | None = None
+    ) -> None:
         """Note where old bases are: one, or several that are rows of a new value."""
         if new.data is not None and not new.is_contiguous:
             new = self.builder.constant(np.ascontiguousarray(new.data))
@@ -150,7 +150,7 @@ class _Batching:
         """An old value in the new program."""
         old = self.graph.values[number]
         if old.base.data is not None:
-            return self.builder.constant(_data(old))
+            return self.builder.constant(self.constant(number))
         base = self.graph.base[number]
         return self.builder.part(
             self._made[self._place[base]],
@@ -158,6 +158,11 @@ class _Batching:
             int(self._offset[base]) + old.offset,
             old.strides,
         )
+
+    def constant(self, number: int) -> Any:
+        """The array of an old value that is constant."""
+        old = self.graph.values[number]
+        return old.array_in(old.base.data)
 
     def made(self, place: int) -> Value:
         return self._made[place]
@@ -230,7 +235,7 @@ class _Batching:
         if known is None:
             if place < 0:
                 known = self.builder.constant(
-                    np.array([_data(self.graph.values[i]) for i in numbers.tolist()])
+                    np.array([self.constant(i) for i in numbers.tolist()])
                 )
             else:
                 known = self.builder.gather(
@@ -273,7 +278,7 @@ class _Batching:
         numbers: np.ndarray,
         places: np.ndarray,
         offsets: np.ndarray,
-    ) -> tuple[Any, Shape, Value]:
+    ) -> Part:
         """Values that lie in one as one part of an assembled array, to whose bytes `to` each of
         them is added.
         """
@@ -303,7 +308,7 @@ class _Batching:
         columns = [self.column(numbers[:, i]) for i in range(numbers.shape[1])]
         cost = STEP + ELEMENT * n * size + sum(column.cost for column in columns)
         made = (
-            _WRITERS[type(step.kernel)](self, step, columns, numbers)
+            WRITERS[type(step.kernel)](self, step, columns, numbers)
             if cost < n * _alone(step)
             else None
         )
@@ -449,7 +454,7 @@ class _Batching:
                     place, shape, number, index = given[i]
                     parts.append(
                         (
-                            place if index is None else _data(values[index]),
+                            place if index is None else self.constant(index),
                             shape,
                             self.value(number),
                         )
@@ -470,15 +475,6 @@ def _alone(step: Step) -> float:
     """What a step costs if it stays alone."""
     shapes = [v.shape for v in (*step.operands, *step.results)]
     return NUMBER if not any(shapes) else STEP + ELEMENT * max(map(math.prod, shapes))
-
-
-def _data(v: Value) -> Any:
-    """The array of a constant."""
-    return (
-        v.data
-        if v.data is not None
-        else np.ndarray(v.shape, v.dtype, v.base.data, v.offset, v.strides)
-    )
 
 
 def _step_of(offsets: np.ndarray) -> int | None:
@@ -519,144 +515,3 @@ def _strays(places: np.ndarray) -> np.ndarray:
         if elsewhere.sum() <= min(_STRAYS, len(column) // LEAST):
             strays |= elsewhere
     return strays
-
-
-# --- one step of many: what they make, with a leading axis ---
-
-
-def _aligned(batching: _Batching, column: Column, shape: Shape) -> Value:
-    """A column so that it broadcasts to members of a shape behind a leading axis."""
-    x = column.make()
-    missing = len(shape) - len(column.shape)
-    if column.is_shared or not missing:
-        return x
-    if x.data is not None:
-        return batching.builder.constant(
-            x.data.reshape(len(x.data), *(1,) * missing, *column.shape)
-        )
-    strides = (x.strides[0], *(0,) * missing, *x.strides[1:])
-    return batching.builder.part(x, (x.shape[0], *(1,) * missing, *column.shape), 0, strides)
-
-
-def _full(batching: _Batching, column: Column, n: int) -> Value:
-    """A column with a leading axis, also if it is shared."""
-    return batching.builder.broadcast(column.make(), (n, *column.shape))
-
-
-def _ufunc(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value:
-    operands = [_aligned(batching, column, step.results[0].shape) for column in columns]
-    if all(v.dtype == FLOAT for v in (*operands, *step.results)):  # in its simplest form
-        return batching.builder.ufunc(step.kernel.ufunc, *operands)
-    return batching.builder.call(step.kernel, *operands)
-
-
-def _elementwise(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value:
-    return batching.builder.call(
-        step.kernel, *(_aligned(batching, column, step.results[0].shape) for column in columns)
-    )
-
-
-def _copy(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value:
-    shape = step.results[0].shape
-    return batching.builder.full(_aligned(batching, columns[0], shape), (len(numbers), *shape))
-
-
-def _reduce(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value:
-    return batching.builder.reduce(
-        step.kernel.ufunc, columns[0].make(), [i + 1 for i in step.kernel.axes]
-    )
-
-
-def _gufunc(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    if len(step.results) > 1 or len(set(step.kernel.parted(step.operands)[0])) > 1:
-        return None
-    return batching.builder.call(
-        step.kernel, *(_full(batching, column, len(numbers)) for column in columns)
-    )
-
-
-def _matmul(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    """A product with a shared matrix or vector as one product, of vectors as sums of rows, others
-    as a stack.
-    """
-    builder, (a, b) = batching.builder, columns
-    axes = len(a.shape), len(b.shape)
-    if max(axes) > 2:
-        return None
-    if axes[0] == 1 and b.is_shared:
-        return builder.matmul(a.make(), b.make())
-    if axes[1] == 1 and a.is_shared:
-        return builder.matmul(b.make(), builder.transposed(a.make()) if axes[0] == 2 else a.make())
-    if axes == (1, 1):
-        return builder.call(Reduce(np.add, (1,)), builder.ufunc(np.multiply, a.make(), b.make()))
-    n = len(numbers)
-    if axes[0] == 2 and b.is_shared:
-        product = builder.matmul(builder.reshaped(a.make(), (n * a.shape[0], a.shape[1])), b.make())
-        return builder.reshaped(product, (n, *step.results[0].shape))
-    left, right = _full(batching, a, n), _full(batching, b, n)
-    left = builder.reshaped(left, (n, 1, *a.shape)) if axes[0] == 1 else left
-    right = builder.reshaped(right, (n, *b.shape, 1)) if axes[1] == 1 else right
-    return builder.reshaped(builder.matmul(left, right), (n, *step.results[0].shape))
-
-
-def _gather(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    """Elements of parts of one value as elements of it."""
-    places, offsets = batching.where(numbers[:, 0])
-    if (
-        places[0] < 0
-        or (places != places[0]).any()
-        or not batching.graph.constant[numbers[:, 1]].all()
-    ):
-        return None
-    index = np.array([_data(batching.graph.values[i]) for i in numbers[:, 1].tolist()])
-    index += (offsets // 8).reshape(-1, *(1,) * (index.ndim - 1))
-    whole = batching.made(int(places[0]))
-    return batching.builder.call(GATHER, whole, batching.builder.constant(index))
-
-
-def _assemble(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    kernel, n = step.kernel, len(numbers)
-    if kernel.dtype != FLOAT:
-        return None
-    parts = []
-    row = 8 * math.prod(kernel.shape)
-    for place, shape, column, index in kernel.parts(columns):
-        if index is None:
-            parts.append(
-                ((place[0], (row, *place[1])), (n, *shape), _aligned(batching, column, shape))
-            )
-            continue
-        places = np.broadcast_to(
-            index.make().data.reshape((1, *shape) if index.is_shared else (n, *shape)), (n, *shape)
-        )
-        places = places + (np.arange(n) * (row // 8)).reshape(-1, *(1,) * len(shape))
-        parts.append(
-            (
-                places,
-                (n, *shape),
-                batching.builder.full(_aligned(batching, column, shape), (n, *shape)),
-            )
-        )
-    base = _full(batching, columns[0], n) if kernel.has_base else None
-    return batching.builder.assemble((n, *kernel.shape), parts, base)
-
-
-_WRITERS: dict[type, Callable[[_Batching, Step, Sequence[Column], np.ndarray], Value | None]] = {
-    Ufunc: _ufunc, Function: _elementwise, Select: _elementwise, Sum: _elementwise, Copy: _copy,
-     Reduce: _reduce, Gufunc: _gufunc,
-    Matmul: _matmul, Gather: _gather, Assemble: _assemble,
-}  # fmt: skip

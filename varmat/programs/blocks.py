@@ -13,18 +13,22 @@ coefficients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from varmat.plain_arrays import CACHE, blocks
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
+from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
 
-# Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for
-# the calls; twice and four times of it are as good.
-BLOCK = 1 << 14
+if TYPE_CHECKING:
+    from varmat.programs.kernels.kernel import Results, Run
+    from varmat.programs.runners.table import Table
+
+# Elements of a block of each array of a loop.
+BLOCK = CACHE // 4
 # Bytes of a block of a matrix, for the second product to find in the L2 cache; smaller matrices are
 # there as a whole. Measured with one of 1 MB: compiled, 64 KB to 1 MB are equally good; half of it
 # takes bound calls up to a tenth longer.
@@ -102,7 +106,7 @@ class Loop(Kernel):
         self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
         self.is_native = all(step.kernel.is_native for step in steps)
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [
             *((v.shape, v.dtype) for v in self.kept),
             *((step.results[0].shape, FLOAT) for step in self.sums),
@@ -117,12 +121,12 @@ class Loop(Kernel):
             return value.strides[axis]
         return int(value.dtype.itemsize) if value.shape and value.size == self.size else 0
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         results = [np.empty(shape, dtype) for shape, dtype in self.results()]
         self.bind(operands, results)()
         return tuple(results)
 
-    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[], Any]:
+    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Run:
         arrays = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
         arrays |= {id(v): x for v, x in zip(self.kept, results, strict=False)}
         flat = {
@@ -136,28 +140,27 @@ class Loop(Kernel):
         totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
         shares = {key: np.empty_like(total) for key, total in totals.items()}
 
-        def part(value: Value, start: int, stop: int) -> Any:
+        def part(value: Value, block: slice) -> Any:
             key = id(value.base) if id(value) not in flat else id(value)
             temporary = self.place_of_temporary.get(key)
             if temporary is not None:
-                return numbers[temporary][: stop - start]
+                return numbers[temporary][: block.stop - block.start]
             whole = flat[key]
             if self.axes.get(key) == 1:
-                return whole[:, start:stop]
+                return whole[:, block]
             return (
-                whole[start:stop]
+                whole[block]
                 if key in self.axes or (whole.ndim and whole.size == self.size)
                 else whole
             )
 
         calls: list[Any] = []
-        for start in range(0, self.size, self.block):
-            stop = min(start + self.block, self.size)
+        for block in blocks(self.size, self.block):
             for step in self.steps:
                 total = totals.get(id(step))
                 share = shares.get(id(step))
-                place = share if total is not None else part(step.results[0], start, stop)
-                calls.append(_bound(step, [part(v, start, stop) for v in step.operands], place))
+                place = share if total is not None else part(step.results[0], block)
+                calls.append(_bound(step, [part(v, block) for v in step.operands], place))
                 if total is not None:
                     calls.append(partial(np.add, total, share, total))
 
@@ -169,11 +172,11 @@ class Loop(Kernel):
 
         return run
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.loop(self, operands, results)
 
 
-def _bound(step: Step, operands: Sequence[Any], place: Any) -> Callable[[], Any]:
+def _bound(step: Step, operands: Sequence[Any], place: Any) -> Run:
     """A step of a loop on a block."""
     product = product_of(step)
     if product is not None:

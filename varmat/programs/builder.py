@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.programs.arithmetic import (
+    ADD,
+    AND,
+    MULTIPLY,
+    NEGATIVE,
+    SIMPLER,
+    SQUARE,
+    SUBTRACT,
+    is_number,
+    is_product,
+    peeled,
+)
 from varmat.programs.kernels import (
     GATHER,
     GUARD,
@@ -28,15 +40,20 @@ from varmat.programs.kernels import (
     copy_kernel,
     ufunc_kernel,
 )
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
-
-MULTIPLY, DIVIDE, NEGATIVE = (
-    ufunc_kernel(np.multiply),
-    ufunc_kernel(np.divide),
-    ufunc_kernel(np.negative),
+from varmat.programs.program import (
+    BOOL,
+    FLOAT,
+    Part,
+    Place,
+    Program,
+    Shape,
+    Step,
+    Value,
+    contiguous_strides,
 )
-ADD, SUBTRACT, SQUARE = ufunc_kernel(np.add), ufunc_kernel(np.subtract), ufunc_kernel(np.square)
-AND = ufunc_kernel(np.logical_and)
+
+if TYPE_CHECKING:
+    from varmat.typing import Linear
 
 
 class Builder:
@@ -117,7 +134,7 @@ class Builder:
 
     # --- views ---
 
-    def view(self, x: Value, how: Any) -> Value:
+    def view(self, x: Value, how: Linear) -> Value:
         """A view of a value, taken by a function from an array to a view of it."""
         if x.is_constant:
             return self._view_of_constant(x, how)
@@ -137,7 +154,7 @@ class Builder:
         )
         return self.part(x, part.shape, offset, part.strides)
 
-    def _view_of_constant(self, x: Value, how: Any) -> Value:
+    def _view_of_constant(self, x: Value, how: Linear) -> Value:
         part = np.asarray(how(x.data))
         value = Value(part.shape, part.dtype, data=part)
         return value if part.ndim else self.constant(part)
@@ -197,7 +214,7 @@ class Builder:
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
         """A ufunc of values; arithmetic in its simplest form."""
-        simple: Any = _SIMPLER.get(ufunc)
+        simple: Any = SIMPLER.get(ufunc)
         if simple is not None:
             result: Value = simple(self, *operands)
             return result
@@ -416,7 +433,7 @@ class Builder:
             GATHER, self.contiguous(x), self.constant(np.ascontiguousarray(index, np.int64))
         )
 
-    def written(self, before: Value, place: Any, shape: Shape, source: Value) -> Value:
+    def written(self, before: Value, place: Place, shape: Shape, source: Value) -> Value:
         """An array with a part, of a shape, replaced by what broadcasts to it."""
         if math.prod(shape) == before.size:
             like = self.part(before, shape, *place) if before.is_contiguous else before
@@ -437,9 +454,7 @@ class Builder:
     def accumulate(self, ufunc: np.ufunc, x: Value, axis: int) -> Value:
         return self.call(Accumulate(ufunc, axis % len(x.shape)), x)
 
-    def assemble(
-        self, shape: Shape, parts: Sequence[tuple[Any, Shape, Value]], base: Value | None = None
-    ) -> Value:
+    def assemble(self, shape: Shape, parts: Sequence[Part], base: Value | None = None) -> Value:
         """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``,
         or an array of places.
         """
@@ -466,8 +481,8 @@ class Builder:
         return self.call(kernel, *operands)
 
     def _without_overlap(
-        self, shape: Shape, place: Any, at: Shape, part: Value
-    ) -> Iterable[tuple[Any, Shape, Value]]:
+        self, shape: Shape, place: Place, at: Shape, part: Value
+    ) -> Iterable[Part]:
         """A part as parts of which each goes to any element once, as windows that overlap do
         not.
         """
@@ -489,7 +504,7 @@ class Builder:
             index = np.ndarray(at, np.int64, np.arange(math.prod(shape)), offset, strides)
             return [(index.copy(), at, self.contiguous(full))]
         left = (*at[:k], *at[k + 1 :])
-        found: list[tuple[Any, Shape, Value]] = []
+        found: list[Part] = []
         for i in range(at[k]):
             there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))
             piece = self.part(
@@ -519,152 +534,3 @@ def is_partition(shape: Shape, places: Sequence[tuple[Any, Shape]]) -> bool:
             return False
         part[...] = True
     return True
-
-
-def is_number(x: Value, number: float) -> bool:
-    return x.is_constant and not x.shape and x.dtype is FLOAT and float(x.data) == number
-
-
-def is_zero(x: Value, sign: float) -> bool:
-    """Whether a value is the zero with a sign."""
-    return is_number(x, 0.0) and math.copysign(1.0, float(x.data)) == sign
-
-
-def is_product(x: Value) -> bool:
-    return x.step is not None and not x.is_view and x.step.kernel in (MULTIPLY, SQUARE, NEGATIVE)
-
-
-def peeled(x: Value) -> tuple[list[Value], list[Value], Value]:
-    """An array as numbers above and below the bar, and an array of its shape."""
-    above, below = [], []
-    while x.step is not None and not x.is_view and x.shape:
-        kernel, operands = x.step.kernel, x.step.operands
-        if kernel is NEGATIVE:
-            above.append(_MINUS_ONE)
-            x = operands[0]
-        elif kernel is MULTIPLY and not operands[0].shape and operands[1].shape == x.shape:
-            above.append(operands[0])
-            x = operands[1]
-        elif kernel is DIVIDE and not operands[1].shape:
-            below.append(operands[1])
-            x = operands[0]
-        else:
-            break
-    return above, below, x
-
-
-_MINUS_ONE = Value((), data=np.asarray(-1.0))
-
-
-# --- arithmetic in its simplest form ---
-
-
-def _negated(x: Value) -> Value | None:
-    """What a value is the negative of."""
-    return x.step.operands[0] if x.step is not None and x.step.kernel is NEGATIVE else None
-
-
-def _number_of(x: Value) -> tuple[Value, Value] | None:
-    """A product of a number and an array as both."""
-    if x.step is None or x.step.kernel is not MULTIPLY or not x.shape:
-        return None
-    left, right = x.step.operands
-    if not left.shape:
-        return left, right
-    return (right, left) if not right.shape else None
-
-
-def _add(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    if x is y:
-        return _multiply(builder, builder.constant(2.0), x)
-    for one, other in ((x, y), (y, x)):
-        if is_zero(other, -1.0):  # of 0.0 it would lose a sign
-            return one
-        negated = _negated(other)
-        if negated is not None:
-            return _subtract(builder, one, negated)
-    return builder.call(ADD, x, y)
-
-
-def _subtract(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    negated = _negated(y)
-    if negated is not None:
-        return _add(builder, x, negated)
-    if is_zero(y, 1.0):
-        return x
-    return builder.call(SUBTRACT, x, y)
-
-
-def _negative(builder: Builder, x: Value) -> Value:
-    x = builder.number(x)
-    negated = _negated(x)
-    if negated is not None:
-        return negated
-    pair = _number_of(x)
-    if pair is not None and pair[0].is_constant:
-        return _multiply(builder, builder.call(NEGATIVE, pair[0]), pair[1])
-    return builder.call(NEGATIVE, x)
-
-
-def _multiply(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    if x is y:
-        return builder.call(SQUARE, x)
-    for one, other in ((x, y), (y, x)):
-        if is_number(other, 1.0):
-            return one
-        if is_number(other, -1.0):
-            return _negative(builder, one)
-    if x.shape and not y.shape:
-        x, y = y, x
-    if y.is_constant and not x.is_constant and not (y.shape and not x.shape):
-        x, y = y, x
-    negated = _negated(y)
-    if negated is not None:
-        x, y = (builder.call(NEGATIVE, x) if x.is_constant else x), negated
-        return (
-            _multiply(builder, x, y)
-            if x.is_constant
-            else _negative(builder, _multiply(builder, x, y))
-        )
-    if not x.shape:
-        # Numbers meet numbers first.
-        if y.shape:
-            pair = _number_of(y)
-            if pair is not None:
-                return _multiply(builder, _multiply(builder, x, pair[0]), pair[1])
-        elif (
-            x.is_constant
-            and y.step is not None
-            and y.step.kernel is MULTIPLY
-            and y.step.operands[0].is_constant
-        ):
-            first, second = y.step.operands
-            return _multiply(builder, builder.call(MULTIPLY, x, first), second)
-    return builder.call(MULTIPLY, x, y)
-
-
-def _divide(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    if is_number(y, 1.0):
-        return x
-    if y.is_constant and not y.shape:
-        reciprocal = 1.0 / float(y.data) if float(y.data) else math.nan
-        if math.frexp(float(y.data))[0] in (0.5, -0.5) and math.isfinite(reciprocal):
-            return _multiply(builder, builder.constant(reciprocal), x)
-    return builder.call(DIVIDE, x, y)
-
-
-def _square(builder: Builder, x: Value) -> Value:
-    x = builder.number(x)
-    negated = _negated(x)
-    return builder.call(SQUARE, x if negated is None else negated)
-
-
-_SIMPLER = {
-    np.add: _add, np.subtract: _subtract, np.negative: _negative, np.multiply: _multiply,
-     np.divide: _divide,
-    np.square: _square, np.positive: lambda builder, x: builder.number(x),
-}  # fmt: skip

@@ -12,29 +12,32 @@ import math
 from collections.abc import Callable, Container, Sequence
 from string import Formatter
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
-from varmat.plain_arrays import where
+from varmat.plain_arrays import CACHE, where
 from varmat.programs.kernels import MATMUL, SELECT, SUM, Function, Guard, Reduce, Ufunc
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.program import (
     BOOL,
     FLOAT,
     ElsewhereError,
+    Layout,
     Program,
-    Shape,
     Step,
     Value,
     read_values,
 )
 
-# Elements of all arguments, registers and results together, for one block: they stay in the L2
-# cache. A quarter of it takes a fifth longer, for the calls.
-CACHE = 1 << 17
+if TYPE_CHECKING:
+    from varmat.typing import Value
+
+# Elements of all arguments, registers and results together, for one block. With a quarter of it the
+# whole takes a fifth longer, for the calls.
+BLOCKS = 2 * CACHE
 # Texts by ufunc or kernel; the last two of numbers only: a choice as a branch, so that what is not
 # taken may be undefined.
 FORMS = {
@@ -68,7 +71,7 @@ class Unless(Guard):
 class Total(Function):
     """The sum over all elements of a function that has one, quicker than a sum of its values."""
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [((), FLOAT)]
 
 
@@ -349,7 +352,7 @@ class Blocks(Straight):
             # Blocks of about the same length.
             (
                 "length_ = -(-total_ // max(1, round(total_ / "
-                f"{CACHE // (len(self._given) + len(arrays) + count)})))"
+                f"{BLOCKS // (len(self._given) + len(arrays) + count)})))"
             ),
             *(f"{name} = empty(total_)" for name in arrays),
             *(f"{name} = empty(length_)" for name in buffers),

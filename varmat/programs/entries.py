@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
-from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
+from varmat.core.indexing import ASSIGN, ELEMENT, GATHER, Assignment
 from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS, ZERO
+from varmat.core.tape import Rule
 from varmat.core.variables import ARRAYS, Outputs, View
 from varmat.plain_arrays import is_basic, unbroadcast
 from varmat.programs.kernels import PythonCall, kept_kernel
@@ -31,11 +32,16 @@ from varmat.programs.symbols import (
     lift,
     plain_or_symbol,
 )
-from varmat.programs.tape_programs import TapeProgram, place_of, writes
+from varmat.programs.tape_programs import Node, TapeProgram, place_of, writes
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Index, Linear, Operand, Settings
+# What makes the tuples of several results; None for operations with a single one.
+Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
 
 @writes(Elementwise)
-def _elementwise(program: TapeProgram, rule: Any, result: Any, x: Any, y: Any) -> None:
+def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
     row: Elementwise = rule.op
     operands = [program.operand(each) for each in (x if row.arity > 2 else (x, y)[: row.arity])]
     builder, shape = program.builder, result.shape
@@ -59,7 +65,7 @@ def _elementwise(program: TapeProgram, rule: Any, result: Any, x: Any, y: Any) -
 
 
 @writes(ELEMENT)
-def _element(program: TapeProgram, rule: Any, result: Any, x: Any, index: int) -> None:
+def _element(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: int) -> None:
     whole = program.find(x)
     size = whole.value.size
     place = index + size if index < 0 else index
@@ -78,7 +84,7 @@ def _element(program: TapeProgram, rule: Any, result: Any, x: Any, index: int) -
 
 
 @writes(GATHER)
-def _gather(program: TapeProgram, rule: Any, result: Any, x: Any, index: Any) -> None:
+def _gather(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: Index) -> None:
     whole, builder = program.find(x), program.builder
     places = np.arange(whole.value.size).reshape(whole.shape)[index]
     if np.ndim(places):
@@ -95,7 +101,9 @@ def _gather(program: TapeProgram, rule: Any, result: Any, x: Any, index: Any) ->
 
 
 @writes(ASSIGN)
-def _assign(program: TapeProgram, rule: Any, result: Any, target: Any, assignments: Any) -> None:
+def _assign(
+    program: TapeProgram, rule: Rule, result: Operand, target: Operand, assignments: Assignment
+) -> None:
     for index, source, _ in assignments:
         if (
             index is Ellipsis
@@ -108,7 +116,7 @@ def _assign(program: TapeProgram, rule: Any, result: Any, target: Any, assignmen
             _assign_one(program, target, index, source)
 
 
-def _assign_one(program: TapeProgram, target: Any, index: Any, source: Any) -> None:
+def _assign_one(program: TapeProgram, target: Operand, index: Index, source: Operand) -> None:
     root, hows = target, []
     while isinstance(root, View):
         hows.append(root._how)
@@ -144,7 +152,7 @@ def _assign_one(program: TapeProgram, target: Any, index: Any, source: Any) -> N
     program.back((node,), back)
 
 
-def through(hows: Sequence[Any], a: Any) -> Any:
+def through(hows: Sequence[Linear], a: Operand) -> Operand:
     """A view of a view of an array."""
     for how in reversed(hows):
         a = how(a)
@@ -152,7 +160,13 @@ def through(hows: Sequence[Any], a: Any) -> Any:
 
 
 def _write_part(
-    program: TapeProgram, root: Any, before: Any, how: Any, value: Value, operand: Any, places: Any
+    program: TapeProgram,
+    root: Operand,
+    before: Node,
+    how: Linear,
+    value: Value,
+    operand: Node | None,
+    places: np.ndarray,
 ) -> None:
     """An assignment to a view of an array."""
     builder, shape = program.builder, np.shape(places)
@@ -182,7 +196,9 @@ def _write_part(
 
 
 @writes(Operation)
-def structured(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
+def structured(
+    program: TapeProgram, rule: Rule, result: Operand, args: Sequence[Operand], settings: Settings
+) -> None:
     """Any structured operation: its value and its reverse rule are traced, or called as the eager
     pass calls them.
     """
@@ -234,10 +250,10 @@ class Call:
         self,
         program: TapeProgram,
         op: Operation,
-        settings: dict[str, Any],
+        settings: Settings,
         operands: Sequence[Value],
         shapes: Sequence[Shape],
-        kind: Any,
+        kind: Kind,
     ) -> None:
         self.program, self.op, self.settings, self.operands, self.shapes, self.kind = (
             program,
@@ -247,7 +263,7 @@ class Call:
             shapes,
             kind,
         )
-        self.saved: dict[str, Any] = {}
+        self.saved: Settings = {}
         self.results: list[Value] = []
         # From the adjoints to the contributions, of operations that say how they are written.
         self.pull: Any = None
@@ -389,7 +405,9 @@ class Workspace(threading.local):
         return self._arrays[self.taken - 1]
 
 
-def value_of(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, Any]]:
+def value_of(
+    op: Operation, settings: Settings, values: Sequence[Operand]
+) -> tuple[Operand, Settings]:
     """The value of an operation at plain operands, and what its reverse rule wants back."""
     if op.domains:
         op.check(values)
@@ -403,19 +421,19 @@ def value_of(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, 
     ), saved
 
 
-def _number_or_array(x: Any) -> Any:
+def _number_or_array(x: Operand) -> Operand:
     if type(x) is not np.ndarray or not x.ndim:
         return float(x)
     return x if x.dtype is FLOAT64 else x.astype(FLOAT64)
 
 
-def plain(values: Sequence[Any], shapes: Sequence[Shape]) -> list[Any]:
+def plain(values: Sequence[Operand], shapes: Sequence[Shape]) -> list[Operand]:
     """Operands as functions of plain arrays expect them: a number is a float."""
     return [x if shape else float(x) for x, shape in zip(values, shapes, strict=True)]
 
 
 def _value_of(
-    op: Operation, settings: Any, shapes: Any, kind: Any, *values: Any
+    op: Operation, settings: Settings, shapes: Sequence[Shape], kind: Kind, *values: Operand
 ) -> tuple[Any, ...]:
     value, saved = value_of(op, settings, plain(values, shapes))
     return (*(value if kind is not None else (value,)), saved)
@@ -423,13 +441,13 @@ def _value_of(
 
 def _contributions_of(
     op: Operation,
-    settings: Any,
-    places: Any,
-    kind: Any,
-    has: Any,
-    shapes: Any,
-    result_shapes: Any,
-    *given: Any,
+    settings: Settings,
+    places: Sequence[tuple[int, Shape]],
+    kind: Kind,
+    has: Sequence[bool],
+    shapes: Sequence[Shape],
+    result_shapes: Sequence[Shape],
+    *given: Operand,
 ) -> tuple[Any, ...]:
     """The contributions, of the adjoints that there are, the results, the operands, and what was
     saved, if it was.
@@ -450,7 +468,14 @@ def _contributions_of(
 
 
 def contributions_of(
-    op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any
+    op: Operation,
+    settings: Settings,
+    places: Sequence[tuple[int, Shape]],
+    kind: Kind,
+    g: Adjoint,
+    r: Operand,
+    values: Sequence[Operand],
+    saved: Settings,
 ) -> list[Any]:
     """The contributions to the operands at given places, in their shapes; `kind` makes the tuples
     of several results.

@@ -23,6 +23,11 @@ from varmat.core.errors import TapeError, refusals
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
 Shape = tuple[int, ...]
+# Shape and type of what a step makes.
+Layout = tuple[Shape, np.dtype[Any]]
+# Where a part lies in an array: offset and strides of a view, in bytes, or the places of its elements
+# in the flattened array.
+Place = Any
 
 
 class ElsewhereError(Exception):
@@ -90,6 +95,12 @@ class Value:
         value._base, value.offset, value.strides = self.base, offset, strides
         return value
 
+    def array_in(self, memory: Any) -> Any:
+        """The array of this value, where `memory` is what its base stands for."""
+        if not self.is_view:
+            return memory
+        return np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
+
     @property
     def base(self) -> Value:
         return self if self._base is None else self._base
@@ -115,14 +126,16 @@ class Value:
         return self.strides == contiguous_strides(self.shape, self.dtype.itemsize) or self.size <= 1
 
 
+# A part of an array: its place, its shape there, and its value.
+Part = tuple[Place, Shape, Value]
+
+
 class Step:
     """A kernel with what it reads and what it makes."""
 
     __slots__ = ("__weakref__", "kernel", "operands", "results")
 
-    def __init__(
-        self, kernel: Any, operands: Sequence[Value], results: Sequence[tuple[Shape, Any]]
-    ) -> None:
+    def __init__(self, kernel: Any, operands: Sequence[Value], results: Sequence[Layout]) -> None:
         self.kernel, self.operands = kernel, tuple(operands)
         self.results = tuple(Value(shape, dtype, self) for shape, dtype in results)
 

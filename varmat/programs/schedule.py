@@ -9,13 +9,13 @@ recurrence, of which those members are together that are at the same depth. All 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from varmat.programs.builder import ADD
+from varmat.programs.arithmetic import ADD
 from varmat.programs.kernels import SUM, Guard, GuardBetween
 from varmat.programs.program import Program, Step, Value
 
@@ -104,7 +104,7 @@ class Graph:
         )
 
 
-def _mixed(x: Any) -> Any:
+def _mixed(x: np.ndarray) -> Any:
     """Numbers as what looks like chance (splitmix64)."""
     x = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -130,7 +130,7 @@ class Schedule:
         For each operand of each step a number that is the same for operands that are alike.
     """
 
-    def __init__(self, graph: Graph, batchable: Any) -> None:
+    def __init__(self, graph: Graph, batchable: Callable[[Step], bool]) -> None:
         self._graph, n = graph, len(graph.steps)
         self._is_sum = np.array([graph.is_sum(step) for step in graph.steps], bool)
         self._reader = np.repeat(np.arange(n), graph.arity)
@@ -153,7 +153,7 @@ class Schedule:
             self.tokens = self._tokens(colours)
         self.batches = _ordered(classes, components, inside, before, after)
 
-    def _groups(self, batchable: Any) -> np.ndarray:
+    def _groups(self, batchable: Callable[[Step], bool]) -> np.ndarray:
         """Numbers that are the same for steps of a kernel and layouts; what is never batched is a
         group of its own.
         """

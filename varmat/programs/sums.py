@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from varmat.programs.builder import ADD, SUBTRACT, Builder
+from varmat.programs.arithmetic import ADD, SUBTRACT
+from varmat.programs.builder import Builder
 from varmat.programs.kernels import SUM, Assemble
 from varmat.programs.program import FLOAT, Program, Shape, Step, Value, read_values
 

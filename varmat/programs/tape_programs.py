@@ -11,28 +11,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import TapeError
 from varmat.core.tape import Rule, Tape
 from varmat.core.variables import VARIABLES, View
-from varmat.programs.builder import Builder, is_number
-from varmat.programs.program import Program, RecordingError, Shape, Value
+from varmat.programs.arithmetic import is_number
+from varmat.programs.builder import Builder
+from varmat.programs.program import Part, Program, RecordingError, Shape, Value
 from varmat.programs.symbols import Symbol
 
-Writer = Callable[["TapeProgram", Any, Any, Any, Any], None]
+if TYPE_CHECKING:
+    from varmat.typing import Linear, Operand
+
+Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
 # From a rule, or from the type of the operation behind it -> the function that writes an entry.
 WRITERS: dict[Any, Writer] = {}
 
 
-def writes(*keys: Any) -> Callable[[Any], Any]:
+def writes(*keys: Any) -> Callable[[Writer], Writer]:
     """Register the function that writes the entries of a rule, or of all rules whose operation is
     of a type.
     """
 
-    def register(function: Any) -> Any:
+    def register(function: Writer) -> Writer:
         WRITERS.update(dict.fromkeys(keys, function))
         return function
 
@@ -69,7 +73,7 @@ class Node:
     def __init__(self, value: Value) -> None:
         self.value = value
         self.contributions: list[Value] = []
-        self.parts: list[tuple[Any, Shape, Value]] = []
+        self.parts: list[Part] = []
         # Contributions that are products of two matrices with fewer elements than the node has: ``p
         # @ q``.
         self.products: list[tuple[Value, Value]] = []
@@ -108,12 +112,12 @@ class TapeProgram:
 
     # --- variables ---
 
-    def node(self, variable: Any, value: Value) -> Node:
+    def node(self, variable: Operand, value: Value) -> Node:
         """A new node for a variable: a leaf, or the result of what is being written."""
         node = self._nodes[id(variable)] = Node(value)
         return node
 
-    def find(self, variable: Any) -> Node:
+    def find(self, variable: Operand) -> Node:
         """The node of an operand that is a variable; views get theirs when they are first used."""
         node: Any = self._nodes.get(id(variable))
         if node is None:
@@ -124,7 +128,7 @@ class TapeProgram:
                 node = self._view(view)
         return node  # type: ignore[no-any-return]
 
-    def _view(self, view: Any) -> Node:
+    def _view(self, view: Operand) -> Node:
         if not isinstance(view, View):
             raise TapeError("an operation uses a variable that the recording does not know")
         parent, how = self.find(view._parent), view._how
@@ -149,21 +153,21 @@ class TapeProgram:
         )
         return node
 
-    def operand(self, x: Any) -> tuple[Value, Node | None]:
+    def operand(self, x: Operand) -> tuple[Value, Node | None]:
         """An operand as a value, and its node if it is a variable with an adjoint."""
         if type(x) in VARIABLES:
             node = self.find(x)
             return node.value, (None if node.value.is_constant else node)
         return self.builder.constant(x), None
 
-    def assigned(self, variable: Any, value: Value) -> Node:
+    def assigned(self, variable: Operand, value: Value) -> Node:
         """A new node for a variable into which something is assigned; its views are found anew."""
         for view in self._views.pop(id(variable), ()):
             del self._nodes[view]
         return self.node(variable, value)
 
     def remember(
-        self, root: Any, before: Node, node: Node, places: Any, source: Node | None
+        self, root: Operand, before: Node, node: Node, places: Any, source: Node | None
     ) -> None:
         """Note which number was written where, until something else is."""
         known = self._sources.setdefault(id(root), {})
@@ -172,14 +176,14 @@ class TapeProgram:
         if source is not None:
             known[int(places)] = source
 
-    def source_of(self, variable: Any, place: int) -> Node | None:
+    def source_of(self, variable: Operand, place: int) -> Node | None:
         """The number that was written to an element of a variable that is no view; None if it is
         not known.
         """
         known = self._sources.get(id(variable))
         return None if known is None else known.get(place)
 
-    def alias(self, variable: Any, node: Node) -> None:
+    def alias(self, variable: Operand, node: Node) -> None:
         """From here on a variable is what was assigned to all of it."""
         for view in self._views.pop(id(variable), ()):
             del self._nodes[view]
@@ -266,7 +270,7 @@ class TapeProgram:
 
     # --- all of it ---
 
-    def entry(self, rule: Any, result: Any, x: Any, y: Any) -> None:
+    def entry(self, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
         """Write the forward part of an entry, and note what writes its reverse part."""
         writer_of(rule)(self, rule, result, x, y)
 
@@ -293,7 +297,7 @@ def _strides(shape: Shape) -> Shape:
     )
 
 
-def place_of(shape: Shape, how: Any) -> Any:
+def place_of(shape: Shape, how: Linear) -> Any:
     """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
     whole = np.empty(shape)
     part = how(whole)
@@ -302,7 +306,7 @@ def place_of(shape: Shape, how: Any) -> Any:
     return part.__array_interface__["data"][0] - whole.__array_interface__["data"][0], part.strides
 
 
-def program_of(tape: Tape, variables: list[Any], y: Any) -> Program:
+def program_of(tape: Tape, variables: list[Operand], y: Operand) -> Program:
     """The program of a tape as a function of its leaves; the outputs are the value and the
     gradients.
     """

@@ -63,9 +63,7 @@ class Instance:
             whole = self._arrays.get(id(base))
             if whole is None:
                 whole = self._arrays[id(base)] = self._new(base)
-        if not value.is_view:
-            return whole
-        return np.ndarray(value.shape, value.dtype, whole, value.offset, value.strides)
+        return value.array_in(whole)
 
     def _new(self, base: Value) -> Any:
         if base.dtype is OBJECT:
