@@ -1,10 +1,11 @@
 """Long arrays block by block: elementwise steps and their sums become one step, whose temporaries
 stay in the cache.
 
-The steps are assigned to rounds. A round is what can be computed before a sum of the same round is
+Steps are assigned to rounds. A round is what can be computed before a sum of the same round is
 known: first the steps that need whole arrays, then a loop for each length. Most models need one
-round: the reverse pass of a sum needs what the forward pass computes, but not the sum. What nothing
-outside of a loop reads is never more than a block."""
+round, because the reverse pass of a sum needs what the forward pass computes, but not the sum. An
+array that nothing outside of its loop reads never takes more memory than a block.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ class Loop(Kernel):
         self, size: int, steps: list[Step], outside: list[Value], kept: list[Value]
     ) -> None:
         self.size, self.steps, self.outside, self.kept = size, steps, outside, kept
-        self.sums = [step for step in steps if is_sum(step)]
-        # Arrays, by the id of what is made, that are no more than a block.
+        self.sums = [step for step in steps if is_total(step)]
+        # By the id of a value: arrays that never take more memory than a block.
         self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
         self.is_native = all(step.kernel.is_native for step in steps)
 
@@ -103,20 +104,21 @@ class Loop(Kernel):
         table.loop(self, operands, results)
 
 
-def is_sum(step: Step) -> bool:
+def is_total(step: Step) -> bool:
+    """Whether a step of a loop adds up what it reads over all blocks."""
     return isinstance(step.kernel, (Reduce, Matmul))
 
 
 def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, int]]:
-    """Numbers of blocks for what is made and not kept, by the id of the value; a number is used
-    again when nobody reads it.
+    """Numbers of blocks for values that are not kept, by their ids; a number is used again when
+    nobody reads the value any more.
     """
     last = {id(v.base): i for i, step in enumerate(steps) for v in step.operands}
     places: dict[int, tuple[bool, int]] = {}
     free: dict[bool, list[int]] = {True: [], False: []}
     count = {True: 0, False: 0}
     for i, step in enumerate(steps):
-        if not is_sum(step) and id(step.results[0]) not in kept:
+        if not is_total(step) and id(step.results[0]) not in kept:
             value = step.results[0]
             kind = value.dtype == BOOL
             number = free[kind].pop() if free[kind] else count[kind]
@@ -130,9 +132,7 @@ def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, 
 
 
 def length_of(step: Step) -> int | None:
-    """The number of elements of the long arrays of a step that can go into a loop; None for all
-    others.
-    """
+    """The length of the arrays of a step that can go into a loop; None for all other steps."""
     kernel, operands = step.kernel, step.operands
     if not isinstance(kernel, (Ufunc, Select, Sum, Reduce, Matmul)):
         return None
@@ -159,7 +159,7 @@ def by_blocks(program: Program) -> Program:
     lengths = [length_of(step) for step in program.steps]
     if not any(lengths):
         return program
-    # For each value the round from which on a loop of its length, and anything else, may read it,
+    # For each value: the rounds from which on a loop of its length, and other steps, may read it,
     # and that length.
     rounds: list[int] = []
     in_loops: dict[int, int] = {}
@@ -179,7 +179,7 @@ def by_blocks(program: Program) -> Program:
                 ),
                 default=0,
             )
-            after = (at + 1, at + 1) if is_sum(step) else (at, at + 1)
+            after = (at + 1, at + 1) if is_total(step) else (at, at + 1)
         rounds.append(at)
         for value in step.results:
             in_loops[id(value)], whole[id(value)] = after
@@ -237,13 +237,13 @@ def _assembled(program: Program, lengths: list[int | None], rounds: list[int]) -
                 plain(step)
         for size in dict.fromkeys(size for _, size in here if size is not None):
             inside = [step for step, each in here if each == size]
-            if all(is_sum(step) for step in inside):  # nothing in between
+            if all(is_total(step) for step in inside):  # a loop would save no temporaries
                 for step in inside:
                     plain(step)
                 continue
             made = {id(v) for step in inside for v in step.results}
             key = hash((at, size))
-            arrays = [v for step in inside if not is_sum(step) for v in step.results]
+            arrays = [v for step in inside if not is_total(step) for v in step.results]
             kept = [v for v in arrays if id(v) in returned or readers.get(id(v), set()) - {key}]
             outside = {id(v): v for step in inside for v in step.operands if id(v.base) not in made}
             kernel = Loop(size, inside, list(outside.values()), kept)
