@@ -36,6 +36,15 @@ from varmat.programs.tape_programs import Node, TapeProgram, place_of, writes
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Index, Linear, Operand, Settings
+# What a function that cannot be traced raises when it meets symbols.
+_UNTRACED = (
+    UntraceableError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    NotImplementedError,
+)
 # What makes the tuples of several results; None for operations with a single one.
 Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
@@ -273,14 +282,7 @@ class Call:
             try:
                 self.results = self._traced_values()
                 return self.results
-            except (
-                UntraceableError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                IndexError,
-                NotImplementedError,
-            ):
+            except _UNTRACED:
                 pass
         self.results, self.token = self._called_values()
         return self.results
@@ -331,14 +333,7 @@ class Call:
         if self.token is None:
             try:
                 return self._traced_contributions(given, places)
-            except (
-                UntraceableError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                IndexError,
-                NotImplementedError,
-            ):
+            except _UNTRACED:
                 pass
         known = [g for g in given if g is not None]
         has = [g is not None for g in given]

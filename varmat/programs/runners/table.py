@@ -58,22 +58,8 @@ class Table:
         self._plan = plan
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers: dict[float, Value] = {}
-        # A single argument has a base, and all outputs together have another. With several
-        # arguments, each argument and each output has its own.
-        several, at = len(program.arguments) > 1, 0
-        for i, value in enumerate(program.arguments):
-            self._places[id(value)] = (ARGUMENT if i == 0 else OUTPUT + i, 0)
-        first = OUTPUT + len(program.arguments) - 1
         self.output_places: list[tuple[int, int]] = []
-        for number, value in enumerate(program.outputs[1:], 1):
-            place = (
-                (OUTPUT if number == 1 else first + number - 1, 0) if several else (OUTPUT, 8 * at)
-            )
-            if plan.outputs.get(id(value)) == number:
-                self._places[id(value)] = place
-            self.output_places.append(place)
-            at += value.size
-        self.output_size = at
+        self._place_arguments_and_outputs(program)
         # Behind the scratch memory of the plan: blocks of numbers, blocks of truth values, and a
         # number.
         loops = [
@@ -114,6 +100,23 @@ class Table:
                 self._places[id(output)] = place
                 self.held.append(output)
                 self.elementwise(copy, [value], output)
+
+    def _place_arguments_and_outputs(self, program: Program) -> None:
+        # A single argument has a base, and all outputs together have another. With several
+        # arguments, each argument and each output has its own.
+        several, at = len(program.arguments) > 1, 0
+        for i, value in enumerate(program.arguments):
+            self._places[id(value)] = (ARGUMENT if i == 0 else OUTPUT + i, 0)
+        first = OUTPUT + len(program.arguments) - 1
+        for number, value in enumerate(program.outputs[1:], 1):
+            place = (
+                (OUTPUT if number == 1 else first + number - 1, 0) if several else (OUTPUT, 8 * at)
+            )
+            if self._plan.outputs.get(id(value)) == number:
+                self._places[id(value)] = place
+            self.output_places.append(place)
+            at += value.size
+        self.output_size = at
 
     # --- places ---
 
