@@ -14,7 +14,8 @@ Both sum `c` over the axes along which `x` was broadcast. The operators are in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, MappingView, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -508,7 +509,8 @@ def value(x: Any) -> Any:
     Raises
     ------
     TypeError
-        For classes, sets and iterators, in which variables would not be found.
+        For classes, and for sets, views of dicts, deques and iterators, in which variables would
+        not be found.
 
     Examples
     --------
@@ -521,7 +523,7 @@ def value(x: Any) -> Any:
         return items if isinstance(x, list) else like(x, items)
     if isinstance(x, dict):
         return {key: value(item) for key, item in x.items()}
-    if isinstance(x, (type, set, frozenset)) or hasattr(x, "__next__"):
+    if isinstance(x, (type, Set, MappingView, deque)) or hasattr(x, "__next__"):
         kind = f"class {x.__name__}" if isinstance(x, type) else type(x).__name__
         raise TypeError(
             f"value: the argument is a {kind}, but must be a variable, or a tuple, list or dict of "

@@ -1,7 +1,7 @@
 """Arithmetic of values in its simplest form.
 
-Factors of one and terms of zero disappear, signs and numbers are taken out of products. What is
-known of a value by the step that made it is asked here too.
+Factors of one and terms of zero disappear; signs and numbers are taken out of products. Questions
+about a value that the step behind it answers are asked here too.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _MINUS_ONE = Value((), data=np.asarray(-1.0))
 
 
 def _negated(x: Value) -> Value | None:
-    """What a value is the negative of."""
+    """The value whose negative a value is; None if it is no negative."""
     return x.step.operands[0] if x.step is not None and x.step.kernel is NEGATIVE else None
 
 
 def _split_number(x: Value) -> tuple[Value, Value] | None:
-    """A product of a number and an array as both."""
+    """The number and the array of which an array is the product; None if it is no such product."""
     if x.step is None or x.step.kernel is not MULTIPLY or not x.shape:
         return None
     left, right = x.step.operands
@@ -85,7 +85,7 @@ def _add(builder: Builder, x: Value, y: Value) -> Value:
     if x is y:
         return _multiply(builder, builder.constant(2.0), x)
     for one, other in ((x, y), (y, x)):
-        if is_zero(other, -1.0):  # of 0.0 it would lose a sign
+        if is_zero(other, -1.0):  # adding 0.0 changes -0.0, and so must not be left out
             return one
         negated = _negated(other)
         if negated is not None:

@@ -1,7 +1,7 @@
 """One step of many: how steps of one kernel are written as one with a leading axis.
 
-`WRITERS` has a function for each kernel of which steps can be batched. It returns None where the
-operands of these steps do not allow it.
+`WRITERS` has a function for each kernel whose steps can be batched. It returns None if the operands
+do not allow it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _aligned(batching: Batching, column: Column, shape: Shape) -> Value:
-    """A column so that it broadcasts to members of a shape behind a leading axis."""
+    """A column in a shape that broadcasts to members of a shape behind a leading axis."""
     x = column.make()
     missing = len(shape) - len(column.shape)
     if column.is_shared or not missing:
@@ -91,8 +91,8 @@ def _gufunc(
 def _matmul(
     batching: Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
 ) -> Value | None:
-    """A product with a shared matrix or vector as one product, of vectors as sums of rows, others
-    as a stack.
+    """Products as one: a product with a shared matrix or vector, sums of rows for vectors, a stack
+    of all others.
     """
     builder, (a, b) = batching.builder, columns
     axes = len(a.shape), len(b.shape)

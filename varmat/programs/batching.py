@@ -29,16 +29,17 @@ from varmat.programs.program import (
     Step,
     Value,
     contiguous_strides,
+    element_places,
 )
 from varmat.programs.schedule import GUARDS, Graph, Schedule, is_worth_it
 
-# Equal steps from which a program is looked at.
+# Equal steps from which a program is worth batching.
 LEAST = 16
-# What steps cost natively, in nanoseconds: of numbers, of arrays and each element of them, of a
-# gather, and of a part of what is assembled. A number in it is cheap here, for all later steps find
-# it there.
+# What steps cost natively, in nanoseconds: a step of numbers, a step of arrays and each of its
+# elements, an element of a gather, a part of an assembled array. A part that is a number counts
+# little, since all later steps find it in its new place.
 NUMBER, STEP, ELEMENT, IRREGULAR, PART, NUMBER_PART = 12.0, 20.0, 0.7, 1.0, 15.0, 4.0
-# So many members that read from elsewhere go their own way.
+# Members that read from elsewhere leave a batch if there are at most so many.
 _STRAYS = 2
 
 
@@ -87,8 +88,7 @@ class Batching:
         self.builder = Builder()
         self._made: list[Value] = []
         self._made_numbers: dict[int, int] = {}
-        # Where the bases of the old program are in the new one: a number of what is made, and
-        # bytes.
+        # Where the bases of the old program are in the new one: the number of a base, and bytes.
         self._place = np.full(len(self.graph.bases), -1)
         self._offset = np.zeros(len(self.graph.bases), int)
         # Constants and gathers by what they are made of, so that equal steps are one.
@@ -106,7 +106,7 @@ class Batching:
                 self._singles(batch)
             elif isinstance(step.kernel, GUARDS):
                 self._guards(batch)
-            elif graph.is_sum(step):
+            elif graph.adds_up(step):
                 self._sums(batch)
             else:
                 self._alike(batch)
@@ -139,9 +139,7 @@ class Batching:
         )
 
     def where(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where old values are: numbers of what is made, which are negative for constants, and
-        bytes.
-        """
+        """Where old values are now: numbers of bases, negative for constants, and bytes."""
         base, is_constant = self.graph.base[numbers], self.graph.constant[numbers]
         places, offsets = self._place[base], self._offset[base] + self.graph.offset[numbers]
         return np.where(is_constant, -1, places), np.where(is_constant, 0, offsets)
@@ -239,13 +237,14 @@ class Batching:
                 )
             else:
                 known = self.builder.gather(
-                    self._made[place], np.add.outer(offsets // 8, _inside(like.shape, like.strides))
+                    self._made[place],
+                    np.add.outer(offsets // 8, element_places(like.shape, like.strides)),
                 )
             self._known[key] = known
         return known
 
     def _assembled(self, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
-        """Values with a leading axis; this is where they are from now on."""
+        """Values assembled with a leading axis, where later steps find them from now on."""
         made = self._added(np.arange(len(numbers)), numbers, places, offsets)
         graph = self.graph
         whole = np.flatnonzero(
@@ -279,8 +278,8 @@ class Batching:
         places: np.ndarray,
         offsets: np.ndarray,
     ) -> Part:
-        """Values that lie in one as one part of an assembled array, to whose bytes `to` each of
-        them is added.
+        """Values that lie in one base as one part of an assembled array; each is added at its byte
+        `to`.
         """
         shape = (len(to), *self.graph.values[numbers[0]].shape)
         order = np.argsort(to, kind="stable")
@@ -290,7 +289,7 @@ class Batching:
             place = (int(to[order[0]]), (step, *strides))
         else:
             order = np.argsort(offsets, kind="stable")
-            place = np.add.outer(to[order] // 8, _inside(shape[1:], strides))
+            place = np.add.outer(to[order] // 8, element_places(shape[1:], strides))
         return place, shape, self.builder.number(self.taken(numbers[order], places, offsets[order]))
 
     # --- batches ---
@@ -318,7 +317,7 @@ class Batching:
             self._settle_batch(batch, made)
 
     def _order(self, numbers: np.ndarray) -> np.ndarray:
-        """Members in the order in which they find what differs most among them."""
+        """The members in the order of the operand that differs most among them."""
         best, most = np.arange(len(numbers)), 1
         for i in range(numbers.shape[1]):
             places, offsets = self.where(numbers[:, i])
@@ -330,7 +329,7 @@ class Batching:
         return best
 
     def _guards(self, batch: np.ndarray) -> None:
-        """Write guards as one, if that pays; those of the same value are one in any case."""
+        """Write guards as one, if that pays; guards of the same value are always one."""
         numbers = self.graph.read[self.graph.first[batch]]
         _, once = np.unique(np.stack(self.where(numbers)), axis=1, return_index=True)
         column, kernel = self.column(numbers[once]), self.graph.steps[batch[0]].kernel
@@ -352,8 +351,8 @@ class Batching:
         builder.guard(x)
 
     def _sums(self, batch: np.ndarray) -> None:
-        """Write sums of the same number of terms as a sum of columns, others by adding each term to
-        its place, if either pays.
+        """Write sums as one, if that pays: with equally many terms as a sum of columns, others by
+        adding each term to its place.
         """
         graph, arity = self.graph, self.graph.arity[batch]
         rows = np.repeat(np.arange(len(batch)), arity)
@@ -363,7 +362,7 @@ class Batching:
         n, size = len(batch), graph.steps[batch[0]].results[0].size
         singly = float((arity - 1).sum()) * _alone(graph.steps[batch[0]])
         adding = STEP + self._cost_of_parts(places, size)
-        # Constants fit to whatever lies beside them.
+        # A constant has no layout of its own.
         layouts = np.where(graph.constant[numbers], -1, np.array(graph.layouts)[numbers])
         if _differ(layouts[layouts >= 0]):
             adding = math.inf
@@ -398,7 +397,7 @@ class Batching:
         for i in batch.tolist():
             step, numbers = graph.steps[i], graph.read[graph.first[i] : graph.first[i + 1]]
             made: Sequence[Value]
-            if len(numbers) >= LEAST and graph.is_sum(step):
+            if len(numbers) >= LEAST and graph.adds_up(step):
                 made = [self._sum_of(numbers)]
             elif (
                 len(numbers) >= LEAST
@@ -412,7 +411,7 @@ class Batching:
                 self._settle([graph.number_of_base(old)], new)
 
     def _sum_of(self, numbers: np.ndarray) -> Value:
-        """A sum of many: of those that lie in one value at once."""
+        """A sum of many terms: those that lie in one base are summed at once."""
         places, offsets = self.where(numbers)
         keys = [
             (place, self.graph.values[i].strides)
@@ -430,7 +429,7 @@ class Batching:
         return self.builder.add_all(terms)
 
     def _assembly(self, kernel: Assemble, numbers: np.ndarray) -> Value:
-        """An array of many parts: of those that lie in one value at once."""
+        """An array of many parts: those that lie in one base become one part."""
         values, parts, keys = self.graph.values, [], []
         given = kernel.parts(numbers.tolist())
         of_parts = np.array([number for _, _, number, _ in given])
@@ -472,7 +471,7 @@ class Batching:
 
 
 def _alone(step: Step) -> float:
-    """What a step costs if it stays alone."""
+    """What a step costs if it is not batched."""
     shapes = [v.shape for v in (*step.operands, *step.results)]
     return NUMBER if not any(shapes) else STEP + ELEMENT * max(map(math.prod, shapes))
 
@@ -490,14 +489,6 @@ def _differ(numbers: np.ndarray) -> bool:
     return bool((numbers != numbers[:1]).any())
 
 
-def _inside(shape: Shape, strides: Shape) -> np.ndarray:
-    """How many doubles the elements of a view lie after its first."""
-    places = np.zeros((), int)
-    for n, stride in zip(shape, strides, strict=True):
-        places = np.add.outer(places, np.arange(n) * (stride // 8))
-    return places
-
-
 def _grouped(keys: Sequence[Any]) -> dict[Any, np.ndarray]:
     """The places of equal keys."""
     groups: dict[Any, list[int]] = {}
@@ -507,7 +498,7 @@ def _grouped(keys: Sequence[Any]) -> dict[Any, np.ndarray]:
 
 
 def _strays(places: np.ndarray) -> np.ndarray:
-    """The few members that find in another value what all others find in one."""
+    """The few members that read another base than all others."""
     strays = np.zeros(len(places), bool)
     for column in places.T:
         values, counts = np.unique(column, return_counts=True)

@@ -1,8 +1,9 @@
-"""Making programs: values from kernels and values, with what is always worth doing done on the way.
+"""Making programs, and simplifying them on the way.
 
-What depends on constants alone is computed at once, equal steps are one step, views are no steps,
-factors of one disappear, and numbers are taken out of products and sums of arrays. Everything here
-is local; passes over a whole program are in `varmat.programs.passes`."""
+Steps that depend on constants alone are computed at once, equal steps are one step, views are no
+steps, factors of one disappear, and numbers are taken out of products and sums of arrays. All of
+this is local; passes over a whole program are in `varmat.programs.passes`.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +50,7 @@ from varmat.programs.program import (
     Shape,
     Step,
     Value,
+    broadcast_strides,
     contiguous_strides,
 )
 
@@ -75,10 +77,9 @@ class Builder:
         self._held: list[np.ndarray] = []
         self._views: dict[Any, Value] = {}
         self._guarded: set[tuple[Kernel, Value]] = set()
-        # While a check is traced: what it asks for, which then has to hold at every run.
+        # While a check is traced: the conditions it asks for, which must hold at every run.
         self.asked: list[Value] | None = None
-        # Whether the function that is traced asks for `any` only to save itself a choice between
-        # elements.
+        # Whether the traced function asks `any` only to avoid a choice between elements.
         self.in_formula = False
 
     def program(self, outputs: Iterable[Value]) -> Program:
@@ -108,7 +109,7 @@ class Builder:
         return self._numbers[key]
 
     def apply(self, kernel: Kernel, *operands: Value) -> tuple[Value, ...]:
-        """What a kernel makes of values."""
+        """The results of a kernel."""
         if kernel.is_pure:
             key = (kernel, *operands)
             known = self._known.get(key)
@@ -129,7 +130,7 @@ class Builder:
         return step.results
 
     def call(self, kernel: Kernel, *operands: Value) -> Value:
-        """The same of a kernel that makes one value."""
+        """The result of a kernel that makes one value."""
         return self.apply(kernel, *operands)[0]
 
     # --- views ---
@@ -138,7 +139,7 @@ class Builder:
         """A view of a value, taken by a function from an array to a view of it."""
         if x.is_constant:
             return self._view_of_constant(x, how)
-        # An array as `x` lies in memory, which is never touched, to see which part is taken.
+        # An array that lies in memory as `x` does, only to see which part is taken.
         like = (
             np.lib.stride_tricks.as_strided(_PLACE, x.shape, x.strides)
             if x.size
@@ -194,13 +195,9 @@ class Builder:
         """A view of a larger shape, the same along some axes."""
         if x.shape == shape:
             return x
-        missing = len(shape) - len(x.shape)
-        strides = (0,) * missing + tuple(
-            0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)
-        )
         if x.is_constant:
             return self._view_of_constant(x, lambda a: np.broadcast_to(a, shape))
-        return self.part(x, shape, 0, strides)
+        return self.part(x, shape, 0, broadcast_strides(x.shape, x.strides, shape))
 
     def contiguous(self, x: Value) -> Value:
         """The same values in one piece."""
@@ -258,7 +255,7 @@ class Builder:
             AND,
             Reduce(np.logical_and, tuple(range(len(step.operands[0].shape)))),
         ):
-            for each in step.operands:  # all that is said to hold by one condition
+            for each in step.operands:  # each part of a conjunction has its own guard
                 self.guard(each)
         elif not (condition.is_constant and bool(np.all(condition.data))):
             self._guard(GUARD, condition)
@@ -309,7 +306,7 @@ class Builder:
             left = [kept.index(i) for i in axes if i in kept]
             x = self.view(x, lambda a: a[(*index, Ellipsis)])
             return self.sum(x, left) if left else x
-        # Along what is repeated there is nothing to add.
+        # Along repeated axes the sum is a product with their length.
         repeated = [i for i in axes if x.strides[i] == 0 and x.shape[i] > 1]
         if repeated:
             count = math.prod(x.shape[i] for i in repeated)
@@ -324,7 +321,7 @@ class Builder:
         return self.call(Reduce(np.add, axes), x)
 
     def _without_number(self, x: Value) -> tuple[Value | None, Value]:
-        """A product as a number and the rest, which has its shape; or None and the product."""
+        """The number of a product and the rest, of the same shape; or None and the product."""
         kernel, operands = x.step.kernel, x.step.operands  # type: ignore[union-attr]
         if kernel is NEGATIVE:
             return self.constant(-1.0), operands[0]
@@ -359,7 +356,7 @@ class Builder:
         return total
 
     def _sum_of_sum(self, x: Value) -> Value:
-        """The sum of an array; of one that is an array beside a number, with the number outside."""
+        """The sum of an array. A number that is added to an array is taken out of the sum."""
         if x.step is not None and x.step.kernel in (ADD, SUBTRACT) and not x.is_view:
             left, right = x.step.operands
             if all(not side.shape or is_product(side) for side in (left, right)):
@@ -368,8 +365,8 @@ class Builder:
         return self.call(Reduce(np.add, tuple(range(len(x.shape)))), x)
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:
-        """Bring a contribution, which may be given in a smaller shape than the `whole` it stands
-        for, to that of its operand.
+        """Bring a contribution to the shape of its operand. It stands for an array of the shape
+        `whole`, and may be smaller.
         """
         if x.shape == shape == whole:
             return x
@@ -391,9 +388,7 @@ class Builder:
         return self.call(MATMUL, self._with_unit_stride(a), self._with_unit_stride(b))
 
     def _with_unit_stride(self, x: Value) -> Value:
-        """What BLAS takes as it lies; NumPy's loop without BLAS is slow, so everything else is
-        copied.
-        """
+        """A value as BLAS takes it: others are copied, since NumPy's loop without BLAS is slow."""
         if len(x.shape) == 1:
             return x if x.strides[0] == 8 or x.size <= 1 else self.contiguous(x)
         rows, columns = x.strides[-2:]
@@ -483,9 +478,7 @@ class Builder:
     def _without_overlap(
         self, shape: Shape, place: Place, at: Shape, part: Value
     ) -> Iterable[Part]:
-        """A part as parts of which each goes to any element once, as windows that overlap do
-        not.
-        """
+        """A part as one or more parts that name each element once: windows may overlap."""
         axes = (
             []
             if isinstance(place, np.ndarray) or 0 in at
@@ -516,10 +509,9 @@ class Builder:
         return found
 
 
-# Parts up to which windows that overlap are added up one after the other, and not element by
-# element.
+# Overlapping windows up to which they are added one after the other, and not element by element.
 FEW = 8
-# Where strided arrays that are only looked at lie.
+# The memory of strided arrays whose elements nobody looks at.
 _PLACE = np.zeros(1)
 
 

@@ -1,9 +1,8 @@
-"""Comparisons in recordings: variables of zeros and ones, which may be combined and select, and
-nothing else.
+"""Comparisons in recordings: variables of zeros and ones, which may only be combined and select.
 
 A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and
-refuses everything of which the outcome could not be written as a program: branches, masks as
-indices, counts."""
+refuses everything that cannot be written as a program: branches, masks as indices, counts.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +66,7 @@ COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
 SELECTION = _row(
     "selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z"
 )
-# The value of a variable, of which nothing is differentiated.
+# The value of a variable, held constant.
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
@@ -169,8 +168,8 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
     return ufunc(*[x._variable if type(x) is Condition else x for x in operands])
 
 
-# What NumPy makes of truth values, with zeros and ones. All other ufuncs make numbers of them, some
-# of fewer than 64 bits.
+# Ufuncs whose result NumPy makes truth values of truth values, written for zeros and ones. All
+# others make numbers, some of fewer than 64 bits.
 _OF_TRUTHS: dict[Any, Function] = {np.invert: lambda x: 1.0 - x, np.logical_not: lambda x: 1.0 - x}
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply), operator.mul)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add), np.maximum)

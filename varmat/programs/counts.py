@@ -1,6 +1,4 @@
-"""Sums over counts of functions that have one for whole numbers: by looks into a table instead of
-gamma functions.
-"""
+"""Sums over counts: a table of logarithms of factorials stands in for gamma functions."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ def log_binomials(total_count: np.ndarray | float, n: Any) -> Any:
     return np.add.reduce(for_arrays("lchoose")(total_count, n))
 
 
-# Both are sums over the integers below each count: of log(x + k), and of 1 / (x + k).
+# The next two are sums over the integers below each count: of log(x + k), and of 1 / (x + k).
 def log_rising_factorials(x: np.ndarray | float, n: Any) -> Any:
     """The sum of ``log(gamma(x + n) / gamma(x))`` of positive numbers and counts; one of them an
     array.

@@ -1,5 +1,5 @@
-"""How the entries of the engine's own rules become steps: elementwise and structured operations,
-elements, gathers, assignments.
+"""The entries of the engine's own rules as steps: elementwise and structured operations, elements,
+gathers, assignments.
 """
 
 from __future__ import annotations
@@ -36,6 +36,15 @@ from varmat.programs.tape_programs import Node, TapeProgram, place_of, writes
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Index, Linear, Operand, Settings
+# What a function that cannot be traced raises when it meets symbols.
+_UNTRACED = (
+    UntraceableError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    NotImplementedError,
+)
 # What makes the tuples of several results; None for operations with a single one.
 Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
@@ -70,7 +79,7 @@ def _element(program: TapeProgram, rule: Rule, result: Operand, x: Operand, inde
     size = whole.value.size
     place = index + size if index < 0 else index
     source = program.source_of(x, place)
-    if source is not None:  # what was written there, whatever has become of the rest
+    if source is not None:  # the number that was written there
         program.alias(result, source)
         return
     node = program.node(result, program.builder.element(whole.value, place))
@@ -179,8 +188,7 @@ def _write_part(
     def back() -> None:
         g = builder.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
         if operand is not None:
-            # A copy, so that the next part is written over the adjoint, and not over a copy of
-            # that.
+            # Copy this part of the adjoint, so that the next step may write over the adjoint.
             c = builder.call(kept_kernel(shape), builder.part(g, shape, *place))
             c = builder.unbroadcast(
                 c, shape, operand.shape[max(len(operand.shape) - len(shape), 0) :]
@@ -199,9 +207,7 @@ def _write_part(
 def structured(
     program: TapeProgram, rule: Rule, result: Operand, args: Sequence[Operand], settings: Settings
 ) -> None:
-    """Any structured operation: its value and its reverse rule are traced, or called as the eager
-    pass calls them.
-    """
+    """Any structured operation: its value and its reverse rule are traced, or called by Python."""
     op: Operation = rule.op
     settings = {name: each for name, each in settings.items() if name in op.signature.parameters}
     operands = [program.operand(x) for x in args]
@@ -265,7 +271,7 @@ class Call:
         )
         self.saved: Settings = {}
         self.results: list[Value] = []
-        # From the adjoints to the contributions, of operations that say how they are written.
+        # From the adjoints to the contributions, for operations with a straight rule.
         self.pull: Any = None
         # What a call of Python saved for the reverse rule.
         self.token: Value | None = None
@@ -276,14 +282,7 @@ class Call:
             try:
                 self.results = self._traced_values()
                 return self.results
-            except (
-                UntraceableError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                IndexError,
-                NotImplementedError,
-            ):
+            except _UNTRACED:
                 pass
         self.results, self.token = self._called_values()
         return self.results
@@ -316,7 +315,7 @@ class Call:
         )
         makes = [*((shape, FLOAT) for shape in self.shapes), ((), OBJECT)]
         function = partial(_value_of, op, settings, [v.shape for v in self.operands], self.kind)
-        # It stays where nobody reads its results, for it may refuse a point.
+        # Not pure: it stays even if nobody reads its results, for it may refuse a point.
         *results, token = self.program.builder.apply(
             PythonCall(op.name, function, makes, False), *self.operands
         )
@@ -334,14 +333,7 @@ class Call:
         if self.token is None:
             try:
                 return self._traced_contributions(given, places)
-            except (
-                UntraceableError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                IndexError,
-                NotImplementedError,
-            ):
+            except _UNTRACED:
                 pass
         known = [g for g in given if g is not None]
         has = [g is not None for g in given]
@@ -382,12 +374,12 @@ class Call:
 
 
 def unplaced(shape: Shape) -> None:
-    """The workspace of a function that is traced: results find their places later."""
+    """The workspace of a traced function: memory is assigned later."""
 
 
 class Workspace(threading.local):
-    """Memory for what an operation saves: large arrays are the same ones at every call in a thread,
-    so that they are warm.
+    """Memory for what an operation saves. Each call in a thread gets the same large arrays, which
+    are warm.
     """
 
     def __init__(self) -> None:

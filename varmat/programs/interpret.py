@@ -1,6 +1,4 @@
-"""The reference interpreter: what a program means, one step after the other, on arrays of their
-own.
-"""
+"""The reference interpreter: what a program means, step by step, each with arrays of its own."""
 
 from __future__ import annotations
 

@@ -1,19 +1,20 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that are written for it.
 
-Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of what they
-look into. JAX compiles what it traces, so where a run would end, because a guard does not hold,
-there is no error: what is returned is nan."""
+Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
+JAX compiles what it traces and cannot raise, so where a run would end because a guard does not
+hold, the results are nan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from varmat.programs import kernels
 from varmat.programs.blocks import Loop
-from varmat.programs.program import Program, Step, Value
+from varmat.programs.program import Program, Step, Value, element_places
 from varmat.programs.sparse import SampledProduct, SparseProduct
 
 Rule = Callable[..., Any]
@@ -130,24 +131,12 @@ def scalar_to_jax(program: Program) -> Rule:
 
 
 def _part(jnp: Module, whole: Array, value: Value) -> Array:
-    """A view as the elements of what it looks into."""
+    """A view as elements of its base."""
     flat = jnp.reshape(whole, (-1,))
     start = value.offset // value.dtype.itemsize
     if value.is_contiguous:
         return jnp.reshape(flat[start : start + value.size], value.shape)
-    return flat[places(value.shape, value.offset, value.strides, value.dtype.itemsize)]
-
-
-def places(
-    shape: Sequence[int], offset: int, strides: Sequence[int], itemsize: int = 8
-) -> np.ndarray:
-    """Where the elements of a view lie in the flattened array, of its shape."""
-    index = np.full(tuple(shape), offset // itemsize)
-    for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
-        index = index + (np.arange(n) * (stride // itemsize)).reshape(
-            (-1,) + (1,) * (len(shape) - axis - 1)
-        )
-    return index
+    return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
 def _rule(jax: Module, kernel: Any) -> Rule | None:
@@ -241,7 +230,7 @@ def _assemble(jax: Module, kernel: Any) -> Rule:
             if place is None:
                 flat = flat.at[jnp.reshape(index, (-1,))].add(jnp.reshape(values, (-1,)))
             else:
-                here = flat.at[places(shape, place[0], place[1], kernel.dtype.itemsize)]
+                here = flat.at[element_places(shape, place[1], place[0], kernel.dtype.itemsize)]
                 flat = here.set(values) if kernel.is_partition else here.add(values)
         return jnp.reshape(flat, kernel.shape)
 
@@ -254,7 +243,7 @@ def _write(jax: Module, kernel: Any) -> Rule:
     def rule(step: Step, before: Array, part: Array) -> Array:
         flat = (
             jnp.reshape(before, (-1,))
-            .at[places(kernel.part, *kernel.place)]
+            .at[element_places(kernel.part, *kernel.place[::-1])]
             .set(jnp.broadcast_to(part, kernel.part))
         )
         return jnp.reshape(flat, kernel.shape)

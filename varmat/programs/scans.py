@@ -3,7 +3,8 @@ an argument of the next.
 
 All numbers lie in a few blocks, of which the arguments and results of the body are parts:
 
-    history    (T + 1, n + k)  in a row the n numbers that are carried, then the k numbers of the step that made them
+    history    (T + 1, n + k)  in a row the n numbers that are carried, then the k numbers of the
+                               step that made them
     rows       (T, q)          what a step takes
     shared     (m,)            what all steps take
 

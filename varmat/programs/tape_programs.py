@@ -1,10 +1,11 @@
 """From a tape to a program: the value of what was recorded, and its adjoint.
 
-The entries are gone through once forward and once backward. Forward, each becomes steps; backward,
-contributions to adjoints are values too, kept until all of them are known: those that are the same
-number for all elements of an array are never more than a number, and parts of an array are put
-together once. A function registered with `writes` says how the entries of a rule become steps; it
-stands beside the rule where that is possible. Elementwise and structured operations are traced."""
+The entries are gone through once forward and once backward. Forward, each becomes steps. Backward,
+contributions to adjoints are values too, kept until all of them are known: one number for all
+elements of an array stays a number, and parts of an array are put together once. A function
+registered with `writes` says how the entries of a rule become steps; where possible it stands
+beside the rule. Elementwise and structured operations are traced.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ class TapeProgram:
     def __init__(self) -> None:
         self.builder = Builder()
         self.backs: list[tuple[Sequence[Node], Callable[[], None]]] = []
-        # Ids are those of living objects: the tape holds variables.
+        # By id, which is safe: the tape keeps the variables alive.
         self._nodes: dict[int, Node] = {}
         # A node, and how a part of it is taken -> the node of that.
         self._parts: dict[Any, Node] = {}
@@ -133,16 +134,16 @@ class TapeProgram:
             raise TapeError("an operation uses a variable that the recording does not know")
         parent, how = self.find(view._parent), view._how
         self._views.setdefault(id(view._root), []).append(id(view))
-        # The same part, taken again, is the same: products with it at every step of a loop become
-        # one.
+        # A part that is taken again is the same node, so that a loop which takes it at every step
+        # has one product with it.
         key = (parent, repr(how.__reduce__())) if type(how) in (itemgetter, methodcaller) else None
         if key in self._parts:
             self._nodes[id(view)] = self._parts[key]
             return self._parts[key]
-        # Of what does not lie in one piece, as what was broadcast, a reshape would be a copy.
+        # A reshape of an array that does not lie in one piece would be a copy.
         whole = parent.value if type(how) is itemgetter else self.builder.contiguous(parent.value)
         value = self.builder.view(whole, how)
-        if value.is_constant:  # what the function made of plain numbers has no adjoint
+        if value.is_constant:  # made of plain numbers: it has no adjoint
             return self.node(view, value)
         place = place_of(parent.shape, how)
         node = self.node(view, value)
@@ -257,8 +258,8 @@ class TapeProgram:
         return self.builder.broadcast(x, shape) if x.shape != shape else x
 
     def contribute(self, operand: Node | None, c: Value, whole: Shape) -> None:
-        """Add a contribution of a shape, or what stands for one, to the adjoint of an operand that
-        was broadcast to it.
+        """Add a contribution to the adjoint of an operand that was broadcast to the shape `whole`.
+        A smaller contribution stands for its broadcast.
         """
         if operand is None or is_number(c, 0.0):
             return
@@ -273,6 +274,18 @@ class TapeProgram:
     def entry(self, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
         """Write the forward part of an entry, and note what writes its reverse part."""
         writer_of(rule)(self, rule, result, x, y)
+
+    def entries(self, tape: Tape, known: int) -> None:
+        """Write the forward part of a tape of which the first so many leaves have their nodes."""
+        # Undo the assignments, so that each has its own values beside what it overwrote; nobody
+        # reads the variables any more.
+        for assignment in reversed(tape.assignments):
+            assignment.undo()
+        for leaf in tape.leaves[known:]:
+            value = np.copy(leaf._val) if leaf.shape else leaf._val
+            self.node(leaf, self.builder.constant(value))
+        for entry in tape:
+            self.entry(*entry)
 
     def finish(self, output: Node, leaves: Sequence[Node]) -> Program:
         """Write the reverse pass from a scalar; the program returns the value and the gradients."""
@@ -316,7 +329,7 @@ def program_of(tape: Tape, variables: list[Operand], y: Operand) -> Program:
     known: dict[int, Node] = {}
     for x in variables:
         value = builder.argument(x.shape)
-        if id(x) in known:  # what is differentiated with respect to twice arrives twice
+        if id(x) in known:  # an argument may be differentiated with respect to twice
             leaves.append(known[id(x)])
         else:
             known[id(x)] = written.node(x, value)
@@ -326,12 +339,5 @@ def program_of(tape: Tape, variables: list[Operand], y: Operand) -> Program:
         return builder.program(
             [builder.constant(y), *(builder.full(zero, leaf.shape) for leaf in leaves)]
         )
-    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads
-    # the variables any more.
-    for assignment in reversed(tape.assignments):
-        assignment.undo()
-    for leaf in tape.leaves[len(variables) :]:
-        written.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
-    for entry in tape:
-        written.entry(*entry)
+    written.entries(tape, len(variables))
     return written.finish(written.find(y), leaves)

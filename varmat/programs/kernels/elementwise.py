@@ -1,4 +1,4 @@
-"""Element by element: ufuncs, functions of users, a choice."""
+"""Kernels that work element by element: ufuncs, functions of users, `numpy.where`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Ufunc(Kernel):
         if not results[0].ndim and self.ufunc in _OF_NUMBERS:
             run: Run = _OF_NUMBERS[self.ufunc](*[memoryview(x) for x in (*operands, *results)])
             return run
-        if self.ufunc in (np.maximum, np.minimum):  # which take a third argument for an operand
+        if self.ufunc in (np.maximum, np.minimum):  # these take a third argument for an operand
             return partial(self.ufunc, *operands, out=results[0])
         return partial(self.ufunc, *operands, *results)
 
@@ -116,9 +116,7 @@ def ufunc_kernel(ufunc: np.ufunc) -> Ufunc:
 
 
 class Function(Kernel):
-    """An elementwise function that is no ufunc: of a user, or of `numpy.frompyfunc`. It is called
-    from Python.
-    """
+    """An elementwise function that is no true ufunc, as those of users. It is a call of Python."""
 
     is_native = False
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Guard(Kernel):
-    """Ends the run, and says so, unless all truth values hold."""
+    """Ends the run unless all truth values hold."""
 
     name = "guard"
     is_pure = False

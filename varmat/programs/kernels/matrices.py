@@ -141,7 +141,7 @@ class SolveTriangular(Kernel):
         from scipy.linalg.blas import dtrsm, dtrsv
 
         a, b = operands
-        # BLAS reads columns first: a C-contiguous lower triangle is an upper one to it, transposed.
+        # To BLAS, which reads columns first, a C-contiguous lower triangle is the transposed upper.
         if b.ndim == 1:
             return (dtrsv(a.T, b, lower=0, trans=not self.transposed),)
         return (

@@ -1,4 +1,4 @@
-"""Places: copies, gathers, and arrays made of parts."""
+"""Kernels that move elements: copies, gathers, and arrays made of parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Copy(Kernel):
-    """The values of a view, or of a number that stands for many, in memory of their own."""
+    """The values of a view, or of a number repeated, in memory of their own."""
 
     in_place = True
 
@@ -44,8 +44,8 @@ class Copy(Kernel):
 
 
 class Kept(Copy):
-    """A copy of what is about to be written over: it is made where it stands, and not together with
-    others.
+    """A copy of what is about to be written over: it keeps its place among the steps, and is never
+    batched.
     """
 
 
@@ -84,18 +84,19 @@ GATHER = Gather()
 
 @dataclass(frozen=True, repr=False)
 class Assemble(Kernel):
-    """An array of which parts are given, each to be added: zeros, or the first operand, with the
-    others added at their places.
+    """An array made of parts: zeros, or the first operand, with the other operands added at their
+    places.
 
-    A place is ``(offset, strides)``, in bytes, of a view of the result, or None: then the part is
-    followed by the places of its elements in the flattened result. Where `is_partition` the parts
-    cover the result and do not overlap."""
+    A place is ``(offset, strides)``, in bytes, of a view of the result. If it is None, the part is
+    followed by the places of its elements in the flattened result. With `is_partition` the parts
+    cover the result and do not overlap.
+    """
 
     shape: Shape
     places: tuple[Any, ...]
     has_base: bool = False
     is_partition: bool = False
-    # Truth values and indices may be assembled from parts that cover the whole.
+    # Other than float64 only with `is_partition`, for truth values and indices.
     dtype: Any = FLOAT
     shapes: tuple[Shape, ...] = ()
 
@@ -178,9 +179,9 @@ class Assemble(Kernel):
 
 @dataclass(frozen=True, repr=False)
 class Write(Kernel):
-    """An array of which one part is replaced: what an assignment makes of it.
+    """An array with one part replaced, as by an assignment.
 
-    The place is ``(offset, strides)``, in bytes, of a view of the result, of a shape.
+    The place is ``(offset, strides)``, in bytes, of the part in the result.
     """
 
     shape: Shape

@@ -81,9 +81,7 @@ class Accumulate(Kernel):
 
 
 class Sum(Kernel):
-    """The sum of any number of values that broadcast: contributions to an adjoint, terms of a
-    density.
-    """
+    """The sum of several values that broadcast: contributions to an adjoint, terms of a density."""
 
     name = "sum"
     in_place = True

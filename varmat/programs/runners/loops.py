@@ -33,7 +33,7 @@ def loop_of(ufunc: np.ufunc, signature: str) -> Loop:
         "d" in each.partition("->")[0] and set(each.partition("->")[0]) & set("ilq")
         for each in ufunc.types
     ):
-        # Functions of integers, which warn in their loops of whatever is none.
+        # Functions of integers, whose loops warn of any float that is no integer.
         raise NoLoopError(f"{ufunc.__name__} is one of integers")
     head = object.__basicsize__
     counts = [ctypes.c_int.from_address(id(ufunc) + head + at).value for at in (0, 4)]

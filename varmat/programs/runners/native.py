@@ -60,11 +60,10 @@ class NativeRunner:
         made = Table(program, self._plan)
         self._table = made
         self._frames: list[Frame] = []
-        # Frames at work, by the address of their scratch memory, and what was raised in a call of
-        # Python.
+        # By the address of their scratch memory: frames at work, and errors of calls of Python.
         self._busy: dict[int, Frame] = {}
         self._raised: dict[int, BaseException] = {}
-        # a callback that held the runner would keep both until the collector comes
+        # A callback that held the runner would keep both alive until the collector comes.
         itself = ref(self)
 
         def call_python(user: Any, number: int, bases: Any) -> int:
@@ -135,7 +134,7 @@ class NativeRunner:
             places = results
             if len(given) < 2:  # all outputs one after the other
                 places = [np.empty(self._table.output_size)]
-            # An argument and a place for outputs come first, whether there are any or not.
+            # One argument and one place for outputs always come first.
             arrays = [
                 *(given[:1] or [self.table]),
                 *(places[:1] or [self.table]),
@@ -174,7 +173,7 @@ class NativeRunner:
         starts = [
             8 * np.cumsum([0, *each[:-1]]) for each in (sizes if len(sizes[0]) > 1 else ([0], [0]))
         ]
-        if self.calls_python:  # which would only take turns
+        if self.calls_python:  # threads would only take turns
             workers = 1
         shares = [s for s in np.array_split(np.arange(len(points)), workers) if len(s)]
 
@@ -213,8 +212,8 @@ class NativeRunner:
         return frame
 
     def give_frame(self, frame: Frame) -> None:
-        """Give memory back: what is large goes back to the allocator, which has it warm for the
-        next.
+        """Give memory back. Large memory goes to the allocator, which keeps it warm for the next
+        run.
         """
         if self.calls_python:
             del self._busy[frame.address]

@@ -1,7 +1,8 @@
-"""The NumPy runner: a program as a list of bound calls on arrays that are there.
+"""The NumPy runner: a program as a list of calls, bound to arrays.
 
-An instance has memory of its own. Several threads at once take several instances; between two calls
-none keeps anything."""
+An instance has memory of its own, and keeps no results between calls. Threads that run at the same
+time take instances of their own.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import numpy as np
 from varmat.programs.memory import Plan
 from varmat.programs.program import FLOAT, OBJECT, Program, Value
 
-# Elements from which arguments and results are not copied: the steps that use them are bound anew
-# at every call.
+# Elements from which arguments and results are not copied. The steps that use them are then bound
+# anew at every call.
 LARGE = 1 << 12
 
 

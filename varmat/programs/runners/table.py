@@ -12,7 +12,7 @@ from varmat.programs.blocks import BLOCK, product_of
 from varmat.programs.blocks import Loop as Blocks
 from varmat.programs.kernels import Sum, Ufunc
 from varmat.programs.memory import Plan
-from varmat.programs.program import BOOL, Program, Shape, Value
+from varmat.programs.program import BOOL, Program, Value, broadcast_strides
 from varmat.programs.runners import compiled
 from varmat.programs.runners.compiled import (
     ABSOLUTE,
@@ -58,22 +58,8 @@ class Table:
         self._plan = plan
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers: dict[float, Value] = {}
-        # One argument, and all outputs one after the other, have a base together; several arguments
-        # one each, and so the outputs.
-        several, at = len(program.arguments) > 1, 0
-        for i, value in enumerate(program.arguments):
-            self._places[id(value)] = (ARGUMENT if i == 0 else OUTPUT + i, 0)
-        first = OUTPUT + len(program.arguments) - 1
         self.output_places: list[tuple[int, int]] = []
-        for number, value in enumerate(program.outputs[1:], 1):
-            place = (
-                (OUTPUT if number == 1 else first + number - 1, 0) if several else (OUTPUT, 8 * at)
-            )
-            if plan.outputs.get(id(value)) == number:
-                self._places[id(value)] = place
-            self.output_places.append(place)
-            at += value.size
-        self.output_size = at
+        self._place_arguments_and_outputs(program)
         # Behind the scratch memory of the plan: blocks of numbers, blocks of truth values, and a
         # number.
         loops = [
@@ -91,7 +77,7 @@ class Table:
             True: self._share + 64 + most[False] * BLOCK * 8,
         }
         self.scratch_bytes = self._blocks_at[True] + most[True] * BLOCK
-        # What numbers go through is computed on the spot.
+        # Loops that become arithmetic if the result is a single number.
         self._negative = loop_of(np.negative, "d->d")
         self._arithmetic = {
             loop_of(ufunc, "d" * ufunc.nin + "->d"): code
@@ -114,6 +100,23 @@ class Table:
                 self._places[id(output)] = place
                 self.held.append(output)
                 self.elementwise(copy, [value], output)
+
+    def _place_arguments_and_outputs(self, program: Program) -> None:
+        # A single argument has a base, and all outputs together have another. With several
+        # arguments, each argument and each output has its own.
+        several, at = len(program.arguments) > 1, 0
+        for i, value in enumerate(program.arguments):
+            self._places[id(value)] = (ARGUMENT if i == 0 else OUTPUT + i, 0)
+        first = OUTPUT + len(program.arguments) - 1
+        for number, value in enumerate(program.outputs[1:], 1):
+            place = (
+                (OUTPUT if number == 1 else first + number - 1, 0) if several else (OUTPUT, 8 * at)
+            )
+            if self._plan.outputs.get(id(value)) == number:
+                self._places[id(value)] = place
+            self.output_places.append(place)
+            at += value.size
+        self.output_size = at
 
     # --- places ---
 
@@ -208,7 +211,9 @@ class Table:
             return
         if len(values) > compiled.MOST_OPERANDS:
             raise NoLoopError("too many operands")
-        shape, strides = merged(result.shape, [_aligned(v, result.shape) for v in values])
+        shape, strides = merged(
+            result.shape, [broadcast_strides(v.shape, v.strides, result.shape) for v in values]
+        )
         if 0 in shape:
             return
         if not shape:
@@ -218,8 +223,8 @@ class Table:
         # NumPy's loops of `isfinite` and `signbit` are wrong with other strides
         if shape[inner] < 16 and result.dtype != BOOL:
             longest = max(range(len(shape)), key=lambda i: shape[i])
-            # So is its loop of `negative` where the operand's elements are 64 bytes apart and those
-            # of the result not 8.
+            # So is its loop of `negative` if the operand's elements are 64 bytes apart and those of
+            # the result are not 8.
             inner = inner if loop == self._negative and abs(strides[longest][0]) == 64 else longest
         order = [i for i in range(len(shape)) if i != inner]
         self.nest(
@@ -291,12 +296,12 @@ class Table:
         core: Sequence[int],
         steps: Sequence[int],
     ) -> None:
-        """A generalised ufunc, whose loop takes one leading axis; `leading` is how many each
-        operand has.
+        """A generalised ufunc, whose loop takes one leading axis; `leading` counts those of each
+        operand.
         """
         shape = operands[-1].shape[: leading[-1]]
         aligned = [
-            _aligned_strides(v.shape[:n], v.strides[:n], shape)
+            broadcast_strides(v.shape[:n], v.strides[:n], shape)
             for v, n in zip(operands, leading, strict=True)
         ]
         lengths, strides = merged(shape, aligned)
@@ -321,9 +326,7 @@ class Table:
         self, kernel: Any, step: Any, places: dict[int, Any], total: Value | None
     ) -> list[int]:
         def argument(value: Value) -> tuple[list[int], int]:
-            """The base, the offset and the bytes from element to element across blocks, and inside
-            of one.
-            """
+            """The base, the offset, and the bytes of an element from block to block and inside."""
             size = value.dtype.itemsize
             key = id(value) if id(value) in places else id(value.base)
             if key in kernel.place_of_temporary:
@@ -419,21 +422,11 @@ def _lines(value: Value) -> list[tuple[int, int, int]]:
     return lines
 
 
-def _aligned(value: Value, shape: Shape) -> list[int]:
-    return _aligned_strides(value.shape, value.strides, shape)
-
-
-def _aligned_strides(shape: Shape, strides: Shape, whole: Shape) -> list[int]:
-    """The strides of an array as if it had been broadcast to a shape."""
-    missing = len(whole) - len(shape)
-    return [0] * missing + [0 if n == 1 else s for n, s in zip(shape, strides, strict=True)]
-
-
 def merged(
     shape: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """The axes of several arrays, with neighbours that are one line in all of them as one; for each
-    axis the strides of all.
+    """The lengths of the axes of several arrays, and for each axis the strides of all. Neighbouring
+    axes that are one line in all arrays are merged.
     """
     lengths: list[int] = []
     found: list[list[int]] = []

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
-    """An elementwise operation of values: its ufunc, the NumPy expression behind it, or, for
-    anything else, a call of Python.
+    """An elementwise operation of values: as its ufunc, as the NumPy expression behind it, or else
+    as a call of Python.
     """
     if row is SELECTION:
         return builder.where(*values)
@@ -67,9 +67,7 @@ def applied(row: Elementwise, *operands: Operand) -> Operand:
 
 
 def plain_or_symbol(builder: Builder, value: Value) -> Operand:
-    """What stands for a value in a function that is traced: a rule may ask whether an operand is a
-    number.
-    """
+    """A constant as it is, any other value as a symbol: a traced rule may look at constants."""
     if value.data is None:
         return Symbol(builder, value)
     return value.data if value.shape else float(value.data)
@@ -80,8 +78,8 @@ _FUNCTIONS: dict[Elementwise, Function] = {}
 
 
 class Scope(dict[str, Any]):
-    """What the names in an expression mean: letters and abbreviations that stand for symbols, and
-    functions of the table.
+    """The names in an expression: letters and abbreviations for symbols, and functions of the
+    table.
     """
 
     def __init__(

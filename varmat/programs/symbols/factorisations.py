@@ -13,8 +13,8 @@ from varmat.programs.symbols.symbol import Symbol, builder_of, joined, lift, ref
 if TYPE_CHECKING:
     from varmat.typing import Operand
 
-# Rows up to which factorisations are steps of a program; of larger matrices the functions called
-# from Python work block by block.
+# Rows up to which factorisations are steps of a program. For larger matrices functions that work
+# block by block are called from Python.
 UNROLLED = 128
 
 
@@ -55,9 +55,7 @@ def require(condition: Operand) -> None:
 
 
 def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:
-    """The solution of a lower triangular system, or of that of the transpose, for a vector or the
-    columns of a matrix.
-    """
+    """The solution of a lower triangular system, or of its transpose, for a vector or a matrix."""
     if np.ndim(a) != 2 or np.shape(a)[-1] > UNROLLED:
         refuse()
     if not isinstance(a, Symbol) and not isinstance(b, Symbol):
@@ -92,20 +90,18 @@ def triangle(x: Operand, half: bool = False) -> Operand:
 
 
 def unrolled(a: Operand) -> None:
-    """Refuse matrices for which functions that work block by block are called from Python, and
-    empty ones.
-    """
+    """Refuse empty matrices, and those so large that functions are called from Python."""
     if not np.size(a) or np.shape(a)[-1] > UNROLLED:
         refuse()
 
 
 def positive_definite(a: Operand) -> Operand:
-    """The lower Cholesky factor of what has to be symmetric and positive definite, or the run
-    ends.
+    """The lower Cholesky factor; the run ends unless the matrix is symmetric and positive
+    definite.
     """
     unrolled(a)
     require(np.abs(a - a.mT) <= TOLERANCE)
     factor = np.linalg.cholesky(a)
-    # all of it is nan where the matrix is not positive definite
+    # NumPy's loop fills the factor with nan if the matrix is not positive definite.
     require(np.isfinite(factor[..., :1, 0]))
     return factor

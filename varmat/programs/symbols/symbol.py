@@ -50,7 +50,7 @@ class Symbol:
 
     __slots__ = ("_has_parts", "_is_part", "builder", "value")
     __array_priority__ = 1000.0
-    # There is no derivative to a symbol: it is what it stands for.
+    # A symbol has no derivative, and is its own plain value.
     _tape = None
     _plain = property(lambda self: self)
 
@@ -84,7 +84,7 @@ class Symbol:
         return Symbol(self.builder, value, True)
 
     def become(self, value: Value) -> Symbol:
-        """Stand for another value from here on: what writing into an array is to a symbol."""
+        """Stand for another value from here on, as an array that is written into."""
         if self._is_part or self._has_parts or value.shape != self.shape:
             refuse()
         self.value = value
@@ -231,7 +231,6 @@ class Symbol:
         result = self.of(apply_ufunc(self.builder, ufunc, [lift(self.builder, x) for x in inputs]))
         if out is None:
             return result
-        # A symbol is written into by standing for another value from here on.
         (target,) = out
         return target.become(result.value) if isinstance(target, Symbol) else refuse()
 
@@ -264,7 +263,7 @@ def part_of(builder: Builder, x: Value, index: Index) -> Value:
 
 @cache
 def is_traced(ufunc: np.ufunc) -> bool:
-    """Whether it makes one array, of floats or, if it tests them, of truth values."""
+    """Whether a ufunc makes one array: of floats, or of truth values if it tests floats."""
     return ufunc.nout == 1 and (
         ufunc in _TESTS or any(each.endswith("->d") for each in ufunc.types)
     )

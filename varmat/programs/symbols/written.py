@@ -9,8 +9,8 @@ from varmat.programs.program import Value
 
 
 class Written:
-    """An array into which something is written: for each element a choice between what it was and
-    an element of what is assigned.
+    """An array into which something is written: each element is either kept or replaced by one of
+    the source.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Written:
         self.builder, self.places, self.shape = builder, places, before.shape
         while len(source.shape) > places.ndim:  # NumPy drops leading axes of length one
             source = builder.reshaped(source, source.shape[1:])
-        # Where an element is named several times the last one stays.
+        # If an element is named several times, the last one stays.
         written, order = np.unique(places.reshape(-1)[::-1], return_index=True)
         self.last = places.size - 1 - order
         self.is_once = written.size == places.size
@@ -46,7 +46,7 @@ class Written:
             self.value = builder.where(builder.constant(self.changed), spread, before)
 
     def adjoint_before(self, g: Value) -> Value | None:
-        """The contribution to the array as it was; None if nothing of it is left."""
+        """The contribution to the array as it was before; None if nothing of it is left."""
         if self.changed.all():
             return None
         return self.builder.where(
