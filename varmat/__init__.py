@@ -54,12 +54,21 @@ from varmat.functions.signals.lags import *  # noqa: F403
 from varmat.functions.signals.recurrences import *  # noqa: F403
 from varmat.functions.sparse.solves import *  # noqa: F403
 from varmat.functions.sparse.variable import *  # noqa: F403
+from varmat.functions.special.bessel_functions import *  # noqa: F403
 from varmat.functions.special.deviances import *  # noqa: F403
-from varmat.functions.special.hypergeometric import *  # noqa: F403
+from varmat.functions.special.entropies_and_losses import *  # noqa: F403
+from varmat.functions.special.error_functions import *  # noqa: F403
+from varmat.functions.special.exponential_integrals import *  # noqa: F403
+from varmat.functions.special.gamma_functions import *  # noqa: F403
+from varmat.functions.special.generalised_hypergeometric import *  # noqa: F403
+from varmat.functions.special.hypergeometric_functions import *  # noqa: F403
+from varmat.functions.special.incomplete_functions import *  # noqa: F403
 from varmat.functions.special.log_incomplete import *  # noqa: F403
 from varmat.functions.special.log_normal_tails import *  # noqa: F403
+from varmat.functions.special.logistic_functions import *  # noqa: F403
+from varmat.functions.special.powers_and_arithmetic import *  # noqa: F403
 from varmat.functions.special.stirling import *  # noqa: F403
-from varmat.functions.special.table import *  # noqa: F403
+from varmat.functions.special.zeta_functions import *  # noqa: F403
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
 from varmat.transforms.bounded import *  # noqa: F403
@@ -213,19 +222,15 @@ _NAMES += functions.arrays.containers.__all__
 _NAMES += functions.covariances.__all__
 _NAMES += functions.arrays.cumulative.__all__
 _NAMES += functions.linalg.determinants.__all__
-_NAMES += functions.special.deviances.__all__
 _NAMES += functions.linalg.dot_products.__all__
 _NAMES += functions.arrays.exponentials.__all__
 _NAMES += functions.linalg.factorisations.__all__
 _NAMES += functions.linalg.forms.__all__
 _NAMES += functions.arrays.gathering.__all__
-_NAMES += functions.special.hypergeometric.__all__
 _NAMES += functions.linalg.inverse_forms.__all__
 _NAMES += functions.arrays.joining.__all__
 _NAMES += functions.signals.lags.__all__
 _NAMES += functions.linalg.least_squares.__all__
-_NAMES += functions.special.log_incomplete.__all__
-_NAMES += functions.special.log_normal_tails.__all__
 _NAMES += functions.linalg.matrix_functions.__all__
 _NAMES += functions.arrays.orderings.__all__
 _NAMES += functions.linalg.products.__all__
@@ -235,8 +240,21 @@ _NAMES += functions.arrays.shaping.__all__
 _NAMES += functions.linalg.solves.__all__
 _NAMES += functions.sparse.variable.__all__
 _NAMES += functions.sparse.solves.__all__
-_NAMES += functions.special.table.__all__
+_NAMES += functions.special.bessel_functions.__all__
+_NAMES += functions.special.deviances.__all__
+_NAMES += functions.special.entropies_and_losses.__all__
+_NAMES += functions.special.error_functions.__all__
+_NAMES += functions.special.exponential_integrals.__all__
+_NAMES += functions.special.gamma_functions.__all__
+_NAMES += functions.special.generalised_hypergeometric.__all__
+_NAMES += functions.special.hypergeometric_functions.__all__
+_NAMES += functions.special.incomplete_functions.__all__
+_NAMES += functions.special.log_incomplete.__all__
+_NAMES += functions.special.log_normal_tails.__all__
+_NAMES += functions.special.logistic_functions.__all__
+_NAMES += functions.special.powers_and_arithmetic.__all__
 _NAMES += functions.special.stirling.__all__
+_NAMES += functions.special.zeta_functions.__all__
 _NAMES += transforms.bounded.__all__
 _NAMES += transforms.matrices.__all__
 _NAMES += transforms.readers.__all__

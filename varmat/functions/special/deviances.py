@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.functions.elementwise import row
+from varmat.functions.rows import row, special_formula
+from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_div_series
 from varmat.functions.special.shape_derivatives import _log_less_line
-from varmat.functions.special.table import _lazy, kl_div_of_numbers, kl_div_series
 
 __all__ = [
     "binomial_deviance", "binomial_logit_deviance", "neg_binomial_2_deviance",
@@ -130,7 +130,9 @@ def _of_arrays(function: Any) -> Any:
     """A formula of `scipy.special` and numbers as NumPy's, for Python's raise where arrays have
     infinities.
     """
-    return _lazy(lambda special, *values: function(special, *(np.asarray(v)[()] for v in values)))
+    return special_formula(
+        lambda special, *values: function(special, *(np.asarray(v)[()] for v in values))
+    )
 
 
 def _needs(condition: bool) -> None:
@@ -244,82 +246,49 @@ def _neg_binomial_log_of_numbers(n: float, eta: float, phi: float) -> float:
 _COUNT = ("the count x",)
 _COUNTS = ("the count x", "the number of trials y")
 _ABOUT = "Half the deviance of a count x from "
-poisson_log_deviance = row(
-    "poisson_log_deviance",
-    (None, "g * (exp(y) - x)"),
+
+
+# fmt: off
+poisson_log_deviance = row("poisson_log_deviance", (None, "g * (exp(y) - x)"),
     _ABOUT + "a Poisson distribution of the log rate y: ``x log(x) - x y - x + exp(y)`` without "
     "cancellation",
-    _poisson_log_of_numbers,
-    "(x * log(x) if x else 0) - x * y - x + exp(y)",
-    ((3.0, 0.9), (0.0, -2.0), (40.0, 3.6), (1e4, 9.2), (5e15, 36.15)),
-    -0.540397,
-    domain="x >= 0",
-    constant=_COUNT,
-    ufunc=_of_arrays(_poisson_log),
-)
-binomial_deviance = row(
-    "binomial_deviance",
-    (None, None, "g * ((y - x) / (1.0 - z) - x / z)"),
-    _ABOUT
-    + "a binomial distribution of y trials and probability z: ``x log(x / (y z)) + (y - x) log((y "
-    "- x) / (y (1 - z)))`` "
-    "without cancellation",
+    _poisson_log_of_numbers, "(x * log(x) if x else 0) - x * y - x + exp(y)",
+    ((3.0, 0.9), (0.0, -2.0), (40.0, 3.6), (1e4, 9.2), (5e15, 36.15)), -0.540397,
+    source="Loader (2000), Fast and accurate computation of binomial probabilities",
+    domain="x >= 0", constant=_COUNT, ufunc=_of_arrays(_poisson_log))
+binomial_deviance = row("binomial_deviance", (None, None, "g * ((y - x) / (1.0 - z) - x / z)"),
+    _ABOUT + "a binomial distribution of y trials and probability z: ``x log(x / (y z)) + "
+    "(y - x) log((y - x) / (y (1 - z)))`` without cancellation",
     _binomial_of_numbers,
-    "(x * log(x / (y * z)) if x else 0) + ((y - x) * log((y - x) / (y * (1 - z))) if y > x else 0)",
-    ((3.0, 10.0, 0.35), (0.0, 10.0, 0.3), (7.0, 7.0, 0.3), (400.0, 2e3, 0.21), (5e9, 1.5e10, 0.35)),
-    2.1978,
-    domain="0 <= x <= y, 0 < z < 1",
-    constant=_COUNTS,
-    ufunc=_of_arrays(_binomial),
-)
-binomial_logit_deviance = row(
-    "binomial_logit_deviance",
-    (None, None, "g * (y * expit(z) - x)"),
+    "(x * log(x / (y * z)) if x else 0) + ((y - x) * log((y - x) / (y * (1 - z))) if y > x else "
+    "0)", ((3.0, 10.0, 0.35), (0.0, 10.0, 0.3), (7.0, 7.0, 0.3), (400.0, 2e3, 0.21),
+    (5e9, 1.5e10, 0.35)), 2.1978,
+    source="Loader (2000), Fast and accurate computation of binomial probabilities",
+    domain="0 <= x <= y, 0 < z < 1", constant=_COUNTS, ufunc=_of_arrays(_binomial))
+binomial_logit_deviance = row("binomial_logit_deviance", (None, None, "g * (y * expit(z) - x)"),
     _ABOUT + "a binomial distribution of y trials and the log odds z, without cancellation",
     _binomial_logit_of_numbers,
     "(x * log(x / y) if x else 0) + ((y - x) * log((y - x) / y) if y > x else 0) + x * "
-    "log1p(exp(-z)) + (y - x) * log1p(exp(z))",
-    (
-        (3.0, 10.0, 0.35),
-        (0.0, 10.0, 0.3),
-        (7.0, 7.0, 0.3),
-        (400.0, 2e3, -1.38),
-        (5e9, 1.5e10, -0.6),
-    ),
-    2.86618,
-    domain="0 <= x <= y",
-    constant=_COUNTS,
-    ufunc=_of_arrays(_binomial_logit),
-)
-neg_binomial_2_deviance = row(
-    "neg_binomial_2_deviance",
+    "log1p(exp(-z)) + (y - x) * log1p(exp(z))", ((3.0, 10.0, 0.35), (0.0, 10.0, 0.3),
+    (7.0, 7.0, 0.3), (400.0, 2e3, -1.38), (5e9, 1.5e10, -0.6)), 2.86618,
+    source="Loader (2000), Fast and accurate computation of binomial probabilities",
+    domain="0 <= x <= y", constant=_COUNTS, ufunc=_of_arrays(_binomial_logit))
+neg_binomial_2_deviance = row("neg_binomial_2_deviance",
     (None, "g * z / y * ((y - x) / (y + z))", "g * kl_div(1.0, (x + z) / (y + z))"),
-    _ABOUT
-    + "a negative binomial distribution of mean y and precision z: ``x log(x / y) - (x + z) log((x "
-    "+ z) / (y + z))`` "
-    "without cancellation",
-    _neg_binomial_of_numbers,
-    "(x * log(x / y) if x else 0) - (x + z) * log((x + z) / (y + z))",
-    ((3.0, 2.5, 1.3), (0.0, 1e-3, 0.5), (2e3, 2100.0, 12.0), (1e10, 1.3e10, 7.0)),
-    -0.0684211,
-    domain="x >= 0, y > 0, z > 0",
-    constant=_COUNT,
-    ufunc=_of_arrays(_neg_binomial),
-)
-neg_binomial_2_log_deviance = row(
-    "neg_binomial_2_log_deviance",
-    (
-        None,
-        "g * (z * expit(y - log(z)) - x * expit(log(z) - y))",
-        "g * kl_div(1.0, (x + z) / (exp(y) + z))",
-    ),
-    _ABOUT
-    + "a negative binomial distribution of the log mean y and precision z, without cancellation",
+    _ABOUT + "a negative binomial distribution of mean y and precision z: ``x log(x / y) - "
+    "(x + z) log((x + z) / (y + z))`` without cancellation",
+    _neg_binomial_of_numbers, "(x * log(x / y) if x else 0) - (x + z) * log((x + z) / (y + z))",
+    ((3.0, 2.5, 1.3), (0.0, 1e-3, 0.5), (2e3, 2100.0, 12.0), (1e10, 1.3e10, 7.0)), -0.0684211,
+    source="Loader (2000), Fast and accurate computation of binomial probabilities",
+    domain="x >= 0, y > 0, z > 0", constant=_COUNT, ufunc=_of_arrays(_neg_binomial))
+neg_binomial_2_log_deviance = row("neg_binomial_2_log_deviance", (None,
+    "g * (z * expit(y - log(z)) - x * expit(log(z) - y))",
+    "g * kl_div(1.0, (x + z) / (exp(y) + z))"),
+    _ABOUT + "a negative binomial distribution of the log mean y and precision z, without "
+    "cancellation",
     _neg_binomial_log_of_numbers,
     "(x * log(x) if x else 0) - x * y - (x + z) * log((x + z) / (exp(y) + z))",
-    ((3.0, 0.9, 1.3), (0.0, -7.0, 0.5), (2e3, 7.7, 12.0), (1e10, 23.3, 7.0)),
-    -0.186859,
-    domain="x >= 0, z > 0",
-    constant=_COUNT,
-    ufunc=_of_arrays(_neg_binomial_log),
-)
+    ((3.0, 0.9, 1.3), (0.0, -7.0, 0.5), (2e3, 7.7, 12.0), (1e10, 23.3, 7.0)), -0.186859,
+    source="Loader (2000), Fast and accurate computation of binomial probabilities",
+    domain="x >= 0, z > 0", constant=_COUNT, ufunc=_of_arrays(_neg_binomial_log))
+# fmt: on

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
+from varmat.functions.rows import special_formula
 from varmat.functions.special.shape_derivatives import (
     _ASYMPTOTIC,
     _DIGAMMA,
@@ -27,7 +28,6 @@ from varmat.functions.special.shape_derivatives import (
     polynomial,
     zeta_difference,
 )
-from varmat.functions.special.table import _lazy
 
 __all__: list[str] = []
 
@@ -214,7 +214,7 @@ def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
     nothing: Any = dict.fromkeys(
         ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
     )
-    return new_row(name, _lazy(function), *partials, doc=doc, **nothing)
+    return new_row(name, special_formula(function), *partials, doc=doc, **nothing)
 
 
 def _counts_row(word: str, upper: bool) -> Elementwise:

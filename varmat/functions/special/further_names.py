@@ -19,7 +19,7 @@ from varmat.functions.special import polynomials as special_polynomials
 from varmat.functions.special import sums as special_sums
 from varmat.functions.special import waves as special_waves
 from varmat.functions.special.further_rows import ANSWERS
-from varmat.functions.special.table import zeta
+from varmat.functions.special.zeta_functions import zeta
 
 __all__: list[str] = []
 

@@ -16,8 +16,7 @@ import numpy as np
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS, Elementwise, for_arrays, new_row
 from varmat.core.rules import OPERANDS, names_in
-from varmat.functions.elementwise import _hold_constant, formula
-from varmat.functions.special.table import _special
+from varmat.functions.rows import formula, hold_constant, scipy_special
 
 __all__: list[str] = []
 
@@ -76,7 +75,7 @@ def row(
     SPECIAL.pop(name, None)  # it answers by way of ANSWERS, where its constant operands are checked
     positions = [i for i, partial in enumerate(partials) if partial is None]
     answer = (
-        _hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
+        hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
     )
     if digits is not None:
         DIGITS[name] = digits
@@ -114,7 +113,7 @@ def of_scipy(function: Callable[..., Any]) -> Any:
     """A formula with functions of `scipy.special`, which it gets as its first argument; in programs
     it is called.
     """
-    ufunc: Any = formula(lambda *values: function(_special(), *values))
+    ufunc: Any = formula(lambda *values: function(scipy_special(), *values))
     del ufunc.formula  # it looks at numbers
     return ufunc
 

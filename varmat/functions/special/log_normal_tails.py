@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.functions.elementwise import row
+from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, row, special_formula
 from varmat.functions.special.shape_derivatives import gauss
-from varmat.functions.special.table import ROOT_HALF, ROOT_TWO_OVER_PI, _lazy
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 
@@ -70,18 +69,17 @@ _OVER = (
     " y * (0.5 * y - x) + log_ndtr(maximum(x - y, 0.0))) - r)"
 )
 _MEAN = f"(x - y + {ROOT_TWO_OVER_PI} / erfcx({ROOT_HALF} * maximum(y - x, -37.0)))"
-log_exp_mod_normal = row(
-    "log_exp_mod_normal",
-    (f"g * y * {_OVER}", f"g * {_MEAN} * {_OVER}"),
+
+
+# fmt: off
+log_exp_mod_normal = row("log_exp_mod_normal", (f"g * y * {_OVER}", f"g * {_MEAN} * {_OVER}"),
     "Logarithm of the distribution function at x of the sum of a standard normal and an "
     "exponential variable of rate y",
-    None,
-    "log((erfc(-x / sqrt(2)) - exp(y * y / 2 - x * y) * erfc((y - x) / sqrt(2))) / 2)",
-    ((0.3, 0.5), (-2.0, 1e-3), (6.0, 1e-2), (1.5, 4.0), (-3.0, 20.0)),
-    0.988518,
-    domain="y > 0",
-    ufunc=_lazy(_log_exp_mod_normal),
-)
+    None, "log((erfc(-x / sqrt(2)) - exp(y * y / 2 - x * y) * erfc((y - x) / sqrt(2))) / 2)",
+    ((0.3, 0.5), (-2.0, 1e-3), (6.0, 1e-2), (1.5, 4.0), (-3.0, 20.0)), 0.988518,
+    source="DLMF 7.20(iii); Stan Exponentially modified normal distribution", domain="y > 0",
+    ufunc=special_formula(_log_exp_mod_normal))
+# fmt: on
 
 
 def _log_skew_normal(special: Any, x: Any, y: Any) -> Any:
@@ -132,20 +130,18 @@ def _log_skew_integral(special: Any, x: Any, y: Any) -> Any:
     return largest + np.log(total) + 0.5 * math.log(2.0 / math.pi)
 
 
-log_skew_normal = row(
-    "log_skew_normal",
-    (
-        f"{ROOT_TWO_OVER_PI} * g * exp(log_ndtr(x * y) - 0.5 * x * x - r)",
-        f"-{1.0 / math.pi!r} * g * exp(-0.5 * (1.0 + y * y) * (x * x) - r) / (1.0 + y * y)",
-    ),
+# fmt: off
+log_skew_normal = row("log_skew_normal",
+    (f"{ROOT_TWO_OVER_PI} * g * exp(log_ndtr(x * y) - 0.5 * x * x - r)",
+    f"-{1.0 / math.pi!r} * g * exp(-0.5 * (1.0 + y * y) * (x * x) - r) / (1.0 + y * y)"),
     "Logarithm of the distribution function at x of the skew normal distribution of shape y",
     None,
     "log(quad(lambda t: exp(-t * t / 2) * erfc(-y * t / sqrt(2)), [-inf, min(x, 0) - 6 / (1 + "
-    "max(y, 0)), x]) / sqrt(2 * pi))",
-    ((0.3, 0.8), (-2.0, -1.5), (-3.0, 2.0), (0.1, 30.0)),
-    1.0952,
-    ufunc=_lazy(_log_skew_normal),
-)
+    "max(y, 0)), x]) / sqrt(2 * pi))", ((0.3, 0.8), (-2.0, -1.5), (-3.0, 2.0), (0.1, 30.0)), 1.0952,
+    source=("Azzalini (1985), A class of distributions which includes the normal ones, "
+    "Scandinavian Journal of Statistics 12, 171-178; Stan Skew normal distribution"),
+    ufunc=special_formula(_log_skew_normal))
+# fmt: on
 
 
 def _log_circular(special: Any, x: Any, y: Any, z: Any) -> Any:
@@ -197,38 +193,26 @@ def _circular(special: Any, n: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 _GAP = "2.0 * square(sin(0.5 * {}))"
 _CIRCLE = "-2 * pi <= x <= y <= 2 * pi, z >= 0"
-log_von_mises_integral = row(
-    "log_von_mises_integral",
-    (
-        f"-g * exp(-z * ({_GAP.format('x')}) - r)",
-        f"g * exp(-z * ({_GAP.format('y')}) - r)",
-        "-g * von_mises_moment(1.0, x, y, z)",
-    ),
+
+
+# fmt: off
+log_von_mises_integral = row("log_von_mises_integral", (f"-g * exp(-z * ({_GAP.format('x')}) - r)",
+    f"g * exp(-z * ({_GAP.format('y')}) - r)", "-g * von_mises_moment(1.0, x, y, z)"),
     "Logarithm of the integral of ``exp(-z (1 - cos(t)))`` over t from x to y",
-    None,
-    "log(quad(lambda t: exp(-z * (1 - cos(t))), [x, y]))",
-    ((-1.0, 0.5, 2.0), (-4.0, 1.0, 0.5), (0.5, 3.0, 40.0)),
-    -0.327691,
-    domain=_CIRCLE,
-    ufunc=_lazy(_log_circular),
-)
+    None, "log(quad(lambda t: exp(-z * (1 - cos(t))), [x, y]))",
+    ((-1.0, 0.5, 2.0), (-4.0, 1.0, 0.5), (0.5, 3.0, 40.0)), -0.327691,
+    source="DLMF 10.32(i); Stan Von Mises distribution", domain=_CIRCLE,
+    ufunc=special_formula(_log_circular))
 _RATE = "exp(-w * ({0}) - log_von_mises_integral(y, z, w))"
 _ENDS = [f"(power({_GAP.format(v)}, x) - r) * " + _RATE.format(_GAP.format(v)) for v in "yz"]
-von_mises_moment = row(
-    "von_mises_moment",
-    (
-        None,
-        f"-g * {_ENDS[0]}",
-        f"g * {_ENDS[1]}",
-        "g * (r * von_mises_moment(1.0, y, z, w) - von_mises_moment(x + 1.0, y, z, w))",
-    ),
+von_mises_moment = row("von_mises_moment", (None, f"-g * {_ENDS[0]}", f"g * {_ENDS[1]}",
+    "g * (r * von_mises_moment(1.0, y, z, w) - von_mises_moment(x + 1.0, y, z, w))"),
     "Mean of ``(1 - cos(t))**x`` over t from y to z, with the weight ``exp(-w (1 - cos(t)))``",
     None,
-    "quad(lambda t: (1 - cos(t))**x * exp(-w * (1 - cos(t))), [y, z]) / quad(lambda t: exp(-w * (1 "
-    "- cos(t))), [y, z])",
-    ((1, -1.0, 0.5, 2.0), (2, -4.0, 1.0, 0.5), (1, 0.5, 3.0, 40.0)),
+    "quad(lambda t: (1 - cos(t))**x * exp(-w * (1 - cos(t))), [y, z]) / quad(lambda t: exp(-w * "
+    "(1 - cos(t))), [y, z])", ((1, -1.0, 0.5, 2.0), (2, -4.0, 1.0, 0.5), (1, 0.5, 3.0, 40.0)),
     -0.120734,
+    source="DLMF 10.32(i); Stan Von Mises distribution",
     domain="x = 0, 1, ..., " + _CIRCLE.replace("z", "w").replace("y", "z").replace("<= x", "<= y"),
-    constant=("the order x",),
-    ufunc=_lazy(lambda special, *v: _circular(special, *v)[1]),
-)
+    constant=("the order x",), ufunc=special_formula(lambda special, *v: _circular(special, *v)[1]))
+# fmt: on

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.functions.elementwise import row
+from varmat.functions.rows import row, special_formula
 from varmat.functions.special.shape_derivatives import (
     _ASYMPTOTIC,
     _DIGAMMA,
@@ -21,7 +21,6 @@ from varmat.functions.special.shape_derivatives import (
     _STIRLING,
     polynomial,
 )
-from varmat.functions.special.table import _lazy
 
 __all__ = [
     "digamma_excess",
@@ -91,50 +90,28 @@ def _digamma_excess(special: Any, x: Any) -> Any:
     return np.where(x < _ASYMPTOTIC, special.psi(near) - np.log(near), series)
 
 
-log_gamma_excess = row(
-    "log_gamma_excess",
-    "g * digamma_excess(x)",
+# fmt: off
+log_gamma_excess = row("log_gamma_excess", "g * digamma_excess(x)",
     "What Stirling's formula leaves of the log gamma function: ``gammaln(x) - x log(x) + x`` "
     "without cancellation",
-    _log_gamma_excess_of_number,
-    "log(gamma(x)) - x * log(x) + x",
-    (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15),
-    -1.27036,
-    domain="x > 0",
-    ufunc=_lazy(_log_gamma_excess),
-)
-digamma_excess = row(
-    "digamma_excess",
-    "g * log_gamma_excess_derivative(2.0, x)",
+    _log_gamma_excess_of_number, "log(gamma(x)) - x * log(x) + x",
+    (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15), -1.27036,
+    source="DLMF 5.11(i)", domain="x > 0", ufunc=special_formula(_log_gamma_excess))
+digamma_excess = row("digamma_excess", "g * log_gamma_excess_derivative(2.0, x)",
     "The derivative of `log_gamma_excess`: ``digamma(x) - log(x)`` without cancellation",
-    None,
-    "psi(0, x) - log(x)",
-    (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15),
-    2.9348,
-    domain="x > 0",
-    ufunc=_lazy(_digamma_excess),
-)
-log_gamma_excess_derivative = row(
-    "log_gamma_excess_derivative",
+    None, "psi(0, x) - log(x)", (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15), 2.9348,
+    source="DLMF 5.11(i)", domain="x > 0", ufunc=special_formula(_digamma_excess))
+log_gamma_excess_derivative = row("log_gamma_excess_derivative",
     (None, "g * log_gamma_excess_derivative(x + 1.0, y)"),
     "Derivative of order x of `log_gamma_excess`, at y: ``digamma(y) - log(y)`` for x = 1",
-    None,
-    "psi(int(x) - 1, y) - (log(y) if x == 1 else (-1)**int(x) * factorial(x - 2) * y**(1 - int(x)))",
-    ((2, 3.7), (1, 150.0), (2, 12.0), (3, 11.9), (2, 1e6)),
-    -0.0223493,
-    domain="x = 0, 1, 2, ..., y > 0",
-    constant=("the order x",),
-    ufunc=_lazy(_derivative),
-)
-log_factorial_excess = row(
-    "log_factorial_excess",
-    "g * (digamma_excess(x) + 1.0 / x)",
-    "What Stirling's formula leaves of the logarithm of a factorial: ``gammaln(x + 1) - x log(x) + "
-    "x``, 0 at 0",
-    _log_factorial_excess_of_number,
-    "log(gamma(x + 1)) - x * log(x) + x",
-    (0.5, 3.0, 12.0, 150.0, 1e10),
-    0.729637,
-    domain="x >= 0",
-    ufunc=_lazy(_log_factorial_excess),
-)
+    None, "psi(int(x) - 1, y) - (log(y) if x == 1 else (-1)**int(x) * factorial(x - 2) * y**(1 - "
+    "int(x)))", ((2, 3.7), (1, 150.0), (2, 12.0), (3, 11.9), (2, 1e6)), -0.0223493,
+    source="DLMF 5.11(i), 5.15", domain="x = 0, 1, 2, ..., y > 0", constant=("the order x",),
+    ufunc=special_formula(_derivative))
+log_factorial_excess = row("log_factorial_excess", "g * (digamma_excess(x) + 1.0 / x)",
+    "What Stirling's formula leaves of the logarithm of a factorial: ``gammaln(x + 1) - x log(x) "
+    "+ x``, 0 at 0",
+    _log_factorial_excess_of_number, "log(gamma(x + 1)) - x * log(x) + x",
+    (0.5, 3.0, 12.0, 150.0, 1e10), 0.729637,
+    source="DLMF 5.11(i)", domain="x >= 0", ufunc=special_formula(_log_factorial_excess))
+# fmt: on
