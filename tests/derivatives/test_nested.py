@@ -17,7 +17,7 @@ import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
 from varmat.core.tape import current_tape
-from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.testing import expect_ad, expect_ad_matvar
 
 

@@ -30,13 +30,8 @@ from varmat.functions.linalg.lapack import (
     triangular_solve,
 )
 from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
-from varmat.functions.special.table import (
-    digamma,
-    gammaln,
-    lmgamma,
-    log_rising_factorial,
-    zeta_difference,
-)
+from varmat.functions.special.gamma_functions import gammaln, lmgamma, log_rising_factorial
+from varmat.functions.special.zeta_functions import digamma, zeta_difference
 from varmat.programs.symbols import (
     applied,
     inverse_lower,

@@ -16,7 +16,7 @@ from varmat.core.errors import Domain, finite, positive_finite
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.functions.rows import formula, row
-from varmat.functions.special.table import expit
+from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.common import (
     check_against,
     check_inside,

@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.errors import Domain, ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_matrix, fixed, one
-from varmat.functions.special.table import expit
+from varmat.functions.special.logistic_functions import expit
 from varmat.programs.symbols import refuse, require
 from varmat.transforms.common import (
     check_inside,

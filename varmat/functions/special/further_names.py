@@ -1,7 +1,6 @@
-"""What answers for the ufuncs of SciPy that `varmat.functions.special.table` does not know, and why
-the others are refused.
+"""What answers for the rarer ufuncs of SciPy, and why some are refused.
 
-Importing this module imports the tables, which are not needed before such a ufunc meets a variable.
+Importing this module imports their tables. It is imported when such a ufunc first meets a variable.
 """
 
 from __future__ import annotations

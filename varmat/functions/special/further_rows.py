@@ -1,7 +1,7 @@
 """How a row of the further ufuncs of SciPy is made: their tables are imported when the first such
 ufunc meets a variable.
 
-A row reads as those of `varmat.functions.special.table`: name, contribution to each operand, what
+A row reads as those of `varmat.functions.rows`: name, contribution to each operand, what
 it is, the same in mpmath, and points for the tests. Several results of one ufunc are a row each.
 """
 

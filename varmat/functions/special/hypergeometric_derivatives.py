@@ -5,8 +5,8 @@ The power series, and the Taylor series of the differential equation, are summed
 carry the derivatives along. So there is no special case of parameters, neither negative integers
 nor integer differences.
 
-The function gets `scipy.special` as its first argument; `varmat.functions.special.table` has the
-rows that call it."""
+The function gets `scipy.special` as its first argument; `hypergeometric_functions` has the rows that
+call it."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ exponential is positive, and so is what differentiation in the order puts beside
 cancels. The derivatives of the logarithm are the cumulants of the derivatives of the exponent under
 that weight, in which large exponents drop out.
 
-The functions get `scipy.special` as their first argument; `varmat.functions.special.table` has the
-rows that call them. `order` is a number of two digits: how often to differentiate with respect to
-the order v of the function, and to its argument x."""
+The functions get `scipy.special` as their first argument; `bessel_functions` has the rows that
+call them. `order` is a number of two digits: how often to differentiate with respect to the order v
+of the function, and to its argument x."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ which the integrand of the first derivative does not change its sign, and nothin
 logarithm (gamma) or the log odds (beta) of the variable the integrand is a smooth hump with
 exponential or faster tails, for which a fixed number of nodes does, whatever the shapes.
 
-The functions get `scipy.special` as their first argument; `varmat.functions.special.table` has the
-rows that call them."""
+The functions get `scipy.special` as their first argument; the rows that call them are in
+`incomplete_functions`, `gamma_functions` and `zeta_functions`."""
 
 from __future__ import annotations
 
