@@ -14,7 +14,7 @@ import pytest
 from functions.partials import exact, gradient, relative
 
 import varmat as vm
-from varmat.functions.special import shape_derivatives
+from varmat.functions.special import quadrature
 from varmat.testing import expect_ad, expect_ad_matvar
 
 INF = math.inf
@@ -289,6 +289,6 @@ def test_blocks_agree_with_single_elements(monkeypatch: pytest.MonkeyPatch) -> N
     whole = [call(shapes) for call in calls]
     for call, expected in zip(calls, whole, strict=True):
         np.testing.assert_allclose([call(float(t)) for t in shapes], expected, rtol=1e-13)
-    monkeypatch.setattr(shape_derivatives.on_domain, "__kwdefaults__", {"block": 7})
+    monkeypatch.setattr(quadrature.on_domain, "__kwdefaults__", {"block": 7})
     for call, expected in zip(calls[:4], whole, strict=False):
         np.testing.assert_allclose(call(shapes), expected, rtol=1e-13)

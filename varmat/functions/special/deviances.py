@@ -17,7 +17,7 @@ import numpy as np
 
 from varmat.functions.rows import row, special_formula
 from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_div_series
-from varmat.functions.special.shape_derivatives import _log_less_line
+from varmat.functions.special.series import log_less_line
 
 __all__ = [
     "binomial_deviance", "binomial_logit_deviance", "neg_binomial_2_deviance",
@@ -185,7 +185,7 @@ def _binomial_logit(special: Any, n: Any, total: Any, alpha: Any) -> Any:
     near = np.where(np.abs(t) < NEAR, t, 0.0)
     p = less / (less + more)
     u = p * np.expm1(near)
-    close = total * (p * _exponential_excess(near) + _log_less_line(1.0 + u, u))
+    close = total * (p * _exponential_excess(near) + log_less_line(1.0 + u, u))
     fewer = np.minimum(n, m)
     best = special.xlogy(fewer, fewer / total) + special.xlog1py(np.maximum(n, m), -fewer / total)
     far = best + n * _softplus(-alpha) + m * _softplus(alpha)
@@ -206,7 +206,7 @@ def _neg_binomial(special: Any, n: Any, mu: Any, phi: Any, difference: Any = Non
     d = n - mu if difference is None else difference
     a, b = phi / (n + phi) * (d / mu), d / (mu + phi)
     gap = phi * d / (n + phi) * (phi * d / (mu + phi) / mu)
-    close = gap + n * _log_less_line(1.0 + a, a) - phi * _log_less_line(1.0 + b, b)
+    close = gap + n * log_less_line(1.0 + a, a) - phi * log_less_line(1.0 + b, b)
     first = np.where(np.abs(a) < 0.5, np.log1p(a), np.log(n / mu * ((mu + phi) / (n + phi))))
     second = np.where(np.abs(b) < 0.5, np.log1p(b), np.log((n + phi) / (mu + phi)))
     far = np.where(n > 0.0, n * first, 0.0) - phi * second

@@ -17,17 +17,10 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
 from varmat.functions.rows import special_formula
-from varmat.functions.special.shape_derivatives import (
-    _ASYMPTOTIC,
-    _DIGAMMA,
-    SMOOTH,
-    _log_less_line,
-    beta_log_weight,
-    beta_mass,
-    on_domain,
-    polynomial,
-    zeta_difference,
-)
+from varmat.functions.special.gamma_differences import zeta_difference
+from varmat.functions.special.quadrature import SMOOTH, on_domain
+from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, polynomial
+from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
 
 __all__: list[str] = []
 
@@ -40,19 +33,17 @@ _END = 10
 
 def _less_line(log: Any, less_one: Any) -> Any:
     """A logarithm less the first term of its series, of an argument that may underflow."""
-    return np.where(
-        np.abs(less_one) < 0.4, _log_less_line(1.0 + less_one, less_one), log - less_one
-    )
+    return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
 
 
 def _less_log(special: Any, z: Any) -> tuple[Any, Any]:
     """``psi(z) - log(z)`` and the derivative of that."""
-    far = np.maximum(z, _ASYMPTOTIC)
+    far = np.maximum(z, ASYMPTOTIC)
     inverse = 1.0 / far
-    slopes = tuple(2.0 * (k + 1) * c for k, c in enumerate(_DIGAMMA))
-    value = -0.5 * inverse - inverse**2 * polynomial(inverse**2, _DIGAMMA)
+    slopes = tuple(2.0 * (k + 1) * c for k, c in enumerate(DIGAMMA))
+    value = -0.5 * inverse - inverse**2 * polynomial(inverse**2, DIGAMMA)
     slope = 0.5 * inverse**2 + inverse**3 * polynomial(inverse**2, slopes)
-    near = z < _ASYMPTOTIC
+    near = z < ASYMPTOTIC
     return np.where(near, special.psi(z) - np.log(z), value), np.where(
         near, special.zeta(2.0, z) - 1.0 / z, slope
     )
@@ -62,16 +53,16 @@ def _rest(special: Any, z: Any, m: Any) -> tuple[Any, Any]:
     """``psi(z + m) - psi(z) - log(1 + m / z)``, which is small where z is large, and the derivative
     of that in z.
     """
-    far = np.maximum(z, _ASYMPTOTIC)
+    far = np.maximum(z, ASYMPTOTIC)
     falls = np.log1p(-m / (far + m))
 
     def power(k: int) -> Any:
         return -(far**-k) * np.expm1(k * falls)
 
     value, slope = 0.5 * power(1), -0.5 * power(2)
-    for k, c in enumerate(_DIGAMMA, start=1):
+    for k, c in enumerate(DIGAMMA, start=1):
         value, slope = value + c * power(2 * k), slope - 2.0 * k * c * power(2 * k + 1)
-    near = z < _ASYMPTOTIC
+    near = z < ASYMPTOTIC
     direct = zeta_difference(special, 1.0, z, m) - np.log1p(m / z)
     in_z = m / (z * (z + m)) - zeta_difference(special, 2.0, z, m)
     return np.where(near, direct, value), np.where(near, in_z, slope)
@@ -87,7 +78,7 @@ def _of_counts(special: Any, phi: Any, m: Any) -> Score:
 
     def score(x: Any, y: Any, log_x: Any, _: Any) -> tuple[Any, Any]:
         apart = y - y_mode
-        first = _less_line(log_x, -y) - _log_less_line(x_mode, -y_mode) + rest + m / phi * apart
+        first = _less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + rest + m / phi * apart
         slope = (
             ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.special.further_rows import of_scipy, one_of, results, row
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
 
 __all__: list[str] = []
 

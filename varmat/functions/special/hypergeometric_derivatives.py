@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
 
 __all__: list[str] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, row, special_formula
-from varmat.functions.special.shape_derivatives import gauss
+from varmat.functions.special.quadrature import gauss
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 

@@ -20,23 +20,20 @@ from typing import Any
 
 import numpy as np
 
+from varmat.functions.special.quadrature import SMOOTH, double_exponential, gauss, on_domain
+from varmat.functions.special.series import expm1_less_line
 from varmat.functions.special.shape_derivatives import (
-    SMOOTH,
-    _expm1_less_line,
-    _gamma_reach,
     beta_cumulants,
     beta_integral,
     beta_log_weight,
     beta_mass,
     betainc_derivative,
-    double_exponential,
     gamma_cumulants,
     gamma_integral,
     gamma_log_weight,
+    gamma_reach,
     gamma_series,
     gammainc_derivative,
-    gauss,
-    on_domain,
 )
 
 __all__: list[str] = []
@@ -226,11 +223,11 @@ def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) 
 def _gamma_curvature(upper: bool, of_shape: bool, a: Any, x: Any) -> Any:
     """The derivative in the argument of that in the shape, or in the argument."""
     side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
-    distance = _gamma_reach(a, x, side)
+    distance = gamma_reach(a, x, side)
     for which, (nodes, weights) in ((a >= SMOOTH, gauss(32)), (a < SMOOTH, double_exponential())):
         steps = (side * distance)[which, None] * nodes
         mass = weights * np.exp(
-            (a - x)[which, None] * steps - x[which, None] * _expm1_less_line(steps)
+            (a - x)[which, None] * steps - x[which, None] * expm1_less_line(steps)
         )
         fall = -np.expm1(steps)
         spread[which] = _covariance(mass, steps if of_shape else fall, fall)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
-from varmat.functions.special.shape_derivatives import gauss
+from varmat.functions.special.quadrature import gauss
 
 __all__: list[str] = []
 

@@ -19,18 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from varmat.functions.special.shape_derivatives import (
-    DROP,
-    Derivative,
-    bell,
-    double_exponential,
-    gauss,
-    log_rising,
-    on_domain,
-    polynomial,
-    reach,
-    unbell,
-)
+from varmat.functions.special.bell_polynomials import Derivative, bell, unbell
+from varmat.functions.special.gamma_differences import log_rising
+from varmat.functions.special.quadrature import DROP, double_exponential, gauss, on_domain, reach
+from varmat.functions.special.series import polynomial
 
 __all__: list[str] = []
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from varmat.functions.rows import row, special_formula
-from varmat.functions.special.shape_derivatives import (
-    _ASYMPTOTIC,
-    _DIGAMMA,
-    _EULER_MACLAURIN,
-    _STIRLING,
+from varmat.functions.special.series import (
+    ASYMPTOTIC,
+    DIGAMMA,
+    EULER_MACLAURIN,
+    STIRLING,
     polynomial,
 )
 
@@ -33,30 +33,30 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _tail(x: Any) -> Any:
-    """What follows ``0.5 log(2 pi / x)`` in Stirling's series, for numbers from _ASYMPTOTIC on."""
-    return polynomial(1.0 / (x * x), _STIRLING) / x
+    """What follows ``0.5 log(2 pi / x)`` in Stirling's series, for numbers from ASYMPTOTIC on."""
+    return polynomial(1.0 / (x * x), STIRLING) / x
 
 
 def _log_gamma_excess(special: Any, x: Any) -> Any:
-    near, far = np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near) - near * (np.log(near) - 1.0)
-    return np.where(x < _ASYMPTOTIC, direct, HALF_LOG_TWO_PI - 0.5 * np.log(far) + _tail(far))
+    return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI - 0.5 * np.log(far) + _tail(far))
 
 
 def _log_gamma_excess_of_number(x: float) -> float:
-    if x < _ASYMPTOTIC:
+    if x < ASYMPTOTIC:
         return math.lgamma(x) - x * (math.log(x) - 1.0)
     return HALF_LOG_TWO_PI - 0.5 * math.log(x) + float(_tail(x))
 
 
 def _log_factorial_excess(special: Any, x: Any) -> Any:
-    near, far = np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near + 1.0) - special.xlogy(near, near) + near
-    return np.where(x < _ASYMPTOTIC, direct, HALF_LOG_TWO_PI + 0.5 * np.log(far) + _tail(far))
+    return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI + 0.5 * np.log(far) + _tail(far))
 
 
 def _log_factorial_excess_of_number(x: float) -> float:
-    if x < _ASYMPTOTIC:
+    if x < ASYMPTOTIC:
         return math.lgamma(x + 1.0) - (x * (math.log(x) - 1.0) if x else 0.0)
     return HALF_LOG_TWO_PI + 0.5 * math.log(x) + float(_tail(x))
 
@@ -65,17 +65,17 @@ def _derivative(special: Any, n: Any, x: Any) -> Any:
     """The derivative of order n of `log_gamma_excess`; from order 2 on its parts are Hurwitz' zeta
     function and a power.
     """
-    order, near, far = np.maximum(n, 2.0), np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    order, near, far = np.maximum(n, 2.0), np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.zeta(order, near) - near ** (1.0 - order) / (order - 1.0)
     # The Euler-Maclaurin series begins with that power.
     series = 0.5 * far**-order
     rising: Any = order
-    for k, coefficient in enumerate(_EULER_MACLAURIN):
+    for k, coefficient in enumerate(EULER_MACLAURIN):
         series = series + coefficient * rising * far ** -(order + 2.0 * k + 1.0)
         rising = rising * (order + 2.0 * k + 1.0) * (order + 2.0 * k + 2.0)
     half = 0.5 * order
     size = special.gamma(order) * np.where(np.floor(half) == half, 1.0, -1.0)
-    higher = size * np.where(x < _ASYMPTOTIC, direct, series)
+    higher = size * np.where(x < ASYMPTOTIC, direct, series)
     return np.where(
         n == 0.0,
         _log_gamma_excess(special, x),
@@ -84,10 +84,10 @@ def _derivative(special: Any, n: Any, x: Any) -> Any:
 
 
 def _digamma_excess(special: Any, x: Any) -> Any:
-    near, far = np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     inverse = 1.0 / far
-    series = -inverse * (0.5 + inverse * polynomial(inverse * inverse, _DIGAMMA))
-    return np.where(x < _ASYMPTOTIC, special.psi(near) - np.log(near), series)
+    series = -inverse * (0.5 + inverse * polynomial(inverse * inverse, DIGAMMA))
+    return np.where(x < ASYMPTOTIC, special.psi(near) - np.log(near), series)
 
 
 # fmt: off

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from varmat.functions.special.further_rows import inverse, of_scipy, row
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
 
 __all__: list[str] = []
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from varmat.core.operation import is_differentiable
 from varmat.functions.special.further_rows import ANSWERS, NOTES, ROWS_OF, of_scipy, results, row
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
 
 __all__: list[str] = []
 

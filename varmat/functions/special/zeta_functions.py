@@ -8,7 +8,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.rows import Operand, row, scipy_special, special_formula
-from varmat.functions.special import shape_derivatives
+from varmat.functions.special import gamma_differences
 
 __all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta", "zeta_difference"]
 
@@ -28,14 +28,14 @@ zeta_difference = row("zeta_difference",
     (None, "-g * x * zeta_difference(x + 1.0, y, z)", "g * x * zeta(x + 1.0, y + z)"),
     "``zeta(x, y) - zeta(x, y + z)`` without cancellation; for x = 1 it is ``digamma(y + z) - "
     "digamma(y)``",
-    shape_derivatives.zeta_difference_of_numbers,
+    gamma_differences.zeta_difference_of_numbers,
     "psi(0, y + z) - psi(0, y) if x == 1 else zeta(x, y) - zeta(x, y + z)", ((1.0, 0.5, 2.0),
     (1.0, 3.0, 4.5), (2.0, 1e-5, 1.0), (1.0, 100.0, 2.5), (2.0, 1e10, 2.0), (1.0, 2.0, 1e10),
     (3.0, 15.5, 0.5)), -4.44444,
     source="DLMF 5.7.6, 25.11.1, 25.11.17", domain="x >= 1, y > 0, y + z > 0",
     constant=("the exponent x",),
-    ufunc=special_formula(shape_derivatives.zeta_difference,
-    straight=shape_derivatives.zeta_difference_straight))
+    ufunc=special_formula(gamma_differences.zeta_difference,
+    straight=gamma_differences.zeta_difference_straight))
 # fmt: on
 
 
