@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from varmat.functions.arrays import gathering
 from varmat.functions.arrays.constant import named
 from varmat.functions.linalg import products
 from varmat.functions.linalg.dot_products import dot_along
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -47,7 +50,7 @@ PARTWISE: dict[tuple[int, ...], str] = {
 NUMBERS = frozenset({"initial", "prepend", "append", "constant_values"})
 
 
-def _position(x: Any, which: int) -> Any:
+def _position(x: Operand, which: int) -> Result:
     """The real parts (0) or imaginary parts (1) of an argument, a list or a tuple of them."""
     if isinstance(x, (list, tuple)):
         return type(x)(_position(item, which) for item in x)
@@ -63,11 +66,11 @@ def _position(x: Any, which: int) -> Any:
     )
 
 
-def partwise(function: Any, positions: tuple[int, ...]) -> Any:
+def partwise(function: Function, positions: tuple[int, ...]) -> Result:
     """The answer for a function that does the same to real and to imaginary parts."""
 
     @wraps(function)
-    def answer(*args: Any, **settings: Any) -> Any:
+    def answer(*args: Operand, **settings: Any) -> Result:
         if not args:  # by the name that NumPy gives it
             first = next(name for name in ("a", "x", "m", "arr", "ary", "A") if name in settings)
             args = (settings.pop(first),)
@@ -113,14 +116,14 @@ COMPLEX[np.multiply, "reduce"] = lambda a, axis=0: np.prod(a, axis=axis)
 
 
 @answers_for(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, **settings: Any) -> Any:
+def average(a: Operand, axis: Any = None, weights: Operand = None, **settings: Any) -> Result:
     if is_complex(weights):
         raise TypeError("average: weights are complex, but must be real!")
     return joined(*(np.average(part, axis, weights, **settings) for part in parts(a, "average: a")))
 
 
 @answers_for(np.where)
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: Operand, x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "where: x"), parts(y, "where: y")
     return joined(
         np.where(condition, a, c),
@@ -129,14 +132,14 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 @answers_for(np.select)
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Result:
     result = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = np.where(condition, choice, result)
     return result
 
 
-def _alike(x: Any, of_real: Any, shape: Any = None) -> Any:
+def _alike(x: Operand, of_real: Function, shape: Any = None) -> Result:
     """An array like `x`, of complex variables, with real part given by a function of NumPy."""
     re, im = parts(x, "the argument")
     return joined(of_real(re, shape=shape), np.zeros_like(im, shape=shape))
@@ -149,14 +152,14 @@ for _function in (np.zeros_like, np.empty_like, np.ones_like):
 
 
 @answers_for(np.full_like)
-def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full_like(a: Operand, fill_value: Operand, dtype: Any = None) -> Result:
     result = np.zeros_like(a)
     result[...] = fill_value
     return result
 
 
-def _atleast(function: Any) -> Any:
-    def answer(*arrays: Any) -> Any:
+def _atleast(function: Function) -> Result:
+    def answer(*arrays: Operand) -> Result:
         results = tuple(
             joined(
                 *(None if part is None else function(part) for part in parts(x, function.__name__))
@@ -174,7 +177,7 @@ COMPLEX.update(
 
 
 @answers_for(*named("broadcast_arrays"))
-def broadcast_arrays(*args: Any) -> Any:
+def broadcast_arrays(*args: Operand) -> Result:
     shape = np.broadcast_shapes(*map(np.shape, args))
     return tuple(np.broadcast_to(x, shape) for x in args)
 
@@ -182,8 +185,8 @@ def broadcast_arrays(*args: Any) -> Any:
 # --- spread ---
 
 
-def _spread(function: Any) -> Any:
-    def answer(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Any:
+def _spread(function: Function) -> Result:
+    def answer(a: Operand, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Result:
         re, im = parts(a, f"{function.__name__}: a")
         total = sum(np.var(part, axis=axis, ddof=ddof, keepdims=keepdims) for part in (re, im))
         return np.sqrt(total) if function is np.std else total
@@ -195,7 +198,7 @@ COMPLEX[np.var], COMPLEX[np.std] = _spread(np.var), _spread(np.std)
 
 
 @answers_for(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Operand, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Result:
     """The norm of a vector, or the Frobenius norm: that of the moduli, as NumPy's norms are but for
     those with singular values.
     """
@@ -210,7 +213,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 # --- products ---
 
 
-def bilinear(function: Any, a: Any, b: Any, name: str) -> Any:
+def bilinear(function: Function, a: Operand, b: Operand, name: str) -> Result:
     """A function that is linear in each of two operands."""
     (p, q), (r, s) = parts(a, f"{name}: a"), parts(b, f"{name}: b")
     if s is None:
@@ -220,8 +223,8 @@ def bilinear(function: Any, a: Any, b: Any, name: str) -> Any:
     return joined(function(p, r) - function(q, s), function(p, s) + function(q, r))
 
 
-def _product(function: Any, conjugates: int | None = None) -> Any:
-    def answer(a: Any, b: Any, *more: Any, **settings: Any) -> Any:
+def _product(function: Function, conjugates: int | None = None) -> Result:
+    def answer(a: Operand, b: Operand, *more: Operand, **settings: Any) -> Result:
         a, b = np.conjugate(a) if conjugates == 0 else a, np.conjugate(b) if conjugates == 1 else b
         return bilinear(lambda x, y: function(x, y, *more, **settings), a, b, function.__name__)
 
@@ -250,7 +253,7 @@ for _vecdot in (*named("vecdot"), np.linalg.vecdot):
 
 
 @answers_for(np.einsum)
-def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
+def einsum(subscripts: Operand, *operands: Operand, optimize: Operand = False) -> Result:
     """The sum over all choices of a part of each operand."""
     if not isinstance(subscripts, str):
         raise TypeError("einsum: the subscripts must be a string for complex variables!")
@@ -268,7 +271,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
 
 
 @answers_for(np.linalg.multi_dot)
-def multi_dot(arrays: Any) -> Any:
+def multi_dot(arrays: Operand) -> Result:
     return reduce(np.matmul, arrays)
 
 
@@ -276,12 +279,12 @@ def multi_dot(arrays: Any) -> Any:
 
 
 @complex_operation()
-def complex_prod(a: Any) -> Any:
+def complex_prod(a: Operand) -> Result:
     """The product along the last axis."""
     return np.prod(a, axis=-1)
 
 
-def _others(a: Any) -> Any:
+def _others(a: Operand) -> Result:
     """The product of all other elements along the last axis, without a division."""
     ones = np.ones((*np.shape(a)[:-1], 1))
     before = np.cumprod(np.concatenate([ones, a[..., :-1]], axis=-1), axis=-1)
@@ -290,14 +293,14 @@ def _others(a: Any) -> Any:
 
 
 @complex_prod.pull
-def complex_prod_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_prod_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: (
         np.asarray(g)[..., None] * np.conjugate(_others(a)) if a.shape[-1] else np.zeros(a.shape)
     )
 
 
 @complex_prod.push
-def complex_prod_push(r: Any, a: Any) -> Any:
+def complex_prod_push(r: Value, a: Value) -> Any:
     if not is_differentiable(a):
         others = _others(a)
     else:  # products of rows, in each of which one element is replaced by 1
@@ -308,8 +311,8 @@ def complex_prod_push(r: Any, a: Any) -> Any:
 
 @answers_for(np.prod)
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-) -> Any:
+    a: Operand, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Result:
     if np.ndim(a) == 0:
         return np.positive(a)
     axes = (
@@ -325,7 +328,7 @@ def prod(
 
 
 @answers_for(np.cumprod, (np.multiply, "accumulate"))
-def cumprod(a: Any, axis: Any = None) -> Any:
+def cumprod(a: Operand, axis: Any = None) -> Result:
     """Running products, one after the other."""
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -342,7 +345,7 @@ def cumprod(a: Any, axis: Any = None) -> Any:
 
 
 @answers_for(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: Operand, x: Operand) -> Result:
     result = np.zeros(np.shape(x))
     for c in p:
         result = result * x + c
@@ -350,7 +353,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 @answers_for(np.vander)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result:
     n = len(x) if N is None else N
     columns = [np.ones(len(x))]
     for _ in range(n - 1):
@@ -392,7 +395,7 @@ COMPLEX[OPERATIONS["stack"]] = lambda *arrays, **settings: np.stack(
 )
 
 
-def _complexes(x: Any) -> Any:
+def _complexes(x: Operand) -> Result:
     """Anything as a complex variable, or data."""
     re, im = parts(x, "the argument")
     return joined(re, np.zeros(np.shape(re)) if im is None else im)

@@ -5,7 +5,7 @@ ones.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.checks import check_square, check_values
 from varmat.functions.linalg import determinants, products, solves
 from varmat.functions.linalg.lapack import MatrixError
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
 
 __all__ = [
     "complex_schur_decompose",
@@ -36,7 +39,7 @@ COMPLEX[np.linalg.matrix_power] = SUPPORTED[np.linalg.matrix_power]
 
 
 @complex_operation(np.linalg.inv, solves.inv)
-def complex_inv(a: Any) -> Any:
+def complex_inv(a: Operand) -> Result:
     """The inverse of a square matrix, or of a stack of them."""
     check_square("inv", "a", np.shape(a))
     try:
@@ -46,14 +49,14 @@ def complex_inv(a: Any) -> Any:
 
 
 @complex_inv.pull
-def complex_inv_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_inv_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: -adjoint(r) @ g @ adjoint(r)
 
 
 complex_inv.push(lambda r, a: lambda t: -(r @ t @ r))
 
 
-def _inverse(a: Any) -> Any:
+def _inverse(a: Operand) -> Result:
     """The inverse; nan for a singular matrix."""
     if is_differentiable(a):
         return np.linalg.inv(a)
@@ -63,7 +66,7 @@ def _inverse(a: Any) -> Any:
         return np.full(a.shape, np.nan)
 
 
-def _adjugate(a: Any) -> Any:
+def _adjugate(a: Operand) -> Result:
     """The determinant times the inverse, of singular matrices too."""
     u, s, vh = np.linalg.svd(a)
     eye = np.eye(s.shape[-1], dtype=bool)
@@ -73,26 +76,26 @@ def _adjugate(a: Any) -> Any:
 
 
 @complex_operation(np.linalg.det, determinants.det)
-def complex_det(a: Any) -> Any:
+def complex_det(a: Operand) -> Result:
     """The determinant of a square matrix, or of a stack of them."""
     check_square("det", "a", np.shape(a))
     return np.linalg.det(a)
 
 
 @complex_det.pull
-def complex_det_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_det_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: np.asarray(g)[..., None, None] * adjoint(_adjugate(a))
 
 
 @complex_det.push
-def complex_det_push(r: Any, a: Any) -> Any:
+def complex_det_push(r: Value, a: Value) -> Any:
     if is_differentiable(a):
         return lambda t: r * np.trace(np.linalg.inv(a) @ t, axis1=-2, axis2=-1)
     return lambda t: np.trace(_adjugate(a) @ t, axis1=-2, axis2=-1)
 
 
 @complex_operation()
-def complex_log_det(a: Any) -> Any:
+def complex_log_det(a: Operand) -> Result:
     """The logarithm of the determinant of a square matrix, or of a stack of them."""
     check_square("slogdet", "a", np.shape(a))
     sign, size = np.linalg.slogdet(a)
@@ -100,12 +103,12 @@ def complex_log_det(a: Any) -> Any:
 
 
 @complex_log_det.pull
-def complex_log_det_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_log_det_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: np.asarray(g)[..., None, None] * adjoint(_inverse(a))
 
 
 @complex_log_det.push
-def complex_log_det_push(r: Any, a: Any) -> Any:
+def complex_log_det_push(r: Value, a: Value) -> Any:
     return lambda t: np.trace(_inverse(a) @ t, axis1=-2, axis2=-1)
 
 
@@ -117,13 +120,13 @@ class SlogdetResult(NamedTuple):
 
 
 @answers_for(np.linalg.slogdet)
-def slogdet(a: Any) -> SlogdetResult:
+def slogdet(a: Operand) -> SlogdetResult:
     size, angle = parts(complex_log_det(a), "slogdet: a")
     return SlogdetResult(joined(np.cos(angle), np.sin(angle)), size)
 
 
 @complex_operation()
-def complex_solve(a: Any, b: Any) -> Any:
+def complex_solve(a: Operand, b: Operand) -> Result:
     """The solution of a square system with the columns of a matrix as right-hand sides."""
     try:
         return np.linalg.solve(a, b)
@@ -132,18 +135,18 @@ def complex_solve(a: Any, b: Any) -> Any:
 
 
 @complex_solve.pull
-def complex_solve_pull(g: Any, r: Any, a: Any, b: Any) -> Any:
+def complex_solve_pull(g: Adjoint, r: Value, a: Value, b: Value) -> Any:
     c = np.linalg.solve(adjoint(a), g)
     return lambda: -c @ adjoint(r), lambda: c
 
 
 @complex_solve.push
-def complex_solve_push(r: Any, a: Any, b: Any) -> Any:
+def complex_solve_push(r: Value, a: Value, b: Value) -> Any:
     return lambda t: -np.linalg.solve(a, t @ r), lambda t: np.linalg.solve(a, t)
 
 
 @answers_for(np.linalg.solve, solves.solve)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Operand, b: Operand) -> Result:
     solves.check_system("solve", a, b)
     if np.ndim(b) == 1:
         return complex_solve(a, np.reshape(b, (-1, 1)))[..., 0]
@@ -153,7 +156,7 @@ def solve(a: Any, b: Any) -> Any:
 # --- eigenvalues and eigenvectors ---
 
 
-def _inverse_gaps(w: Any) -> Any:
+def _inverse_gaps(w: Operand) -> Result:
     """``1 / (w_j - w_i)``, and zero for values that are equal but for rounding; differentiable."""
     values = plain(w)
     tolerance = (
@@ -166,7 +169,7 @@ def _inverse_gaps(w: Any) -> Any:
 
 
 @complex_operation(results="cc")
-def complex_eig(a: Any) -> Any:
+def complex_eig(a: Operand) -> Result:
     """Eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
     check_square("eig", "a", np.shape(a))
     _check_finite("eig", a)
@@ -174,7 +177,7 @@ def complex_eig(a: Any) -> Any:
     return w.astype(np.complex128), v.astype(np.complex128)
 
 
-def _largest(v: Any) -> Any:
+def _largest(v: Operand) -> Result:
     """The place of the largest element of each vector, which LAPACK makes real."""
     return np.argmax(np.abs(plain(v)), axis=-2)[..., None, :]
 
@@ -183,13 +186,13 @@ def _largest(v: Any) -> Any:
 # - w_i), up to multiples of each. Those follow from what LAPACK does: the length stays one, and the
 # phase of the largest element stays zero.
 @complex_eig.push
-def complex_eig_push(r: Any, a: Any) -> Any:
+def complex_eig_push(r: Value, a: Value) -> Any:
     w, v = r
     inverse, gaps, place = _inverse(v), _inverse_gaps(w), _largest(v)
     conjugate, top = np.conjugate(v), np.take_along_axis(v, place, -2)
     top = np.conjugate(top) / np.square(np.abs(top))
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         p = inverse @ t @ v
         u = v @ (gaps * p)
         length = np.real(np.sum(conjugate * u, axis=-2, keepdims=True))
@@ -200,7 +203,7 @@ def complex_eig_push(r: Any, a: Any) -> Any:
 
 
 @complex_eig.pull
-def complex_eig_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_eig_pull(g: Adjoint, r: Value, a: Value) -> Any:
     (gw, gv), (w, v) = g, r
     place = _largest(v)
     inner = np.sum(np.conjugate(gv) * v, axis=-2, keepdims=True)
@@ -223,7 +226,7 @@ class EigResult(NamedTuple):
 
 @implements(np.linalg.eig)
 @answers_for(np.linalg.eig)
-def eig(a: Any) -> EigResult:
+def eig(a: Operand) -> EigResult:
     """Eigenvalues and eigenvectors of a square matrix, or of a stack of them; always complex,
     unlike NumPy's.
 
@@ -261,7 +264,8 @@ def eig(a: Any) -> EigResult:
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.imag(np.linalg.eig(a).eigenvalues[0]), np.array([[0.0, -1.0], [4.0, 0.0]])).round(12)
+    >>> a = np.array([[0.0, -1.0], [4.0, 0.0]])
+    >>> vm.gradient(lambda a: np.imag(np.linalg.eig(a).eigenvalues[0]), a).round(12)
     array([[ 0.  , -1.  ],
            [ 0.25,  0.  ]])
     """
@@ -270,11 +274,11 @@ def eig(a: Any) -> EigResult:
 
 @implements(np.linalg.eigvals)
 @answers_for(np.linalg.eigvals)
-def eigvals(a: Any) -> Any:
+def eigvals(a: Operand) -> Result:
     return eig(a).eigenvalues
 
 
-def _lower_as_hermitian(t: Any, lower: bool) -> Any:
+def _lower_as_hermitian(t: Operand, lower: bool) -> Result:
     """The Hermitian matrix of which one triangle is given; differentiable."""
     t = t if lower else adjoint(t)
     below, diagonal = np.tril(t, -1), np.real(t) * np.eye(np.shape(t)[-1])
@@ -282,7 +286,7 @@ def _lower_as_hermitian(t: Any, lower: bool) -> Any:
 
 
 @complex_operation(results="rc")
-def complex_eigh(a: Any, *, lower: bool) -> Any:
+def complex_eigh(a: Operand, *, lower: bool) -> Result:
     """Eigenvalues and eigenvectors of a Hermitian matrix, or of a stack of them."""
     check_square("eigh", "a", np.shape(a))
     return np.linalg.eigh(a, "L" if lower else "U")
@@ -291,11 +295,11 @@ def complex_eigh(a: Any, *, lower: bool) -> Any:
 # As for symmetric matrices, see `numpy.linalg.eigh` there; the phase of a vector is LAPACK's, of
 # which nothing is known.
 @complex_eigh.push
-def complex_eigh_push(r: Any, a: Any, lower: bool) -> Any:
+def complex_eigh_push(r: Value, a: Value, lower: bool) -> Any:
     w, v = r
     gaps = np.real(_inverse_gaps(joined(w, np.zeros(np.shape(w)))))
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         p = adjoint(v) @ _lower_as_hermitian(t, lower) @ v
         return np.real(np.diagonal(p, axis1=-2, axis2=-1)), v @ (gaps * p)
 
@@ -303,7 +307,7 @@ def complex_eigh_push(r: Any, a: Any, lower: bool) -> Any:
 
 
 @complex_eigh.pull
-def complex_eigh_pull(g: Any, r: Any, a: Any, lower: bool) -> Any:
+def complex_eigh_pull(g: Adjoint, r: Value, a: Value, lower: bool) -> Any:
     (gw, gv), (w, v) = g, r
     inside = _inverse_gaps(w).real * (adjoint(v) @ gv) + gw[..., None] * np.eye(w.shape[-1])
     c = v @ inside @ adjoint(v)
@@ -319,19 +323,19 @@ class EighResult(NamedTuple):
 
 
 @answers_for(np.linalg.eigh)
-def eigh(a: Any, UPLO: Any = "L") -> EighResult:  # noqa: N803 - NumPy's name
+def eigh(a: Operand, UPLO: Operand = "L") -> EighResult:  # noqa: N803 - NumPy's name
     return EighResult(*complex_eigh(a, lower=UPLO.upper() == "L"))
 
 
 @answers_for(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+def eigvalsh(a: Operand, UPLO: Operand = "L") -> Result:  # noqa: N803 - NumPy's name
     return eigh(a, UPLO)[0]
 
 
 # --- Stan's names ---
 
 
-def _check_finite(function: str, a: Any) -> None:
+def _check_finite(function: str, a: Operand) -> None:
     if not np.isfinite(a).all():
         raise MatrixError(
             f"{function}: a has elements that are not finite, but must have finite ones for "
@@ -339,7 +343,7 @@ def _check_finite(function: str, a: Any) -> None:
         )
 
 
-def _square(function: str, a: Any) -> Any:
+def _square(function: str, a: Operand) -> Result:
     a = a if is_complex(a) else as_operand(a, f"{function}: a")
     check_square(function, "a", np.shape(a))
     if not np.size(a):
@@ -351,7 +355,7 @@ def _square(function: str, a: Any) -> Any:
     return a
 
 
-def eigendecompose(a: Any) -> tuple[Any, Any]:
+def eigendecompose(a: Operand) -> tuple[Result, Result]:
     """Eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig` has the
     other one.
 
@@ -388,7 +392,7 @@ def eigendecompose(a: Any) -> tuple[Any, Any]:
     return vectors, values
 
 
-def eigenvalues(a: Any) -> Any:
+def eigenvalues(a: Operand) -> Result:
     """The eigenvalues of a square matrix: `numpy.linalg.eigvals`, always complex.
 
     Parameters
@@ -415,14 +419,15 @@ def eigenvalues(a: Any) -> Any:
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.sum(np.abs(vm.eigenvalues(a))), np.array([[0.0, -1.0], [4.0, 0.0]])).round(12)
+    >>> a = np.array([[0.0, -1.0], [4.0, 0.0]])
+    >>> vm.gradient(lambda a: np.sum(np.abs(vm.eigenvalues(a))), a).round(12)
     array([[ 0. , -2. ],
            [ 0.5,  0. ]])
     """
     return complex_eig(_square("eigenvalues", a))[0]
 
 
-def eigenvectors(a: Any) -> Any:
+def eigenvectors(a: Operand) -> Result:
     """The eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the first of
     `eigendecompose`.
 
@@ -459,7 +464,7 @@ def eigenvectors(a: Any) -> Any:
 
 
 @complex_operation(results="cc")
-def complex_schur(a: Any) -> Any:
+def complex_schur(a: Operand) -> Result:
     """The unitary and the triangular factor of a square matrix."""
     from scipy.linalg import schur
 
@@ -471,11 +476,11 @@ def complex_schur(a: Any) -> Any:
 # which the part below the diagonal is zero. That determines K below the diagonal, column by column
 # from the left; its diagonal, the phases, is taken to be zero.
 @complex_schur.push
-def complex_schur_push(r: Any, a: Any) -> Any:
+def complex_schur_push(r: Value, a: Value) -> Any:
     u, t = r
     n = np.shape(a)[-1]
 
-    def push(tangent: Any) -> Any:
+    def push(tangent: Operand) -> Result:
         m = adjoint(u) @ tangent @ u
         columns: list[Any] = []
         for j in range(n - 1):
@@ -496,7 +501,7 @@ def complex_schur_push(r: Any, a: Any) -> Any:
 
 
 @complex_schur.pull
-def complex_schur_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_schur_pull(g: Adjoint, r: Value, a: Value) -> Any:
     (gu, gt), (u, t) = g, r
     n, gt = len(t), np.triu(gt)
     gk = adjoint(u) @ gu + adjoint(t) @ gt - gt @ adjoint(t)
@@ -510,7 +515,7 @@ def complex_schur_pull(g: Any, r: Any, a: Any) -> Any:
     return lambda: u @ gm @ adjoint(u)
 
 
-def complex_schur_decompose(a: Any) -> tuple[Any, Any]:
+def complex_schur_decompose(a: Operand) -> tuple[Result, Result]:
     """The complex Schur form of a square matrix: unitary `u` and upper triangular `t` with ``a = u
     @ t @ u.conj().T``.
 
@@ -548,7 +553,7 @@ def complex_schur_decompose(a: Any) -> tuple[Any, Any]:
     return complex_schur(_matrix("complex_schur_decompose", a))  # type: ignore[no-any-return]
 
 
-def complex_schur_decompose_u(a: Any) -> Any:
+def complex_schur_decompose_u(a: Operand) -> Result:
     """The unitary factor of `complex_schur_decompose`.
 
     Parameters
@@ -579,7 +584,7 @@ def complex_schur_decompose_u(a: Any) -> Any:
     return complex_schur(_matrix("complex_schur_decompose_u", a))[0]
 
 
-def complex_schur_decompose_t(a: Any) -> Any:
+def complex_schur_decompose_t(a: Operand) -> Result:
     """The triangular factor of `complex_schur_decompose`.
 
     Parameters
@@ -610,7 +615,7 @@ def complex_schur_decompose_t(a: Any) -> Any:
     return complex_schur(_matrix("complex_schur_decompose_t", a))[1]
 
 
-def _matrix(function: str, a: Any) -> Any:
+def _matrix(function: str, a: Operand) -> Result:
     a = _square(function, a)
     if np.ndim(a) > 2:
         raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must be a square matrix!")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from varmat.complexes.variable import ComplexVar, joined, parts, to_complex
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import broadcastable
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "ComplexVar",
@@ -24,13 +27,13 @@ __all__ = [
 ]
 
 
-def _parts(name: str, z: Any) -> tuple[Any, Any]:
+def _parts(name: str, z: Operand) -> tuple[Result, Result]:
     """Real and imaginary part, which is zero of what is real."""
     re, im = parts(z, f"{name}: z")
     return re, np.zeros(np.shape(re)) if im is None and np.shape(re) else 0.0 if im is None else im
 
 
-def get_real(z: Any) -> Any:
+def get_real(z: Operand) -> Result:
     """The real part: `numpy.real`.
 
     Parameters
@@ -54,7 +57,7 @@ def get_real(z: Any) -> Any:
     return _parts("get_real", z)[0]
 
 
-def get_imag(z: Any) -> Any:
+def get_imag(z: Operand) -> Result:
     """The imaginary part: `numpy.imag`.
 
     Parameters
@@ -78,7 +81,7 @@ def get_imag(z: Any) -> Any:
     return _parts("get_imag", z)[1]
 
 
-def conj(z: Any) -> Any:
+def conj(z: Operand) -> Result:
     """The complex conjugate: `numpy.conj`.
 
     Parameters
@@ -102,7 +105,7 @@ def conj(z: Any) -> Any:
     return np.conjugate(joined(*_parts("conj", z)))
 
 
-def arg(z: Any) -> Any:
+def arg(z: Operand) -> Result:
     """The phase of a complex number, between -pi and pi: `numpy.angle`.
 
     Parameters
@@ -127,7 +130,7 @@ def arg(z: Any) -> Any:
     return np.arctan2(im, re)
 
 
-def norm(z: Any) -> Any:
+def norm(z: Operand) -> Result:
     """The squared modulus, in Stan the norm of a complex number, element by element.
 
     Parameters
@@ -152,7 +155,7 @@ def norm(z: Any) -> Any:
     return np.square(re) + np.square(im)
 
 
-def polar(r: Any, theta: Any) -> Any:
+def polar(r: Operand, theta: Operand) -> Result:
     """The complex number with given modulus and phase.
 
     Parameters
@@ -188,7 +191,7 @@ def polar(r: Any, theta: Any) -> Any:
     return joined(r * np.cos(theta), r * np.sin(theta))
 
 
-def proj(z: Any) -> Any:
+def proj(z: Operand) -> Result:
     """The projection onto the Riemann sphere: `z` itself, and one infinity for all complex numbers
     with an infinite part.
 

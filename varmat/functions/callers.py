@@ -9,14 +9,17 @@ from __future__ import annotations
 import dis
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from varmat.core import errors
+
+if TYPE_CHECKING:
+    from varmat.typing import Result
 
 __all__: list[str] = []
 
 
-def outside(frame: Any, *packages: str) -> Any:
+def outside(frame: Any, *packages: str) -> Result:
     """The first frame, from one on outwards, that belongs to none of some packages; None if there
     is none.
     """

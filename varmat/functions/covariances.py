@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_values, fixed
 from varmat.plain_arrays import ones
 from varmat.programs.symbols import refuse, require
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__ = [
     "cov_exp_quad",
@@ -69,7 +72,7 @@ WIDE = 100
 SHORT, LARGEST, FAR = 1e200, 1e250, 1e300
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: Operand) -> Result:
     """Points as rows; differentiable."""
     return x[:, None] if np.ndim(x) == 1 else x
 
@@ -79,7 +82,7 @@ def _step(columns: int) -> int:
     return max(1, BLOCK // max(1, columns))
 
 
-def _blocks(*matrices: Any) -> Iterator[tuple[Any, ...]]:
+def _blocks(*matrices: Operand) -> Iterator[tuple[Result, ...]]:
     """Ranges of rows that make up matrices of one shape, each with these rows of the matrices."""
     count, columns = matrices[0].shape
     step = _step(columns)
@@ -91,7 +94,9 @@ def _blocks(*matrices: Any) -> Iterator[tuple[Any, ...]]:
         yield rows, *(matrix[rows] for matrix in matrices)
 
 
-def _dimensions(x1: Any, x2: Any, length_scale: Any, unit: float) -> list[tuple[Any, Any, float]]:
+def _dimensions(
+    x1: Operand, x2: Operand, length_scale: Operand, unit: float
+) -> list[tuple[Result, Result, float]]:
     """For each dimension the coordinates of both sets, and the factor of the squares of their
     differences.
     """
@@ -106,7 +111,9 @@ def _factor(scale: float, unit: float) -> float:
     return math.copysign(min(abs(unit) / scale / scale, LARGEST), unit)
 
 
-def _squared_differences(u: Any, v: Any, factor: float, out: Any, scratch: Any) -> Any:
+def _squared_differences(
+    u: Operand, v: Operand, factor: float, out: Any, scratch: Operand
+) -> Result:
     """Along one dimension, times the factor; through an array that is written over, which may be
     `out`.
     """
@@ -122,14 +129,16 @@ def _squared_differences(u: Any, v: Any, factor: float, out: Any, scratch: Any) 
     return np.multiply(scratch, factor, out)
 
 
-def _ndim(x: Any) -> int:
+def _ndim(x: Operand) -> int:
     """As `numpy.ndim` of a number, an array or a variable, without its detour by way of an
     exception.
     """
     return getattr(x, "ndim", 0)
 
 
-def _check_points(function: str, x1: Any, x2: Any, sigma: Any, length_scale: Any = 1.0) -> None:
+def _check_points(
+    function: str, x1: Operand, x2: Operand, sigma: Operand, length_scale: Operand = 1.0
+) -> None:
     for name, x in (("x", x1), ("x2", x2))[: 1 if x2 is x1 else 2]:
         if _ndim(x) not in (1, 2):
             raise ShapeError(
@@ -155,8 +164,14 @@ def _check_points(function: str, x1: Any, x2: Any, sigma: Any, length_scale: Any
 
 @operation()
 def gp_stationary_cov(
-    x1: Any, x2: Any, sigma: Any, length_scale: Any, *, kernel: Kernel, workspace: Any = np.empty
-) -> Any:
+    x1: Operand,
+    x2: Operand,
+    sigma: Operand,
+    length_scale: Operand,
+    *,
+    kernel: Kernel,
+    workspace: Operand = np.empty,
+) -> Result:
     """The covariances between two sets of points for a row of the table: what the public functions
     record.
     """
@@ -185,24 +200,24 @@ def gp_stationary_cov(
 
 @gp_stationary_cov.reverse
 def gp_stationary_cov_reverse(
-    g: Any,
-    r: Any,
-    x1: Any,
-    x2: Any,
-    sigma: Any,
-    length_scale: Any,
+    g: Adjoint,
+    r: Value,
+    x1: Value,
+    x2: Value,
+    sigma: Value,
+    length_scale: Value,
     kernel: Kernel,
-    z: Any,
-    scratch: Any,
+    z: Value,
+    scratch: Value,
 ) -> Any:
-    def weights() -> Iterator[tuple[slice, Any, Any]]:
+    def weights() -> Iterator[tuple[slice, Result, Result]]:
         """The adjoint of z, and z, by blocks of rows."""
         for rows, z_, r_, g_ in _blocks(z, r, g):
             yield rows, np.multiply(kernel.slope(z_, r_, sigma * sigma), g_, scratch[: len(z_)]), z_
 
     found: list[Any] = []
 
-    def of_points(i: int) -> Any:
+    def of_points(i: int) -> Result:
         if not found:
             unit = 2.0 * kernel.unit
             factor = (
@@ -213,7 +228,7 @@ def gp_stationary_cov_reverse(
             found.extend(_of_points(weights(), x1, x2, factor))
         return found[i]
 
-    def of_scale() -> Any:
+    def of_scale() -> Result:
         if not _ndim(length_scale):  # one way through the matrices serves points and scale
             total = found[2] if found else math.fsum(np.vdot(w, z_) for _, w, z_ in weights())
             return -2.0 / length_scale * total
@@ -237,8 +252,8 @@ def gp_stationary_cov_reverse(
 
 @gp_stationary_cov.straight
 def gp_stationary_cov_straight(
-    x1: Any, x2: Any, sigma: Any, length_scale: Any, kernel: Kernel
-) -> Any:
+    x1: Operand, x2: Operand, sigma: Operand, length_scale: Operand, kernel: Kernel
+) -> Result:
     if not np.size(x1) * np.size(x2) or len(x1) * len(x2) > LARGE:
         refuse()
     for parameter in (sigma, length_scale):
@@ -260,16 +275,16 @@ def gp_stationary_cov_straight(
     )
     r = kernel.correlation(z * 1.0, z * 1.0) * variance
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         w = kernel.slope(z, r, variance) * g
 
-        def of_points(x: Any, axis: int, sign: float) -> Any:
+        def of_points(x: Operand, axis: int, sign: float) -> Result:
             return np.reshape(
                 np.sum((sign * w)[:, :, None] * (differences * (inverse * inverse)), axis=axis),
                 np.shape(x),
             )
 
-        def of_scale() -> Any:
+        def of_scale() -> Result:
             if _ndim(length_scale):
                 return -2.0 * inverse * inverse * inverse * (np.reshape(w, (-1,)) @ squares)
             return -2.0 * inverse * np.vdot(w, z)
@@ -286,8 +301,8 @@ def gp_stationary_cov_straight(
 
 
 def _of_points(
-    weights: Iterator[tuple[slice, Any, Any]], x1: Any, x2: Any, factor: Any
-) -> tuple[Any, Any, float]:
+    weights: Iterator[tuple[slice, Operand, Operand]], x1: Operand, x2: Operand, factor: Operand
+) -> tuple[Result, Result, float]:
     """For the points of both sets the weighted sums of their differences from the others, ``sum_j
     w_ij (u_i - v_j)``, times the factor, and the weighted sum of `z`."""
     # Around their mean, on which nothing depends, less is lost in the differences. Products with
@@ -306,7 +321,9 @@ def _of_points(
     return c, (v.T * of_columns).T - d, float(total)
 
 
-def _weighted_sums(w: Any, z: Any, u: Any, v: Any, other: Any) -> tuple[Any, Any, Any, Any]:
+def _weighted_sums(
+    w: Operand, z: Operand, u: Operand, v: Operand, other: Operand
+) -> tuple[Result, Result, Result, Result]:
     c, transposed = (u.T * w.dot(other)).T, w.T
     np.subtract(c, w.dot(v), c)
     return c, transposed.dot(u), transposed.dot(ones(len(u))), np.vdot(w, z)
@@ -314,7 +331,7 @@ def _weighted_sums(w: Any, z: Any, u: Any, v: Any, other: Any) -> tuple[Any, Any
 
 @gp_stationary_cov.tangent
 def gp_stationary_cov_tangent(
-    r: Any, x1: Any, x2: Any, sigma: Any, length_scale: Any, kernel: Kernel
+    r: Value, x1: Value, x2: Value, sigma: Value, length_scale: Value, kernel: Kernel
 ) -> Any:
     # All differences at once, for here they must be differentiable themselves: shape (n1, n2, d).
     u = (_rows(x1)[:, None, :] - _rows(x2)[None, :, :]) / length_scale
@@ -328,8 +345,12 @@ def gp_stationary_cov_tangent(
 
 
 def _two_sets(
-    name: str, parameters: tuple[str, ...], x: Any, given: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[Any, ...]:
+    name: str,
+    parameters: tuple[str, ...],
+    x: Operand,
+    given: tuple[Operand, ...],
+    named: dict[str, Operand],
+) -> tuple[Result, ...]:
     """The arguments of a covariance function with both sets of points; one set stands for both."""
     count = 1 + len(given) + len(named)
     last = parameters[len(parameters) - len(named) :]
@@ -351,12 +372,12 @@ def _two_sets(
     )
 
 
-def _shows(*parameters: str) -> Callable[[Any], Any]:
+def _shows(*parameters: str) -> Callable[[Result], Result]:
     """Decorator: let the signature of a covariance function be that with one set of points, which
     names all its parameters.
     """
 
-    def decorate(function: Any) -> Any:
+    def decorate(function: Any) -> Result:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         function.__signature__ = inspect.Signature(
             [inspect.Parameter(each, kind) for each in ("x", *parameters)]
@@ -366,7 +387,7 @@ def _shows(*parameters: str) -> Callable[[Any], Any]:
     return decorate
 
 
-def _distance(z: Any) -> Any:
+def _distance(z: Operand) -> Result:
     """The square root, with derivative zero at zero; differentiable."""
     if type(z) is np.ndarray:
         return np.sqrt(z)
@@ -374,22 +395,22 @@ def _distance(z: Any) -> Any:
     return np.where(zero, 0.0, np.sqrt(np.where(zero, 1.0, z)))
 
 
-def _inverse_distance(z: Any) -> Any:
+def _inverse_distance(z: Operand) -> Result:
     """Its reciprocal, zero at zero; differentiable."""
     zero = fixed(z) == 0
     return np.where(zero, 0.0, 1.0 / np.sqrt(np.where(zero, 1.0, z)))
 
 
-def _matern(name: str, nu2: float, polynomial: Any, derivative: Any) -> Kernel:
+def _matern(name: str, nu2: float, polynomial: Function, derivative: Function) -> Kernel:
     """A polynomial in ``a = sqrt(z)`` times ``exp(-a)``; the derivative with respect to z is
     another one.
     """
 
-    def correlation(z: Any, out: Any) -> Any:
+    def correlation(z: Operand, out: Any) -> Result:
         a = np.sqrt(z)
         return np.multiply(polynomial(a), np.exp(np.negative(a, out), out), out)
 
-    def slope(z: Any, r: Any, variance: Any) -> Any:
+    def slope(z: Operand, r: Operand, variance: Operand) -> Result:
         a = _distance(z)
         return variance * derivative(a) * np.exp(-a)
 
@@ -433,9 +454,9 @@ _DOC = """{title}
     """
 
 
-def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") -> Any:
+def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") -> Result:
     @_shows("sigma", "length_scale")
-    def covariance(x: Any, *parameters: Any, **named: Any) -> Any:
+    def covariance(x: Operand, *parameters: Operand, **named: Any) -> Result:
         return gp_stationary_cov(
             *_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters, named), kernel=kernel
         )
@@ -489,7 +510,7 @@ _SQUARED_SINES = Kernel(
 
 
 @_shows("sigma", "length_scale", "period")
-def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
+def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Any) -> Result:
     """The periodic covariance function.
 
     Called ``gp_periodic_cov(x, sigma, length_scale, period)``, or ``gp_periodic_cov(x1, x2, sigma,
@@ -544,7 +565,7 @@ def gp_periodic_cov(x: Any, *parameters: Any, **named: Any) -> Any:
 
 
 @_shows("sigma")
-def gp_dot_prod_cov(x: Any, *parameters: Any, **named: Any) -> Any:
+def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Any) -> Result:
     """The dot product covariance function, of a linear regression.
 
     Called ``gp_dot_prod_cov(x, sigma)``, or ``gp_dot_prod_cov(x1, x2, sigma)`` for the covariances

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,10 @@ from varmat.functions.numpy_kernels import (
     scaled_by_power_of_two,
     sign_of_number,
 )
-from varmat.functions.rows import DEGREE, LN2, LN10, Operand, formula, row
+from varmat.functions.rows import DEGREE, LN2, LN10, formula, row
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 __all__: list[str] = []
 

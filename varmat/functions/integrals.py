@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -10,10 +10,15 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson"]
 
 
-def _samples(function: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any, int]:
+def _samples(
+    function: str, y: Operand, x: Operand, dx: Operand, axis: int
+) -> tuple[Result, Result, int]:
     """The samples with the axis at the end, the distances between them, and the axis."""
     y = as_operand(y, f"{function}: y")
     if not np.ndim(y) or not np.shape(y)[axis]:
@@ -32,7 +37,7 @@ def _samples(function: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, An
     return moved, np.diff(x if np.ndim(x) == 1 else np.moveaxis(x, axis, -1)), axis
 
 
-def _parabolas(y: Any, h: Any) -> Any:
+def _parabolas(y: Operand, h: Operand) -> Result:
     """Simpson's rule for an odd number of samples."""
     h0, h1 = h[..., 0::2], h[..., 1::2]
     both = h0 + h1
@@ -45,7 +50,7 @@ def _parabolas(y: Any, h: Any) -> Any:
     return np.sum(terms, axis=-1)
 
 
-def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1) -> Result:
     """The integral of samples by parabolas through three at a time: `scipy.integrate.simpson`.
 
     Parameters
@@ -97,7 +102,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     return _parabolas(y[..., :-1], h[..., :-1]) + rest - h1**3 / (6.0 * h0 * (h0 + h1)) * y[..., -3]
 
 
-def _with_initial(function: str, r: Any, initial: Any, axis: int) -> Any:
+def _with_initial(function: str, r: Operand, initial: Operand, axis: int) -> Result:
     """Running integrals, from a value at the start on if there is one."""
     if initial is not None:
         initial = as_operand(initial, f"{function}: initial") + np.zeros((*np.shape(r)[:-1], 1))
@@ -106,8 +111,8 @@ def _with_initial(function: str, r: Any, initial: Any, axis: int) -> Any:
 
 
 def cumulative_trapezoid(
-    y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
-) -> Any:
+    y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
+) -> Result:
     """The running integral of samples by straight lines: `scipy.integrate.cumulative_trapezoid`.
 
     Parameters
@@ -152,7 +157,7 @@ def cumulative_trapezoid(
     return _with_initial("cumulative_trapezoid", r, initial, axis)
 
 
-def _first_intervals(y: Any, h: Any) -> Any:
+def _first_intervals(y: Operand, h: Operand) -> Result:
     """The integral over the first of two intervals by the parabola through the three samples, for
     all three beside each other.
     """
@@ -171,8 +176,8 @@ def _first_intervals(y: Any, h: Any) -> Any:
 
 
 def cumulative_simpson(
-    y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
-) -> Any:
+    y: Operand, *, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
+) -> Result:
     """The running integral of samples by parabolas: `scipy.integrate.cumulative_simpson`.
 
     Parameters
@@ -227,7 +232,7 @@ def cumulative_simpson(
     return _with_initial("cumulative_simpson", np.cumsum(parts, axis=-1), initial, axis)
 
 
-def romb(y: Any, dx: Any = 1.0, axis: int = -1) -> Any:
+def romb(y: Operand, dx: Operand = 1.0, axis: int = -1) -> Result:
     """The integral of ``2**k + 1`` samples by Romberg's extrapolation: `scipy.integrate.romb`.
 
     Parameters

@@ -5,7 +5,7 @@ with the names of SciPy.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -14,6 +14,9 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 from varmat.functions.linalg.banded import solve_banded
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator"]
 
@@ -37,7 +40,7 @@ def _evaluated(c: np.ndarray, knots: np.ndarray, x: np.ndarray, nu: int) -> np.n
 
 
 @operation()
-def piecewise_polynomial(c: Any, knots: Any, x: Any, *, nu: int) -> Any:
+def piecewise_polynomial(c: Operand, knots: Operand, x: Operand, *, nu: int) -> Result:
     """The derivative of the order `nu` of piecewise polynomials with coefficients ``c[power, piece,
     series]``, highest first.
     """
@@ -45,27 +48,29 @@ def piecewise_polynomial(c: Any, knots: Any, x: Any, *, nu: int) -> Any:
 
 
 @piecewise_polynomial.reverse
-def piecewise_polynomial_reverse(g: Any, r: Any, c: Any, knots: Any, x: Any, nu: int) -> Any:
+def piecewise_polynomial_reverse(
+    g: Adjoint, r: Value, c: Value, knots: Value, x: Value, nu: int
+) -> Any:
     i = _pieces(knots, x)
 
-    def of_c() -> Any:
+    def of_c() -> Result:
         a, s = np.zeros(c.shape), (x - knots[i])[:, None]
         for j in range(c.shape[0] - nu):
             power = c.shape[0] - 1 - j
             np.add.at(a[j], i, _factor(power, nu) * s ** (power - nu) * g)
         return a
 
-    def of_x() -> Any:
+    def of_x() -> Result:
         return np.einsum("nd,nd->n", g, _evaluated(c, knots, x, nu + 1))
 
     return of_c, lambda: -np.bincount(i, of_x(), knots.size), of_x
 
 
 @piecewise_polynomial.tangent
-def piecewise_polynomial_tangent(r: Any, c: Any, knots: Any, x: Any, nu: int) -> Any:
+def piecewise_polynomial_tangent(r: Value, c: Value, knots: Value, x: Value, nu: int) -> Any:
     slope = piecewise_polynomial(c, knots, x, nu=nu + 1)
 
-    def of_knots(t: Any) -> Any:
+    def of_knots(t: Operand) -> Result:
         # The tangent of the knot at which a place's piece begins: a piecewise constant.
         return -slope * piecewise_polynomial(t[None, :-1, None], knots, x, nu=0)
 
@@ -76,7 +81,7 @@ def piecewise_polynomial_tangent(r: Any, c: Any, knots: Any, x: Any, nu: int) ->
     )
 
 
-def check_increasing(function: str, name: str, x: Any, least: int = 2) -> Any:
+def check_increasing(function: str, name: str, x: Operand, least: int = 2) -> Result:
     """A vector whose elements increase."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
@@ -88,7 +93,7 @@ def check_increasing(function: str, name: str, x: Any, least: int = 2) -> Any:
     return x
 
 
-def _check_increasing(function: str, name: str, x: Any) -> None:
+def _check_increasing(function: str, name: str, x: Operand) -> None:
     wrong = np.flatnonzero(~(np.diff(x) > 0.0))
     if wrong.size:
         i = int(wrong[0])
@@ -98,7 +103,7 @@ def _check_increasing(function: str, name: str, x: Any) -> None:
         )
 
 
-def series_of(function: str, y: Any, n: int, axis: int) -> tuple[Any, tuple[int, ...], int]:
+def series_of(function: str, y: Operand, n: int, axis: int) -> tuple[Result, tuple[int, ...], int]:
     """Values as a matrix with a column for each series, the shape of the other axes, and the axis
     along which they lie.
     """
@@ -115,7 +120,7 @@ def series_of(function: str, y: Any, n: int, axis: int) -> tuple[Any, tuple[int,
     return np.reshape(y, (n, -1)) if np.size(y) else np.zeros((n, 0)), np.shape(y)[1:], axis
 
 
-def placed(r: Any, places: tuple[int, ...], rest: tuple[int, ...], axis: int) -> Any:
+def placed(r: Operand, places: tuple[int, ...], rest: tuple[int, ...], axis: int) -> Result:
     """Results for places and series, with the axes of the places where that of the values was."""
     r, count = np.reshape(r, places + rest), len(places)
     order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
@@ -156,7 +161,7 @@ class PPoly:
            [0. , 1. ]])
     """
 
-    def __init__(self, c: Any, x: Any, extrapolate: Any = True) -> None:
+    def __init__(self, c: Operand, x: Operand, extrapolate: bool | str | None = True) -> None:
         c = as_operand(c, "PPoly: c")
         x = check_increasing("PPoly", "x", x)
         if np.ndim(c) < 2 or np.shape(c)[1] != np.size(x) - 1:
@@ -166,7 +171,14 @@ class PPoly:
         rest = np.shape(c)[2:]
         self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, 0, extrapolate)
 
-    def _set(self, c: Any, x: Any, rest: tuple[int, ...], axis: int, extrapolate: Any) -> None:
+    def _set(
+        self,
+        c: Operand,
+        x: Operand,
+        rest: tuple[int, ...],
+        axis: int,
+        extrapolate: bool | str | None,
+    ) -> None:
         if extrapolate not in (True, False, "periodic"):
             raise DomainError(
                 f"{type(self).__name__}: extrapolate is {extrapolate!r}, but must be True, False "
@@ -174,17 +186,17 @@ class PPoly:
             )
         self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, rest, axis, extrapolate
 
-    def _other(self, c: Any, extrapolate: Any) -> PPoly:
+    def _other(self, c: Operand, extrapolate: bool | str | None) -> PPoly:
         other = object.__new__(PPoly)
         other._set(c, self.x, self._rest, self.axis, extrapolate)
         return other
 
     @property
-    def c(self) -> Any:
+    def c(self) -> Result:
         """The coefficients, shape (k, m, ...)."""
         return np.reshape(self._c, (*np.shape(self._c)[:2], *self._rest))
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    def __call__(self, x: Operand, nu: int = 0, extrapolate: bool | str | None = None) -> Result:
         """The polynomials, or their derivative of the order `nu`, at the places `x`, which may have
         any shape.
         """
@@ -227,7 +239,7 @@ class PPoly:
             c = np.concatenate([c, start[None]])
         return self._other(c, True if self.extrapolate == "periodic" else self.extrapolate)
 
-    def integrate(self, a: Any, b: Any) -> Any:
+    def integrate(self, a: Operand, b: Operand) -> Result:
         """The definite integral between `a` and `b`, which may be variables."""
         if self.extrapolate == "periodic":
             raise DomainError(
@@ -238,7 +250,7 @@ class PPoly:
         return total(b) - total(a)
 
 
-def _hermite(x: Any, y: Any, slopes: Any) -> Any:
+def _hermite(x: Operand, y: Operand, slopes: Operand) -> Result:
     """The coefficients of the cubics with given values and slopes at the knots."""
     h = np.diff(x)[:, None]
     secant = np.diff(y, axis=0) / h
@@ -277,7 +289,14 @@ class CubicHermiteSpline(PPoly):
     array([0.84375, 0.15625])
     """
 
-    def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = True) -> None:
+    def __init__(
+        self,
+        x: Operand,
+        y: Operand,
+        dydx: Operand,
+        axis: int = 0,
+        extrapolate: bool | str | None = True,
+    ) -> None:
         x = check_increasing("CubicHermiteSpline", "x", x)
         y, rest, axis = series_of("CubicHermiteSpline", y, np.size(x), axis)
         slopes, other, _ = series_of("CubicHermiteSpline", dydx, np.size(x), axis)
@@ -328,7 +347,12 @@ class CubicSpline(PPoly):
     """
 
     def __init__(
-        self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None
+        self,
+        x: Operand,
+        y: Operand,
+        axis: int = 0,
+        bc_type: Any = "not-a-knot",
+        extrapolate: bool | str | None = None,
     ) -> None:
         x = check_increasing("CubicSpline", "x", x)
         y, rest, axis = series_of("CubicSpline", y, np.size(x), axis)
@@ -346,7 +370,7 @@ class CubicSpline(PPoly):
         self._set(_hermite(x, y, slopes), x, rest, axis, extrapolate)
 
 
-def _check_periodic(y: Any) -> None:
+def _check_periodic(y: Operand) -> None:
     if not np.allclose(y[0], y[-1], rtol=1e-15, atol=1e-15):
         raise DomainError(
             "CubicSpline: the first and the last of y differ, but must be the same for a periodic "
@@ -354,7 +378,7 @@ def _check_periodic(y: Any) -> None:
         )
 
 
-def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Any]:
+def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Result]:
     """The order of the derivative that is given at an end, and its value as a row; 3 for no
     knot.
     """
@@ -371,7 +395,7 @@ def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Any]:
     return order, np.reshape(value + np.zeros(rest), (1, -1))
 
 
-def _slopes(h: Any, secants: Any, start: Any, end: Any) -> Any:
+def _slopes(h: Operand, secants: Operand, start: Operand, end: Operand) -> Result:
     """The slopes at the knots, with a condition at each end."""
     n = np.shape(secants)[0] + 1
     inside = 3.0 * (h[1:, None] * secants[:-1] + h[:-1, None] * secants[1:])
@@ -387,7 +411,9 @@ def _slopes(h: Any, secants: Any, start: Any, end: Any) -> Any:
     return solve_banded((1, 1), bands, np.concatenate([first[2], inside, last[2]]))
 
 
-def _end(condition: Any, h: Any, secants: Any, sign: float, parabola: bool) -> tuple[Any, Any, Any]:
+def _end(
+    condition: Operand, h: Operand, secants: Operand, sign: float, parabola: bool
+) -> tuple[Result, Result, Result]:
     """The equation of an end: the coefficients of the slope there and of the next one, and the
     right-hand side.
     """
@@ -408,7 +434,7 @@ def _end(condition: Any, h: Any, secants: Any, sign: float, parabola: bool) -> t
     return 2.0 * h[:1], h[:1], sign * 0.5 * value * h[:1] ** 2 + 3.0 * secants[:1] * h[:1]
 
 
-def _periodic_slopes(h: Any, secants: Any) -> Any:
+def _periodic_slopes(h: Operand, secants: Operand) -> Result:
     """The slopes of a periodic spline, the last one again the first: two tridiagonal systems with
     one unknown less.
     """
@@ -478,7 +504,9 @@ class PchipInterpolator(PPoly):
     array([ 0.42361111,  0.66666667, -0.09027778])
     """
 
-    def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
+    def __init__(
+        self, x: Operand, y: Operand, axis: int = 0, extrapolate: bool | str | None = None
+    ) -> None:
         x = check_increasing("PchipInterpolator", "x", x)
         y, rest, axis = series_of("PchipInterpolator", y, np.size(x), axis)
         h = np.diff(x)[:, None]
@@ -492,7 +520,7 @@ class PchipInterpolator(PPoly):
         )
 
 
-def _monotone(h: Any, m: Any) -> Any:
+def _monotone(h: Operand, m: Operand) -> Result:
     if np.shape(m)[0] == 1:
         return np.concatenate([m, m])
     bent = (np.sign(m[1:]) != np.sign(m[:-1])) | (m[1:] == 0.0) | (m[:-1] == 0.0)
@@ -503,7 +531,7 @@ def _monotone(h: Any, m: Any) -> Any:
     return np.concatenate([ends[0], inside, ends[1]])
 
 
-def _one_sided(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
+def _one_sided(h0: Operand, h1: Operand, m0: Operand, m1: Operand) -> Result:
     """The slope at an end, of three points, changed so that the shape is kept."""
     d = ((2.0 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     steep = (np.sign(m0) != np.sign(m1)) & (np.abs(d) > 3.0 * np.abs(m0))
@@ -547,12 +575,19 @@ class Akima1DInterpolator(PPoly):
     --------
     >>> import numpy as np, varmat as vm
     >>> x = np.arange(5.0)
-    >>> vm.gradient(lambda y: vm.Akima1DInterpolator(x, y)(2.0), np.array([0.0, 1.0, 3.0, 2.0, 5.0]))
+    >>> y = np.array([0.0, 1.0, 3.0, 2.0, 5.0])
+    >>> vm.gradient(lambda y: vm.Akima1DInterpolator(x, y)(2.0), y)
     array([0., 0., 1., 0., 0.])
     """
 
     def __init__(
-        self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None
+        self,
+        x: Operand,
+        y: Operand,
+        axis: int = 0,
+        *,
+        method: str = "akima",
+        extrapolate: bool | str | None = None,
     ) -> None:
         if method not in ("akima", "makima"):
             raise DomainError(
@@ -567,7 +602,7 @@ class Akima1DInterpolator(PPoly):
         )
 
 
-def _akima(m: Any, modified: bool) -> Any:
+def _akima(m: Operand, modified: bool) -> Result:
     if np.shape(m)[0] == 1:
         return np.concatenate([m, m])
     left, right = 2.0 * m[:1] - m[1:2], 2.0 * m[-1:] - m[-2:-1]

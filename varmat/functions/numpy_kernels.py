@@ -7,13 +7,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.core.rules import function_of, in_place
-from varmat.functions.rows import Kernel, Operand, formula
+from varmat.functions.rows import formula
 from varmat.plain_arrays import is_between
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
 
 __all__: list[str] = []
 
@@ -113,7 +117,7 @@ def product_of_power(n: int) -> str:
     return " * ".join(["x"] * n) if n > 0 else " / ".join(["1.0", *["x"] * -n])
 
 
-def by_blocks(text: str) -> Kernel:
+def by_blocks(text: str) -> Function:
     """An expression in `x` with the calling convention of a ufunc, every step in place."""
     names = {"multiply": np.multiply, "divide": np.divide}
     compiled = cache(

@@ -4,7 +4,7 @@ what to use instead.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core import umath
@@ -12,6 +12,9 @@ from numpy._core import umath
 from varmat.core.dispatch import ADVICE, REFUSED
 from varmat.functions.arrays.constant import named
 from varmat.functions.callers import outside, what_runs
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 __all__: list[str] = []
 
@@ -32,16 +35,22 @@ _SETS = (
 )
 _SCIMATH = "it may turn to complex numbers; use the function of the same name in np itself"
 
+_ROOTS = (
+    "use np.linalg.eigvals of the companion matrix, or differentiate the equation that a root "
+    "solves"
+)
+_CONSTANT = "for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to"
+_NEXT = "the next floating-point number has no derivative; use np.finfo for a step size"
+
 # Sentence -> names of functions in np.
 FUNCTIONS = {
     "its result is complex, also of real numbers; use np.sort of these": "sort_complex",
-    "use np.linalg.eigvals of the companion matrix, or differentiate the equation that a root solves": "roots",
+    _ROOTS: "roots",
     _INTEGERS: "ravel_multi_index unravel_index packbits unpackbits",
     _DATES: "busday_count busday_offset is_busday datetime_as_string",
     _COUNTS: "histogram2d histogramdd histogram_bin_edges",
     _FILES: "save savez savez_compressed savetxt",
-    _ASSIGN
-    + "; for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to": "copyto",
+    f"{_ASSIGN}; {_CONSTANT}": "copyto",
     _ASSIGN: "put place putmask put_along_axis fill_diagonal",
     _SETS: "intersect1d setdiff1d setxor1d union1d",
     "use np.meshgrid with sparse=True": "ix_",
@@ -51,7 +60,7 @@ UFUNCS = {
     _INTEGERS: "bitwise_and bitwise_or bitwise_xor bitwise_count invert left_shift right_shift gcd "
     "lcm",
     _DATES: "isnat",
-    "the next floating-point number has no derivative; use np.finfo for a step size": "nextafter spacing",
+    _NEXT: "nextafter spacing",
     "its exponent is an integer; use np.log2 and np.floor": "frexp",
 }
 # Modules whose functions are all refused. By name: importing them for this would make `import
@@ -66,7 +75,7 @@ MODULES = {
 }
 
 
-def _refuse(module: Any, table: dict[str, str]) -> None:
+def _refuse(module: Operand, table: dict[str, str]) -> None:
     for sentence, names in table.items():
         REFUSED.update(dict.fromkeys(named(names, module), sentence))
 

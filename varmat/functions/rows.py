@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -24,12 +24,11 @@ from varmat.core.operation import is_differentiable
 from varmat.core.rules import OPERANDS
 from varmat.plain_arrays import with_out
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
 __all__: list[str] = []
 
-# What is computed with: a number, an array, or a variable.
-Operand: TypeAlias = Any
-# What computes a function on arrays, with the calling convention of a ufunc.
-Kernel: TypeAlias = Callable[..., Operand]
 Points: TypeAlias = Sequence[float | tuple[float, ...]]
 
 # Constants, as expressions of rows name them: by their digits.
@@ -92,7 +91,7 @@ def row(
     domain: str = "all real numbers",
     note: str = "",
     constant: tuple[str, ...] = (),
-    ufunc: Kernel | str | None = None,
+    ufunc: Function | str | None = None,
     answers_for: str | None = None,
     operator: str | None = None,
     shortcuts: dict[float, str] | None = None,
@@ -191,7 +190,7 @@ def _reference(entry: str, name: str) -> str:
     return entry
 
 
-def hold_constant(made: Elementwise, names: dict[int, str]) -> Kernel:
+def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
     """Refuse variables where there is no derivative, before anything is recorded."""
     CONSTANT_OPERANDS[made.name] = names
     call = made.call
@@ -211,7 +210,7 @@ def hold_constant(made: Elementwise, names: dict[int, str]) -> Kernel:
     return checked
 
 
-def _answer_of_scipy(ufunc: Kernel) -> Kernel | None:
+def _answer_of_scipy(ufunc: Function) -> Function | None:
     """What answers for a ufunc of SciPy. Most are rare, and their tables are imported only when one
     of them is met.
     """
@@ -228,7 +227,7 @@ def _answer_of_scipy(ufunc: Kernel) -> Kernel | None:
 FURTHER.append(_answer_of_scipy)
 
 
-def formula(function: Kernel) -> Kernel:
+def formula(function: Function) -> Function:
     """A NumPy expression with the calling convention of a ufunc, without warnings about values that
     `np.where` drops.
     """
@@ -243,7 +242,7 @@ def scipy_special() -> ModuleType:
     return scipy.special  # type: ignore[no-any-return]
 
 
-def special_formula(function: Kernel, straight: Kernel | None = None) -> Kernel:
+def special_formula(function: Function, straight: Function | None = None) -> Function:
     """A formula with functions of `scipy.special`, which `function` gets as its first argument.
 
     `straight` stands for it in programs. It is needed where `function` chooses by the values

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
 
 
 def _window(m: int, n: int, mode: Any) -> slice:
@@ -25,7 +28,7 @@ def _window(m: int, n: int, mode: Any) -> slice:
 
 
 @operation()
-def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+def convolve(a: Operand, v: Operand, mode: Any = "full") -> Result:
     """Discrete convolution of two vectors.
 
     Parameters
@@ -63,11 +66,11 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 
 
 @convolve.reverse
-def convolve_reverse(g: Any, r: Any, a: Any, v: Any, mode: Any) -> Any:
+def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: Any) -> Any:
     full = np.zeros(np.size(a) + np.size(v) - 1)
     full[_window(np.size(a), np.size(v), mode)] = g
 
-    def correlation(x: Any, shape: tuple[int, ...]) -> Any:
+    def correlation(x: Operand, shape: tuple[int, ...]) -> Result:
         return np.convolve(full, np.ravel(x)[::-1], "valid").reshape(shape)
 
     # The longer operand slides in NumPy's 'valid', so `full`, which is never shorter, is it.
@@ -75,7 +78,7 @@ def convolve_reverse(g: Any, r: Any, a: Any, v: Any, mode: Any) -> Any:
 
 
 @convolve.tangent
-def convolve_tangent(r: Any, a: Any, v: Any, mode: Any) -> Any:
+def convolve_tangent(r: Value, a: Value, v: Value, mode: Any) -> Any:
     return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
 
 
@@ -83,7 +86,7 @@ dispatch.SUPPORTED[np.convolve] = convolve
 
 
 @dispatch.implements(np.correlate)
-def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+def _correlate(a: Operand, v: Operand, mode: Any = "valid") -> Result:
     a, v = as_operand(a, "correlate: a"), as_operand(v, "correlate: v")
     for name, x in (("a", a), ("v", v)):
         if np.ndim(x) != 1:

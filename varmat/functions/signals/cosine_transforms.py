@@ -6,7 +6,7 @@ the others count twice."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -15,6 +15,9 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import integer
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
 # Type -> that of the transposed matrix, and of the inverse.
@@ -22,7 +25,9 @@ _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
 _INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _transform(x: Any, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool) -> Any:
+def _transform(
+    x: Operand, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+) -> Result:
     from scipy import fft
 
     return (fft.dst if sine else fft.dct)(
@@ -32,8 +37,8 @@ def _transform(x: Any, sine: bool, kind: int, axis: int, norm: str, orthogonaliz
 
 @operation(stacked=True)
 def trigonometric_transform(
-    x: Any, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
-) -> Any:
+    x: Operand, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+) -> Result:
     """A cosine or sine transform along an axis, counted from the end, without changing its
     length.
     """
@@ -55,7 +60,7 @@ def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
 
 @trigonometric_transform.reverse
 def trigonometric_transform_reverse(
-    g: Any, r: Any, x: Any, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+    g: Adjoint, r: Value, x: Value, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
 ) -> Any:
     settings = (sine, _TRANSPOSED[kind], axis, norm, orthogonalize)
     if orthogonalize or kind == 4 or (sine and kind == 1):
@@ -67,11 +72,11 @@ def trigonometric_transform_reverse(
 
 
 @trigonometric_transform.tangent
-def trigonometric_transform_tangent(r: Any, x: Any, **settings: Any) -> Any:
+def trigonometric_transform_tangent(r: Value, x: Value, **settings: Any) -> Any:
     return lambda t: trigonometric_transform(t, **settings)
 
 
-def _fitted(x: Any, n: int, axis: int) -> Any:
+def _fitted(x: Operand, n: int, axis: int) -> Result:
     """An array with `n` elements along an axis: the rest left out, or zeros added."""
     missing = n - np.shape(x)[axis]
     if missing > 0:
@@ -81,7 +86,9 @@ def _fitted(x: Any, n: int, axis: int) -> Any:
     return x[(slice(None),) * axis + (slice(n),)] if missing else x
 
 
-def _along(name: str, x: Any, kind: int, n: Any, axis: int, norm: Any, orthogonalize: Any) -> Any:
+def _along(
+    name: str, x: Operand, kind: int, n: Operand, axis: int, norm: Any, orthogonalize: bool | None
+) -> Result:
     """A transform along one axis, the arguments checked."""
     x = as_operand(x, f"{name}: x")
     if not np.ndim(x):
@@ -110,7 +117,9 @@ def _along(name: str, x: Any, kind: int, n: Any, axis: int, norm: Any, orthogona
     )
 
 
-def _several(name: str, x: Any, kind: int, s: Any, axes: Any, norm: Any, orthogonalize: Any) -> Any:
+def _several(
+    name: str, x: Operand, kind: int, s: Operand, axes: Any, norm: Any, orthogonalize: bool | None
+) -> Result:
     """The transform along several axes, one after the other."""
     x = as_operand(x, f"{name}: x")
     s = None if s is None else np.atleast_1d(s).tolist()
@@ -128,14 +137,14 @@ def _several(name: str, x: Any, kind: int, s: Any, axes: Any, norm: Any, orthogo
 
 
 def dct(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    n: Any = None,
+    n: int | None = None,
     axis: int = -1,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The discrete cosine transform: `scipy.fft.dct`.
 
     Parameters
@@ -177,14 +186,14 @@ def dct(
 
 
 def idct(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    n: Any = None,
+    n: int | None = None,
     axis: int = -1,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The inverse of `dct`: `scipy.fft.idct`.
 
     Parameters
@@ -226,14 +235,14 @@ def idct(
 
 
 def dst(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    n: Any = None,
+    n: int | None = None,
     axis: int = -1,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The discrete sine transform: `scipy.fft.dst`.
 
     Parameters
@@ -275,14 +284,14 @@ def dst(
 
 
 def idst(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    n: Any = None,
+    n: int | None = None,
     axis: int = -1,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The inverse of `dst`: `scipy.fft.idst`.
 
     Parameters
@@ -324,14 +333,14 @@ def idst(
 
 
 def dctn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The discrete cosine transform along several axes: `scipy.fft.dctn`.
 
     Parameters
@@ -372,14 +381,14 @@ def dctn(
 
 
 def idctn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The inverse of `dctn`: `scipy.fft.idctn`.
 
     Parameters
@@ -420,14 +429,14 @@ def idctn(
 
 
 def dstn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The discrete sine transform along several axes: `scipy.fft.dstn`.
 
     Parameters
@@ -468,14 +477,14 @@ def dstn(
 
 
 def idstn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
+    orthogonalize: bool | None = None,
+) -> Result:
     """The inverse of `dstn`: `scipy.fft.idstn`.
 
     Parameters

@@ -5,7 +5,7 @@ smoothing and detrending.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -15,6 +15,9 @@ from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, in_the_name_of, integer
 from varmat.functions.signals.nd_convolutions import nd_convolution
 from varmat.functions.signals.recurrences import lfilter
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "detrend",
@@ -29,7 +32,7 @@ __all__ = [
 ]
 
 
-def _sections(name: str, sos: Any) -> Any:
+def _sections(name: str, sos: Operand) -> Result:
     sos = as_operand(sos, f"{name}: sos")
     if np.ndim(sos) != 2 or np.shape(sos)[1] != 6 or not np.shape(sos)[0]:
         raise ShapeError(
@@ -39,14 +42,14 @@ def _sections(name: str, sos: Any) -> Any:
     return sos
 
 
-def _series(name: str, x: Any, axis: int) -> tuple[Any, int]:
+def _series(name: str, x: Operand, axis: int) -> tuple[Result, int]:
     x = as_operand(x, f"{name}: x")
     if not np.ndim(x):
         raise ShapeError(f"{name}: x is a scalar, but must have at least one axis!")
     return x, normalize_axis_index(axis, np.ndim(x))
 
 
-def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Result:
     """A filter in second-order sections, one `lfilter` after the other: `scipy.signal.sosfilt`.
 
     Parameters
@@ -106,7 +109,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return y, np.stack(states)
 
 
-def lfilter_zi(b: Any, a: Any) -> Any:
+def lfilter_zi(b: Operand, a: Operand) -> Result:
     """The state in which a filter answers a constant input 1 by a constant:
     `scipy.signal.lfilter_zi`.
 
@@ -152,11 +155,11 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     return np.cumsum(a)[:-1] * first - earlier
 
 
-def _padded(c: Any, size: int) -> Any:
+def _padded(c: Operand, size: int) -> Result:
     return np.concatenate([c, np.zeros(size - np.size(c))]) if np.size(c) < size else c
 
 
-def sosfilt_zi(sos: Any) -> Any:
+def sosfilt_zi(sos: Operand) -> Result:
     """The states in which a filter in sections answers a constant input 1 by a constant:
     `scipy.signal.sosfilt_zi`.
 
@@ -193,7 +196,7 @@ def sosfilt_zi(sos: Any) -> Any:
     return np.stack(states)
 
 
-def _extended(name: str, x: Any, axis: int, padtype: Any, padlen: int) -> Any:
+def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -> Result:
     """The series with `padlen` elements more at both ends."""
     if padtype not in ("odd", "even", "constant", None):
         raise DomainError(
@@ -216,7 +219,7 @@ def _extended(name: str, x: Any, axis: int, padtype: Any, padlen: int) -> Any:
     return np.concatenate([left, x, right], axis=axis)
 
 
-def _both_ways(x: Any, axis: int, run: Any, padlen: int) -> Any:
+def _both_ways(x: Operand, axis: int, run: Function, padlen: int) -> Result:
     """The filter forwards and then backwards, each begun in the state that goes with the first
     element.
     """
@@ -227,8 +230,13 @@ def _both_ways(x: Any, axis: int, run: Any, padlen: int) -> Any:
 
 
 def filtfilt(
-    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None
-) -> Any:
+    b: Operand,
+    a: Operand,
+    x: Operand,
+    axis: int = -1,
+    padtype: Operand = "odd",
+    padlen: Operand = None,
+) -> Result:
     """A filter run forwards and then backwards, so that nothing is delayed:
     `scipy.signal.filtfilt`.
 
@@ -286,7 +294,7 @@ def filtfilt(
     )
 
 
-def _default_padding(sos: Any) -> int:
+def _default_padding(sos: Operand) -> int:
     """What SciPy takes: sections of the first order count as such."""
     return 3 * (
         2 * len(sos)
@@ -295,7 +303,9 @@ def _default_padding(sos: Any) -> int:
     )
 
 
-def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
+def sosfiltfilt(
+    sos: Operand, x: Operand, axis: int = -1, padtype: Operand = "odd", padlen: Operand = None
+) -> Result:
     """A filter in second-order sections, run forwards and then backwards:
     `scipy.signal.sosfiltfilt`.
 
@@ -351,15 +361,15 @@ _EXTENSIONS = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant
 
 
 def savgol_filter(
-    x: Any,
+    x: Operand,
     window_length: int,
     polyorder: int,
     deriv: int = 0,
     delta: float = 1.0,
     axis: int = -1,
     mode: str = "interp",
-    cval: Any = 0.0,
-) -> Any:
+    cval: Operand = 0.0,
+) -> Result:
     """Smoothing by local polynomials: `scipy.signal.savgol_filter`.
 
     Parameters
@@ -438,7 +448,7 @@ def savgol_filter(
     )
     along = (slice(None),) * axis
 
-    def product(rows: Any, part: Any) -> Any:
+    def product(rows: Operand, part: Operand) -> Result:
         return np.moveaxis(np.moveaxis(x[(*along, part)], axis, -1) @ rows.T, -1, axis)
 
     left = product(ends[:half], slice(0, window_length))
@@ -447,7 +457,7 @@ def savgol_filter(
     return np.concatenate([left, middle, right], axis=axis)
 
 
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:
+def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0) -> Result:
     """What is left of a series without its straight line, or its mean: `scipy.signal.detrend`.
 
     Parameters
@@ -500,7 +510,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any
     return np.moveaxis(np.concatenate(pieces, axis=-1), -1, axis)
 
 
-def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
+def hilbert(x: Operand, N: int | None = None, axis: int = -1) -> Result:
     """The analytic signal, whose real part is `x` and whose absolute value is the envelope:
     `scipy.signal.hilbert`.
 
@@ -550,7 +560,7 @@ def _column_along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
     return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
-def resample(x: Any, num: int, axis: int = 0) -> Any:
+def resample(x: Operand, num: int, axis: int = 0) -> Result:
     """A periodic series at another number of places, by Fourier transforms:
     `scipy.signal.resample`.
 

@@ -4,7 +4,7 @@ those of `scipy.signal`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,12 +13,15 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.plain_arrays import unbroadcast
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
 _METHODS = ("auto", "direct", "fft")
 
 
-def _convolved(a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]) -> Any:
+def _convolved(a: Operand, v: Operand, mode: str, method: str, axes: tuple[int, ...]) -> Result:
     """SciPy's value; `axes`, counted from the end, are those along which something slides."""
     from scipy import signal
 
@@ -38,7 +41,9 @@ def _window(m: int, n: int, mode: str) -> slice:
 
 
 @operation()
-def nd_convolution(a: Any, v: Any, *, mode: str, method: str, axes: tuple[int, ...]) -> Any:
+def nd_convolution(
+    a: Operand, v: Operand, *, mode: str, method: str, axes: tuple[int, ...]
+) -> Result:
     """The convolution along `axes`; along the others the operands are broadcast."""
     return _convolved(a, v, mode, method, axes)
 
@@ -63,7 +68,7 @@ def _correlated(
 
 @nd_convolution.reverse
 def nd_convolution_reverse(
-    g: Any, r: Any, a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]
+    g: Adjoint, r: Value, a: Value, v: Value, mode: str, method: str, axes: tuple[int, ...]
 ) -> Any:
     shape, window = list(g.shape), [slice(None)] * g.ndim
     for i in axes:
@@ -71,7 +76,7 @@ def nd_convolution_reverse(
     full = np.zeros(shape)
     full[tuple(window)] = g
 
-    def correlation(other: Any, own: Any) -> Any:
+    def correlation(other: Operand, own: Operand) -> Result:
         # Of long arrays, of which few elements are wanted, pieces are of no use, and no room is
         # needed around them.
         by_transforms = method == "fft" or (method == "overlap" and own.size < other.size)
@@ -87,11 +92,11 @@ def nd_convolution_reverse(
 
 
 @nd_convolution.tangent
-def nd_convolution_tangent(r: Any, a: Any, v: Any, **settings: Any) -> Any:
+def nd_convolution_tangent(r: Value, a: Value, v: Value, **settings: Any) -> Any:
     return lambda t: nd_convolution(t, v, **settings), lambda t: nd_convolution(a, t, **settings)
 
 
-def _checked(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
+def _checked(name: str, in1: Operand, in2: Operand, mode: Any) -> tuple[Result, Result]:
     """The operands, with as many axes each and at least one element."""
     a, v = as_operand(in1, f"{name}: in1"), as_operand(in2, f"{name}: in2")
     if np.ndim(a) != np.ndim(v):
@@ -107,7 +112,7 @@ def _checked(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
     return a, v
 
 
-def _check_valid(name: str, a: Any, v: Any, axes: Any) -> None:
+def _check_valid(name: str, a: Operand, v: Operand, axes: Any) -> None:
     pairs = [(np.shape(a)[i], np.shape(v)[i]) for i in axes]
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ShapeError(
@@ -118,8 +123,8 @@ def _check_valid(name: str, a: Any, v: Any, axes: Any) -> None:
 
 
 def _over(
-    name: str, in1: Any, in2: Any, mode: Any, method: str, axes: Any, reverse: bool = False
-) -> Any:
+    name: str, in1: Operand, in2: Operand, mode: Any, method: str, axes: Any, reverse: bool = False
+) -> Result:
     a, v = _checked(name, in1, in2, mode)
     if not np.ndim(a):
         return a * v
@@ -138,7 +143,7 @@ def _over(
     return nd_convolution(a, np.flip(v) if reverse else v, mode=mode, method=method, axes=axes)
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto") -> Result:
     """Convolution of arrays with the same number of axes: `scipy.signal.convolve`.
 
     Parameters
@@ -180,7 +185,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     return _over("convolve", in1, in2, mode, method, None)
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def correlate(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto") -> Result:
     """Cross-correlation of arrays with the same number of axes: `scipy.signal.correlate`.
 
     Parameters
@@ -218,7 +223,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     return _over("correlate", in1, in2, mode, method, None, reverse=True)
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None) -> Result:
     """Convolution by Fourier transforms: `scipy.signal.fftconvolve`.
 
     Parameters
@@ -253,7 +258,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     return _over("fftconvolve", in1, in2, mode, "fft", axes)
 
 
-def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None) -> Result:
     """Convolution by Fourier transforms piece by piece, of a long array with a short one:
     `scipy.signal.oaconvolve`.
 
@@ -293,8 +298,14 @@ _PADDING = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
 def _two_dimensional(
-    name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, reverse: bool
-) -> Any:
+    name: str,
+    in1: Operand,
+    in2: Operand,
+    mode: Any,
+    boundary: Operand,
+    fillvalue: Operand,
+    reverse: bool,
+) -> Result:
     a, v = _checked(name, in1, in2, mode)
     if np.ndim(a) != 2:
         raise ShapeError(f"{name}: in1 has shape {np.shape(a)}, but must be a matrix!")
@@ -322,8 +333,8 @@ def _two_dimensional(
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: Operand, in2: Operand, mode: str = "full", boundary: str = "fill", fillvalue: Operand = 0
+) -> Result:
     """Convolution of two matrices, with a choice of what is around the first:
     `scipy.signal.convolve2d`.
 
@@ -355,7 +366,8 @@ def convolve2d(
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: vm.convolve2d(a, [[1.0, 2.0]], boundary="wrap")[0, 0], np.zeros((2, 2)))
+    >>> corner = lambda a: vm.convolve2d(a, [[1.0, 2.0]], boundary="wrap")[0, 0]
+    >>> vm.gradient(corner, np.zeros((2, 2)))
     array([[1., 2.],
            [0., 0.]])
     """
@@ -363,8 +375,8 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: Operand, in2: Operand, mode: str = "full", boundary: str = "fill", fillvalue: Operand = 0
+) -> Result:
     """Cross-correlation of two matrices: `scipy.signal.correlate2d`.
 
     Parameters

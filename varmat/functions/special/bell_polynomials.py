@@ -1,18 +1,21 @@
-"""Derivatives of the exponential and the logarithm of a function of two variables, from those of the
-function.
+"""Derivatives of the exponential and the logarithm of a function of two variables, from those of
+the function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb
+from typing import TYPE_CHECKING, Any
 
-from varmat.functions.rows import Operand
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__: list[str] = []
 
 # The derivative of order (i, j) of a function.
-Derivative = Callable[[int, int], Operand]
+Derivative = Callable[[int, int], Any]
 
 
 def bell(n: int, m: int, cumulant: Derivative) -> Operand:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import Elementwise
-from varmat.functions.rows import ROOT_PI, Kernel, row, special_formula
+from varmat.functions.rows import ROOT_PI, row, special_formula
 from varmat.functions.special import order_derivatives
+
+if TYPE_CHECKING:
+    from varmat.typing import Function
 
 __all__ = [
     "bessel_first_kind",
@@ -135,7 +140,7 @@ _LOG_BESSEL_POINTS = ((10, 2.1, 0.9), (1, 0.3, 1.5))
 # fmt: on
 
 
-def _log_bessel_row(letter: str, kind: str, ufunc: Kernel, slope: float) -> Elementwise:
+def _log_bessel_row(letter: str, kind: str, ufunc: Function, slope: float) -> Elementwise:
     """The row of the derivatives of the logarithm of `iv` or `kv`."""
     name = f"log_{letter}v_derivative"
     about = (

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rows import row, special_formula
 from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_div_series
 from varmat.functions.special.series import log_less_line
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Value
 
 __all__ = [
     "binomial_deviance", "binomial_logit_deviance", "neg_binomial_2_deviance",
@@ -32,7 +36,7 @@ NEAR = 0.25
 _EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(2, 16))
 
 
-def _product(x: Any, y: Any) -> tuple[Any, Any]:
+def _product(x: Value, y: Value) -> tuple[Value, Value]:
     """The product of numbers and its rounding error: Dekker (1971), Numerische Mathematik 18,
     224-242.
     """
@@ -41,14 +45,14 @@ def _product(x: Any, y: Any) -> tuple[Any, Any]:
     return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
-def _halves(x: Any) -> tuple[Any, Any]:
+def _halves(x: Value) -> tuple[Value, Value]:
     """A number as the sum of two of half the digits."""
     scaled = 134217729.0 * x
     high = scaled - (scaled - x)
     return high, x - high
 
 
-def _sum(*terms: Any) -> Any:
+def _sum(*terms: Value) -> Value:
     """The sum of numbers, rounded once: Ogita, Rump, Oishi (2005), SIAM Journal on Scientific
     Computing 26, 1955-1988.
     """
@@ -67,7 +71,7 @@ _GRID = 128.0
 
 
 @cache
-def _logarithms() -> tuple[Any, Any]:
+def _logarithms() -> tuple[Value, Value]:
     """The logarithms of 0, 1 / 128, 2 / 128, ..., 182 / 128 (the first few are not used) in two
     parts.
     """
@@ -82,7 +86,7 @@ def _logarithms() -> tuple[Any, Any]:
         )
 
 
-def _log_parts(x: Any) -> tuple[Any, ...]:
+def _log_parts(x: Value) -> tuple[Value, ...]:
     """The logarithm of positive numbers as a sum of parts, the large ones first, which has twice
     the digits of a float.
     """
@@ -105,20 +109,20 @@ def _log_parts(x: Any) -> tuple[Any, ...]:
     return exponent * _LN2[0], high, 2.0 * q, exponent * _LN2[1], rest, 2.0 * correction, tail
 
 
-def _negative(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+def _negative(parts: tuple[Value, ...]) -> tuple[Value, ...]:
     return tuple(-x for x in parts)
 
 
-def _exponential_excess(t: Any) -> Any:
+def _exponential_excess(t: Value) -> Value:
     """``exp(t) - 1 - t``."""
     near = np.where(np.abs(t) < NEAR, t, 0.0)
-    series: Any = 0.0
+    series: Value = 0.0
     for c in reversed(_EXPONENTIAL):
         series = series * near + c
     return np.where(np.abs(t) < NEAR, near * near * series, np.expm1(t) - t)
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: Value) -> Value:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
@@ -126,7 +130,7 @@ def _softplus_of_number(x: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-def _of_arrays(function: Any) -> Any:
+def _of_arrays(function: Function) -> Value:
     """A formula of `scipy.special` and numbers as NumPy's, for Python's raise where arrays have
     infinities.
     """
@@ -141,7 +145,7 @@ def _needs(condition: bool) -> None:
         raise ArithmeticError
 
 
-def _poisson_log(special: Any, n: Any, alpha: Any) -> Any:
+def _poisson_log(special: ModuleType, n: Value, alpha: Value) -> Value:
     positive = np.where((n > 0.0) & (n < np.inf), n, 1.0)
     t = _sum(alpha, *_negative(_log_parts(positive)))
     value = n * _exponential_excess(t)
@@ -154,14 +158,14 @@ def _poisson_log_of_numbers(n: float, alpha: float) -> float:
     return n * (math.log(n) - alpha) - n + mean if n else mean
 
 
-def _binomial(special: Any, n: Any, total: Any, theta: Any) -> Any:
+def _binomial(special: ModuleType, n: Value, total: Value, theta: Value) -> Value:
     m, rest = total - n, 1.0 - theta
     mean, error = _product(total, theta)
     difference = (n - mean) - error
     return _part(special, n, mean, difference) + _part(special, m, total * rest, -difference)
 
 
-def _part(special: Any, x: Any, y: Any, difference: Any) -> Any:
+def _part(special: ModuleType, x: Value, y: Value, difference: Value) -> Value:
     """``x log(x / y) - x + y``, given the difference of both."""
     v = difference / (x + y)
     return np.where(
@@ -174,7 +178,7 @@ def _binomial_of_numbers(n: float, total: float, theta: float) -> float:
     return kl_div_of_numbers(n, total * theta) + kl_div_of_numbers(total - n, total * (1.0 - theta))
 
 
-def _binomial_logit(special: Any, n: Any, total: Any, alpha: Any) -> Any:
+def _binomial_logit(special: ModuleType, n: Value, total: Value, alpha: Value) -> Value:
     m = total - n
     inside = (n > 0.0) & (m > 0.0) & (total < np.inf)
     more, less = np.where(inside, np.maximum(n, m), 1.0), np.where(inside, np.minimum(n, m), 1.0)
@@ -200,7 +204,9 @@ def _binomial_logit_of_numbers(n: float, total: float, alpha: float) -> float:
     )
 
 
-def _neg_binomial(special: Any, n: Any, mu: Any, phi: Any, difference: Any = None) -> Any:
+def _neg_binomial(
+    special: ModuleType, n: Value, mu: Value, phi: Value, difference: Value = None
+) -> Value:
     # n log(1 + a) - phi log(1 + b), and near the minimum what is left of the two when their linear
     # parts are taken away.
     d = n - mu if difference is None else difference
@@ -225,7 +231,7 @@ def _neg_binomial_of_numbers(n: float, mu: float, phi: float) -> float:
     return n * first - phi * (math.log1p(b) if abs(b) < 0.5 else math.log((n + phi) / (mu + phi)))
 
 
-def _neg_binomial_log(special: Any, n: Any, eta: Any, phi: Any) -> Any:
+def _neg_binomial_log(special: ModuleType, n: Value, eta: Value, phi: Value) -> Value:
     positive = np.where((n > 0.0) & (n < np.inf), n, 1.0)
     t = _sum(eta, *_negative(_log_parts(positive)))
     near = (np.abs(t) < NEAR) & (n > 0.0)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from varmat.functions.special.quadrature import SMOOTH, on_domain
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, polynomial
 from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Value
+
 __all__: list[str] = []
 
 # Of an argument, its complement and the logarithms of both: a score and the derivative of that in
@@ -31,12 +35,12 @@ Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 _END = 10
 
 
-def _less_line(log: Any, less_one: Any) -> Any:
+def _less_line(log: Value, less_one: Value) -> Value:
     """A logarithm less the first term of its series, of an argument that may underflow."""
     return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
 
 
-def _less_log(special: Any, z: Any) -> tuple[Any, Any]:
+def _less_log(special: ModuleType, z: Value) -> tuple[Value, Value]:
     """``psi(z) - log(z)`` and the derivative of that."""
     far = np.maximum(z, ASYMPTOTIC)
     inverse = 1.0 / far
@@ -49,14 +53,14 @@ def _less_log(special: Any, z: Any) -> tuple[Any, Any]:
     )
 
 
-def _rest(special: Any, z: Any, m: Any) -> tuple[Any, Any]:
+def _rest(special: ModuleType, z: Value, m: Value) -> tuple[Value, Value]:
     """``psi(z + m) - psi(z) - log(1 + m / z)``, which is small where z is large, and the derivative
     of that in z.
     """
     far = np.maximum(z, ASYMPTOTIC)
     falls = np.log1p(-m / (far + m))
 
-    def power(k: int) -> Any:
+    def power(k: int) -> Value:
         return -(far**-k) * np.expm1(k * falls)
 
     value, slope = 0.5 * power(1), -0.5 * power(2)
@@ -68,7 +72,7 @@ def _rest(special: Any, z: Any, m: Any) -> tuple[Any, Any]:
     return np.where(near, direct, value), np.where(near, in_z, slope)
 
 
-def _of_counts(special: Any, phi: Any, m: Any) -> Score:
+def _of_counts(special: ModuleType, phi: Value, m: Value) -> Score:
     """The density of means above which there are m successes or more is proportional to x**phi y**m
     / s, y / x = s / phi.
     """
@@ -76,7 +80,7 @@ def _of_counts(special: Any, phi: Any, m: Any) -> Score:
     phi, m = phi[:, None], m[:, None]
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
 
-    def score(x: Any, y: Any, log_x: Any, _: Any) -> tuple[Any, Any]:
+    def score(x: Value, y: Value, log_x: Value, _: Value) -> tuple[Value, Value]:
         apart = y - y_mode
         first = _less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + rest + m / phi * apart
         slope = (
@@ -87,7 +91,7 @@ def _of_counts(special: Any, phi: Any, m: Any) -> Score:
     return score
 
 
-def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
+def _of_proportions(special: ModuleType, mu: Value, kappa: Value) -> Score:
     nu = 1.0 - mu
     values = [_less_log(special, z) for z in (kappa, mu * kappa, nu * kappa)]
     rest, in_kappa = (
@@ -96,7 +100,7 @@ def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
     )
     mu, nu = mu[:, None], nu[:, None]
 
-    def score(x: Any, y: Any, log_x: Any, log_y: Any) -> tuple[Any, Any]:
+    def score(x: Value, y: Value, log_x: Value, log_y: Value) -> tuple[Value, Value]:
         apart = np.where(mu < 0.5, x - mu, nu - y)
         one, other = (
             _less_line(log_x - np.log(mu), apart / mu),
@@ -107,13 +111,15 @@ def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
     return score
 
 
-def _moment(score: Score, order: int, *places: Any) -> Any:
+def _moment(score: Score, order: int, *places: Value) -> Value:
     """The derivative of the density of this order in the precision, over the density."""
     first, slope = score(*places)
     return first if order == 1 else first * first + slope
 
 
-def _tail(score: Score, order: int, upper: bool, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def _tail(
+    score: Score, order: int, upper: bool, a: Value, b: Value, x: Value, y: Value
+) -> tuple[Value, Value]:
     """The mean over the tail below or above x, and the tail over the density of the logarithm of
     the odds at x.
     """
@@ -128,8 +134,16 @@ def _tail(score: Score, order: int, upper: bool, a: Any, b: Any, x: Any, y: Any)
 
 
 def _derivative(
-    special: Any, make: Any, upper: bool, code: int, a: Any, b: Any, x: Any, y: Any, *others: Any
-) -> Any:
+    special: ModuleType,
+    make: Function,
+    upper: bool,
+    code: int,
+    a: Value,
+    b: Value,
+    x: Value,
+    y: Value,
+    *others: Value,
+) -> Value:
     """With the code 1 or 2 the derivative of this order, over the probability; `_END` more: of that
     in the log odds of x.
     """
@@ -147,7 +161,7 @@ def _derivative(
         score = make(special, *(v[which] for v in others))
         values = [v[which] for v in (a, b, x, y)]
         mean, whole = _tail(score, order, upper == small, *values)
-        share: Any = 1.0
+        share: Value = 1.0
         if not small:
             # SciPy's complements have two digits less.
             other = np.exp(beta_log_weight(special, *values)) * whole
@@ -162,11 +176,13 @@ def _derivative(
     return result
 
 
-def _counts(upper: bool, special: Any, code: Any, phi: Any, mu: Any, m: Any) -> Any:
+def _counts(
+    upper: bool, special: ModuleType, code: Value, phi: Value, mu: Value, m: Value
+) -> Value:
     code, phi, mu, m = np.broadcast_arrays(code, phi, mu, m)
     inside = (phi > 0) & (mu > 0) & (m > 0) & np.isfinite(phi) & np.isfinite(mu) & np.isfinite(m)
 
-    def each(code: int, phi: Any, mu: Any, m: Any) -> Any:
+    def each(code: int, phi: Value, mu: Value, m: Value) -> Value:
         total = mu + phi
         # Below p = phi / (mu + phi) means are larger, and counts smaller: the probability up to a
         # count is the lower tail.
@@ -178,11 +194,13 @@ def _counts(upper: bool, special: Any, code: Any, phi: Any, mu: Any, m: Any) -> 
     return on_domain(each, code, inside, phi, mu, m)
 
 
-def _proportions(upper: bool, special: Any, code: Any, theta: Any, mu: Any, kappa: Any) -> Any:
+def _proportions(
+    upper: bool, special: ModuleType, code: Value, theta: Value, mu: Value, kappa: Value
+) -> Value:
     code, theta, mu, kappa = np.broadcast_arrays(code, theta, mu, kappa)
     inside = (theta > 0) & (theta < 1) & (mu > 0) & (mu < 1) & (kappa > 0) & np.isfinite(kappa)
 
-    def each(code: int, theta: Any, mu: Any, kappa: Any) -> Any:
+    def each(code: int, theta: Value, mu: Value, kappa: Value) -> Value:
         rest = 1.0 - theta
         found = _derivative(
             special,
@@ -201,8 +219,8 @@ def _proportions(upper: bool, special: Any, code: Any, theta: Any, mu: Any, kapp
     return on_domain(each, code, inside, theta, mu, kappa)
 
 
-def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    nothing: Any = dict.fromkeys(
+def _row(name: str, function: Function, *partials: str, doc: str) -> Elementwise:
+    nothing: Value = dict.fromkeys(
         ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
     )
     return new_row(name, special_formula(function), *partials, doc=doc, **nothing)

@@ -8,12 +8,15 @@ operand."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.rules import ZERO
 from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -189,7 +192,7 @@ _EVENTS, _FAILURES = "0 <= x < y, y = 1, 2, ..., 0 < z < 1", "x >= 0, y = 1, 2, 
 _SUCCESS = ("the number of successes",)
 
 
-def _whole(n: Any) -> Any:
+def _whole(n: Value) -> Value:
     """Numbers of trials as integers: SciPy warns of floats."""
     return n.astype(int) if np.all(n == np.rint(n)) else n
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.rows import Operand, row, special_formula
+from varmat.functions.rows import row, special_formula
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 __all__ = ["exp1", "expi", "expn", "lambert_w0", "lambert_wm1", "spence", "wrightomega"]
 
@@ -29,8 +33,8 @@ _AT_BRANCH_POINT = (
 
 
 def _lambert(special: ModuleType, x: Operand, branch: int) -> Operand:
-    """Lambert's W. Next to the branch point SciPy's has half of the digits, and sometimes none on the
-    lower branch.
+    """Lambert's W. Next to the branch point SciPy's has half of the digits, and sometimes none on
+    the lower branch.
     """
     p = np.sqrt(2.0 * math.e * np.maximum(x + _BRANCH_POINT[0] + _BRANCH_POINT[1], 0.0))
     near = np.polyval(_AT_BRANCH_POINT, p if branch == 0 else -p)
@@ -48,7 +52,8 @@ expn = row("expn",
     (None, "-g * where(x > 1, expn(maximum(x - 1.0, 1.0), y), (exp(-y) - (x - 1.0) * r) / y)"),
     "Generalised exponential integral E_x",
     None, "expint(x, y)", ((2, 0.5), (1, 0.5), (0, 3.0), (5, 1e-5), (3, 30.0)), -0.559774,
-    source="DLMF 8.19(i), 8.19(v); SciPy", domain="y > 0, x = 0, 1, 2, ...", constant=("the order x",))
+    source="DLMF 8.19(i), 8.19(v); SciPy", domain="y > 0, x = 0, 1, 2, ...",
+    constant=("the order x",))
 # The derivative is log(x) / (1 - x). Near x = 1 it is a function of 1 - x, which is exact there.
 _IS_NEAR = "absolute(x - 1.25) < 0.75"
 _NEAR, _ELSE = "minimum(maximum(x, 0.5), 2.0)", f"where({_IS_NEAR}, 3.0, x)"
@@ -70,6 +75,7 @@ lambert_wm1 = row("lambert_wm1", "g * exp(-r) / (1.0 + r)",
     ufunc=special_formula(lambda s, x: np.where(x >= 0, np.nan, _lambert(s, x, -1))))
 wrightomega = row("wrightomega", "g * r / (1.0 + r)",
     "Wright's omega function, the solution of ``r + log(r) = x``",
-    None, "re(lambertw(exp(x)))", (0.5, -3.0, 30.0), 0.433828, source=("Corless and "
-    "Jeffrey (2002), The Wright omega function, Lecture Notes in Computer Science 2385, 76-89; SciPy"))
+    None, "re(lambertw(exp(x)))", (0.5, -3.0, 30.0), 0.433828,
+    source=("Corless and Jeffrey (2002), The Wright omega function, Lecture Notes in Computer "
+    "Science 2385, 76-89; SciPy"))
 # fmt: on

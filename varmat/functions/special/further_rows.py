@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS, Elementwise, for_arrays, new_row
 from varmat.core.rules import OPERANDS, names_in
 from varmat.functions.rows import formula, hold_constant, scipy_special
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -40,12 +44,12 @@ def row(
     partials: str | tuple[str | None, ...],
     about: str,
     reference: str,
-    points: tuple[Any, ...],
+    points: tuple[Operand, ...],
     *,
     domain: str = "all real numbers",
     note: str = "",
     held: tuple[str, ...] = (),
-    ufunc: Any = None,
+    ufunc: Function | None = None,
     of: str | None = None,
     reached: tuple[float, float] | None = None,
     tested: bool = True,
@@ -109,7 +113,7 @@ def _docstring(partials: tuple[str | None, ...], about: str, domain: str, note: 
     )
 
 
-def of_scipy(function: Callable[..., Any]) -> Any:
+def of_scipy(function: Function) -> Result:
     """A formula with functions of `scipy.special`, which it gets as its first argument; in programs
     it is called.
     """
@@ -122,7 +126,7 @@ def results(name: str, *parts: Elementwise, note: str = "") -> None:
     """Let rows, one for each result, answer for a ufunc of SciPy."""
     arity = parts[0].arity
 
-    def answer(*args: Any) -> tuple[Any, ...]:
+    def answer(*args: Operand) -> tuple[Result, ...]:
         if len(args) != arity:
             raise TypeError(f"{name}: {len(args)} operands are given, but must be {arity}!")
         return tuple(part(*args) for part in parts)
@@ -130,7 +134,7 @@ def results(name: str, *parts: Elementwise, note: str = "") -> None:
     ANSWERS[name], ROWS_OF[name], NOTES[name] = answer, parts, note
 
 
-def one_of(name: str, k: int) -> Any:
+def one_of(name: str, k: int) -> Result:
     """The result number k of a ufunc of SciPy that has several."""
     return of_scipy(lambda s, *values: getattr(s, name)(*values)[k])
 
@@ -141,8 +145,8 @@ def inverse(
     place: int,
     about: str,
     reference: str,
-    points: tuple[Any, ...],
-    polish: Callable[..., Any] | None = None,
+    points: tuple[Operand, ...],
+    polish: Function | None = None,
     **settings: Any,
 ) -> Elementwise:
     """The row of the solution of ``F(...) = p`` for the operand at `place`, where p stands in its
@@ -164,10 +168,8 @@ def inverse(
     return row(name, tuple(texts), about, reference, points, **settings)
 
 
-def _polished(
-    name: str, function: Callable[..., Any], place: int, slope: str
-) -> Callable[..., Any]:
-    def value(special: Any, *values: Any) -> Any:
+def _polished(name: str, function: Function, place: int, slope: str) -> Function:
+    def value(special: ModuleType, *values: Operand) -> Result:
         names = [*OPERANDS[: len(values)]]
         names[place] = "r"
         text = slope.format(*names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,11 @@ from varmat.core.errors import DomainError, ShapeError, positive
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import ZERO
 from varmat.functions.checks import broadcastable
-from varmat.functions.rows import Operand, row, special_formula
+from varmat.functions.rows import row, special_formula
 from varmat.functions.special import gamma_differences
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 __all__ = [
     "beta",

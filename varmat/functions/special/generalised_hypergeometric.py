@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Value
 
 __all__ = ["hypergeometric_2F2", "hypergeometric_3F2", "hypergeometric_pFq"]
 
@@ -32,7 +35,7 @@ class _SeriesError(Exception):
     """Why a series is not summed."""
 
 
-def _times(term: list[Any], c: Any, bits: int) -> list[Any]:
+def _times(term: list[Value], c: Value, bits: int) -> list[Value]:
     """A number with infinitesimals times ``c`` plus one of those in `bits` each."""
     product = [c * part for part in term]
     for m in range(1, len(term) if bits else 1):
@@ -41,7 +44,7 @@ def _times(term: list[Any], c: Any, bits: int) -> list[Any]:
     return product
 
 
-def _over(term: list[Any], c: Any, bits: int) -> list[Any]:
+def _over(term: list[Value], c: Value, bits: int) -> list[Value]:
     """A number with infinitesimals divided by ``c`` plus one of those in `bits` each."""
     quotient = [term[0] / c]
     for m in range(1, len(term)):
@@ -56,7 +59,7 @@ def _bits(m: int) -> list[int]:
     return [1 << k for k in range(m.bit_length()) if m >> k & 1]
 
 
-def _ratio(above: Any, below: Any, z: Any, k: int) -> float:
+def _ratio(above: Value, below: Value, z: Value, k: int) -> float:
     """An upper bound of the ratios of all terms from the k-th on, each to the one before.
 
     A quotient ``(a + k) / (b + k)`` of positive numbers goes to 1, monotonically. So each parameter
@@ -72,7 +75,9 @@ def _ratio(above: Any, below: Any, z: Any, k: int) -> float:
     return ratio
 
 
-def _summed(above: Any, below: Any, z: Any, bits: list[int], digits: int) -> tuple[Any, Any]:
+def _summed(
+    above: Value, below: Value, z: Value, bits: list[int], digits: int
+) -> tuple[Value, Value]:
     """The part of the sum with all infinitesimals, and the size of the largest term of any part,
     which rounding comes from.
     """
@@ -152,8 +157,8 @@ def _series(
 
 @operation()
 def hypergeometric_series(
-    c: Any, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
-) -> Any:
+    c: Value, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
+) -> Value:
     """The derivative of a hypergeometric function along some axes.
 
     `c` holds the `p` parameters above, those below, and the argument.
@@ -169,7 +174,9 @@ def hypergeometric_series(
 
 
 @hypergeometric_series.reverse
-def hypergeometric_series_reverse(g: Any, r: Any, c: Any, p: int, axes: Any, function: str) -> Any:
+def hypergeometric_series_reverse(
+    g: Adjoint, r: Value, c: Value, p: int, axes: Any, function: str
+) -> Any:
     return np.array(
         [
             g * hypergeometric_series.function(c, p=p, axes=(*axes, i), function=function)
@@ -179,7 +186,7 @@ def hypergeometric_series_reverse(g: Any, r: Any, c: Any, p: int, axes: Any, fun
 
 
 @hypergeometric_series.tangent
-def hypergeometric_series_tangent(r: Any, c: Any, p: int, axes: Any, function: str) -> Any:
+def hypergeometric_series_tangent(r: Value, c: Value, p: int, axes: Any, function: str) -> Any:
     slopes = np.stack(
         [
             hypergeometric_series(c, p=p, axes=(*axes, i), function=function)
@@ -189,7 +196,7 @@ def hypergeometric_series_tangent(r: Any, c: Any, p: int, axes: Any, function: s
     return lambda t: np.sum(slopes * t)
 
 
-def _check(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | None) -> None:
+def _check(function: str, a: Value, b: Value, z: Value, orders: tuple[int, int] | None) -> None:
     for i, (name, x) in enumerate((("a", a), ("b", b))):
         shape = np.shape(x)
         if len(shape) != 1 or (orders is not None and shape != (orders[i],)):
@@ -199,7 +206,7 @@ def _check(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | None
         raise ShapeError(f"{function}: z has shape {np.shape(z)}, but must be a scalar!")
 
 
-def _check_convergence(function: str, p: int, c: Any) -> None:
+def _check_convergence(function: str, p: int, c: Value) -> None:
     """Refuse, of plain values, what the series is not defined for, or does not converge at."""
     z, below = float(c[-1]), c[p:-1]
     for i, x in enumerate(c):
@@ -223,7 +230,9 @@ def _check_convergence(function: str, p: int, c: Any) -> None:
         )
 
 
-def _evaluated(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | None = None) -> Any:
+def _evaluated(
+    function: str, a: Value, b: Value, z: Value, orders: tuple[int, int] | None = None
+) -> Value:
     a, b, z = (
         as_operand(a, f"{function}: a"),
         as_operand(b, f"{function}: b"),
@@ -235,7 +244,7 @@ def _evaluated(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | 
     return hypergeometric_series(c, p=p, function=function)
 
 
-def hypergeometric_pFq(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's name
+def hypergeometric_pFq(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
     """The generalised hypergeometric function pFq(a; b; z).
 
     Parameters
@@ -283,7 +292,7 @@ def hypergeometric_pFq(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     return _evaluated("hypergeometric_pFq", a, b, z)
 
 
-def hypergeometric_2F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's name
+def hypergeometric_2F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
     """The hypergeometric function 2F2(a; b; z): `hypergeometric_pFq` of two and two parameters.
 
     Parameters
@@ -318,7 +327,7 @@ def hypergeometric_2F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     return _evaluated("hypergeometric_2F2", a, b, z, (2, 2))
 
 
-def hypergeometric_3F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's name
+def hypergeometric_3F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
     """The hypergeometric function 3F2(a; b; z): `hypergeometric_pFq` of three and two parameters.
 
     Parameters

@@ -5,18 +5,22 @@ The power series, and the Taylor series of the differential equation, are summed
 carry the derivatives along. So there is no special case of parameters, neither negative integers
 nor integer differences.
 
-The function gets `scipy.special` as its first argument; `hypergeometric_functions` has the rows that
-call it."""
+The function gets `scipy.special` as its first argument; `hypergeometric_functions` has the rows
+that call it."""
 
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.special.quadrature import on_domain
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -48,7 +52,7 @@ class Jet:
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Any) -> None:
+    def __init__(self, parts: Value) -> None:
         self.parts = parts
 
     def __mul__(self, other: Jet) -> Jet:
@@ -62,17 +66,17 @@ class Jet:
     def __add__(self, other: Jet) -> Jet:
         return Jet(self.parts + other.parts)
 
-    def times(self, c: Any) -> Jet:
+    def times(self, c: Value) -> Jet:
         """Times a number."""
         return Jet(c * self.parts)
 
-    def plus(self, c: Any) -> Jet:
+    def plus(self, c: Value) -> Jet:
         """Plus a number."""
         parts = self.parts.copy()
         parts[0] += c
         return Jet(parts)
 
-    def composed(self, *derivatives: Any) -> Jet:
+    def composed(self, *derivatives: Value) -> Jet:
         """A function of it, given by its derivatives, if it is linear in the infinitesimals."""
         parts = np.empty_like(self.parts)
         parts[0] = 1.0
@@ -91,7 +95,7 @@ class Jet:
             powers.append(-n * r * powers[-1])
         return self.composed(*powers)
 
-    def exponential(self, value: Any) -> Jet:
+    def exponential(self, value: Value) -> Jet:
         """Its exponential, given the value of that."""
         parts = np.zeros_like(self.parts)
         parts[0] = value
@@ -121,13 +125,15 @@ class Sum:
             np.all((sizes <= 1e-17 * self.sizes) | (self.sizes == np.inf) | np.isnan(self.sizes))
         )
 
-    def lost(self) -> Any:
+    def lost(self) -> Value:
         """The relative error of the last part, by what has cancelled."""
         scale = np.abs(self.total.parts[-1]) + np.abs(self.total.parts[0])
         return np.finfo(float).eps * self.sizes[-1] / np.where(scale > 0, scale, 1.0)
 
 
-def hyp2f1_derivative(special: Any, axes: tuple[int, ...], a: Any, b: Any, c: Any, z: Any) -> Any:
+def hyp2f1_derivative(
+    special: ModuleType, axes: tuple[int, ...], a: Value, b: Value, c: Value, z: Value
+) -> Value:
     """The derivative of 2F1(a, b; c; z) with respect to its parameters, given by their numbers 0,
     1, 2.
     """
@@ -138,7 +144,7 @@ def hyp2f1_derivative(special: Any, axes: tuple[int, ...], a: Any, b: Any, c: An
     return on_domain(partial(_parts, special, axes), region, inside, a, b, c, z, block=4096)
 
 
-def _parts(special: Any, axes: tuple[int, ...], region: int, *values: Any) -> Any:
+def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Value) -> Value:
     z = values[3]
     jets = []
     for i, value in enumerate(values[:3]):
@@ -169,7 +175,7 @@ def _parts(special: Any, axes: tuple[int, ...], region: int, *values: Any) -> An
     return result.parts[-1]
 
 
-def _continued(a: Jet, b: Jet, c: Jet, z: Any, rest: Any) -> tuple[Jet, Any]:
+def _continued(a: Jet, b: Jet, c: Jet, z: Value, rest: Value) -> tuple[Jet, Value]:
     """The function at z from 0 to 1, given 1 - z as well, and the relative error."""
     start = np.where(np.abs(c.parts[0]) < _LARGE, _SERIES, _SERIES_LARGE)
     value, slope, lost = _power_series(a, b, c, np.minimum(z, start))
@@ -189,7 +195,7 @@ def _continued(a: Jet, b: Jet, c: Jet, z: Any, rest: Any) -> tuple[Jet, Any]:
     return value, lost
 
 
-def _power_series(a: Jet, b: Jet, c: Jet, z: Any) -> tuple[Jet, Jet, Any]:
+def _power_series(a: Jet, b: Jet, c: Jet, z: Value) -> tuple[Jet, Jet, Value]:
     """Value, derivative in z and relative error of the sum of (a)_k (b)_k / ((c)_k k!) z**k."""
     term = a.times(0.0).plus(1.0)
     value, slope = Sum(term), Sum(a.times(0.0))
@@ -204,8 +210,8 @@ def _power_series(a: Jet, b: Jet, c: Jet, z: Any) -> tuple[Jet, Jet, Any]:
 
 
 def _taylor_series(
-    gap: Any, step: Any, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet
-) -> tuple[Jet, Jet, Any]:
+    gap: Value, step: Value, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet
+) -> tuple[Jet, Jet, Value]:
     """Value, derivative and relative error at 1 - gap + step, given value and derivative at 1 -
     gap.
     """
@@ -225,7 +231,7 @@ def _taylor_series(
     return total.total, change.total, np.full(gap.shape, np.inf)
 
 
-def _at_one(special: Any, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Any]:
+def _at_one(special: ModuleType, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Value]:
     """At z = 1, by Gauss: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b))."""
     less_a, less_b = a.times(-1.0), b.times(-1.0)
     logarithm = a.times(0.0)

@@ -1,4 +1,4 @@
-"""Regularised incomplete gamma and beta functions, their derivatives and their inverses, as a table.
+"""Regularised incomplete gamma and beta functions and their inverses, as a table.
 
 `gammainc(a, x)` is P(a, x), `betainc(a, b, x)` is I_x(a, b)."""
 

@@ -5,12 +5,16 @@ also around the circle.
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, row, special_formula
 from varmat.functions.special.quadrature import gauss
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 
@@ -20,7 +24,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _RATIO = 0.98
 
 
-def _log_exp_mod_normal(special: Any, x: Any, y: Any) -> Any:
+def _log_exp_mod_normal(special: ModuleType, x: Value, y: Value) -> Value:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above 5 the first
     # term is one, and R overflows.
@@ -47,7 +51,7 @@ def _log_exp_mod_normal(special: Any, x: Any, y: Any) -> Any:
     return result[()]
 
 
-def _log_integral(x: Any, y: Any) -> Any:
+def _log_integral(x: Value, y: Value) -> Value:
     """The integral of normal_density(x - s) (1 - exp(-y s)) over s > 0, of positive terms, where y
     s is of the order of one.
     """
@@ -82,7 +86,7 @@ log_exp_mod_normal = row("log_exp_mod_normal", (f"g * y * {_OVER}", f"g * {_MEAN
 # fmt: on
 
 
-def _log_skew_normal(special: Any, x: Any, y: Any) -> Any:
+def _log_skew_normal(special: ModuleType, x: Value, y: Value) -> Value:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     twice = 2.0 * special.owens_t(x, y)
     above = np.asarray(special.ndtr(x) - twice > 0.5)
@@ -97,7 +101,7 @@ def _log_skew_normal(special: Any, x: Any, y: Any) -> Any:
     return small[()]
 
 
-def _log_small(special: Any, x: Any, y: Any, twice: Any) -> Any:
+def _log_small(special: ModuleType, x: Value, y: Value, twice: Value) -> Value:
     normal = special.ndtr(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(normal - twice))
@@ -107,7 +111,7 @@ def _log_small(special: Any, x: Any, y: Any, twice: Any) -> Any:
     return result
 
 
-def _log_skew_integral(special: Any, x: Any, y: Any) -> Any:
+def _log_skew_integral(special: ModuleType, x: Value, y: Value) -> Value:
     """The integral of the density, on panels of one scale each: below 0, up to where the skewing
     factor is one, and beyond.
     """
@@ -144,11 +148,11 @@ log_skew_normal = row("log_skew_normal",
 # fmt: on
 
 
-def _log_circular(special: Any, x: Any, y: Any, z: Any) -> Any:
+def _log_circular(special: ModuleType, x: Value, y: Value, z: Value) -> Value:
     return _circular(special, 0, x, y, z)[0]
 
 
-def _circular(special: Any, n: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
+def _circular(special: ModuleType, n: Value, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
     """The logarithm of the integral of exp(-z (1 - cos(t))) from x to y, and the mean of (1 -
     cos(t))**n under it.
     """

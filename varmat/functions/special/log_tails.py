@@ -16,7 +16,8 @@ from collections.abc import Callable
 from functools import partial, reduce
 from itertools import product
 from math import comb, factorial, prod
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +37,9 @@ from varmat.functions.special.shape_derivatives import (
     gammainc_derivative,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Value
+
 __all__: list[str] = []
 
 Order = tuple[int, ...]
@@ -51,13 +55,13 @@ _NEAR_ONE = 0.9
 _DIVIDED = -100.0
 
 
-def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Any:
+def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Value:
     """The sum over the orders i up to that of a first derivative taken apart, of ``function(i,
     order - i)`` times binomials.
     """
     axis = next(k for k, n in enumerate(order) if n)
     rest = tuple(n - (k == axis) for k, n in enumerate(order))
-    total: Any = 0.0
+    total: Value = 0.0
     for i in product(*(range(n + 1) for n in rest)):
         inner = tuple(m + (k == axis) for k, m in enumerate(i))
         outer = tuple(n - m for n, m in zip(rest, i, strict=True))
@@ -65,12 +69,12 @@ def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Any:
     return total
 
 
-def of_exponential(order: Order, f: Callable[[Order], Any]) -> Any:
+def of_exponential(order: Order, f: Callable[[Order], Any]) -> Value:
     """The derivative of exp(f), over exp(f), given the derivatives of f."""
     return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
 
 
-def of_logarithm(order: Order, moment: Callable[[Order], Any]) -> Any:
+def of_logarithm(order: Order, moment: Callable[[Order], Value]) -> Value:
     """The derivative of log(f), given those of f, over f."""
     return moment(order) - _parts(
         order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0
@@ -78,8 +82,13 @@ def of_logarithm(order: Order, moment: Callable[[Order], Any]) -> Any:
 
 
 def _log(
-    tail: Any, small: Any, other: Any, inside: Any, *values: Any, near_one: Any = _NEAR_ONE
-) -> Any:
+    tail: Value,
+    small: Value,
+    other: Value,
+    inside: Value,
+    *values: Value,
+    near_one: Value = _NEAR_ONE,
+) -> Value:
     """The logarithm of the probability `small`, or of one minus the `other` one, or by `tail` where
     it is tiny: three functions.
     """
@@ -95,7 +104,7 @@ def _log(
     return result[()]
 
 
-def _parts_of(which: Any, values: Any) -> list[Any]:
+def _parts_of(which: Value, values: Value) -> list[Value]:
     """The elements in question; numbers stay numbers, of which functions are computed once."""
     return [v if np.ndim(v) == 0 else np.broadcast_to(v, which.shape)[which] for v in values]
 
@@ -103,7 +112,7 @@ def _parts_of(which: Any, values: Any) -> list[Any]:
 # The incomplete gamma function: P(a, x) and, where `upper`, Q(a, x).
 
 
-def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
+def log_gamma(upper: bool, special: ModuleType, a: Value, x: Value) -> Value:
     """The logarithm of the regularised incomplete gamma function."""
     small, other = (special.gammaincc, special.gammainc)[:: 1 if upper else -1]
     return _log(
@@ -116,15 +125,15 @@ def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
     )
 
 
-def _inside(*positive: Any) -> Any:
+def _inside(*positive: Value) -> Value:
     return reduce(np.logical_and, [(v > 0) & np.isfinite(v) for v in positive])
 
 
-def _log_gamma_tail(special: Any, upper: bool, a: Any, x: Any) -> Any:
+def _log_gamma_tail(special: ModuleType, upper: bool, a: Value, x: Value) -> Value:
     return gamma_log_weight(special, a, x) + np.log(_gamma_integrals(special, 0, upper, a, x))
 
 
-def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
+def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Value, x: Value) -> Value:
     """The derivative of order n of the tail, over the weight."""
     cumulant = gamma_cumulants(special, a, x)
     result = np.empty(x.shape)
@@ -133,7 +142,7 @@ def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
         if not which.any():
             continue
 
-        def here(i: int, j: int, which: Any = which) -> Any:
+        def here(i: int, j: int, which: Value = which) -> Value:
             value = cumulant(i, j)
             return value[which] if np.ndim(value) else value
 
@@ -147,7 +156,9 @@ def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
     return result
 
 
-def log_gamma_slope(upper: bool, special: Any, order: Any, a: Any, x: Any, log_value: Any) -> Any:
+def log_gamma_slope(
+    upper: bool, special: ModuleType, order: Value, a: Value, x: Value, log_value: Value
+) -> Value:
     """The first derivative of `log_gamma` in the argument, given its value; the order is 1."""
     if not _all_inside(a, x):
         return log_gamma_derivative(upper, special, order, a, x)
@@ -158,13 +169,13 @@ def log_gamma_slope(upper: bool, special: Any, order: Any, a: Any, x: Any, log_v
     return _beside_far(rate, log_value, lambda _, *v: _log_gamma_parts(special, upper, 3, *v), a, x)
 
 
-def _all_inside(*positive: Any) -> bool:
+def _all_inside(*positive: Value) -> bool:
     return all(
         bool(np.min(v, initial=1.0) > 0.0 and np.max(v, initial=1.0) < np.inf) for v in positive
     )
 
 
-def _beside_far(rate: Any, log_value: Any, far_away: Any, *values: Any) -> Any:
+def _beside_far(rate: Value, log_value: Value, far_away: Value, *values: Value) -> Value:
     """A rate, which where the value is far away is that of another function."""
     if np.min(log_value, initial=0.0) >= _DIVIDED:
         return rate
@@ -172,7 +183,7 @@ def _beside_far(rate: Any, log_value: Any, far_away: Any, *values: Any) -> Any:
     return np.where(far, on_domain(far_away, 0, far, *values), rate)
 
 
-def _log_gamma_density(special: Any, a: Any, x: Any) -> Any:
+def _log_gamma_density(special: ModuleType, a: Value, x: Value) -> Value:
     """The logarithm of the density."""
     log_x, small = np.log(x), np.asarray(a) < _MODERATE
     if not small.all() and (not np.ndim(a) or not small.any()):
@@ -185,7 +196,9 @@ def _log_gamma_density(special: Any, a: Any, x: Any) -> Any:
     return result[()]
 
 
-def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) -> Any:
+def log_gamma_derivative(
+    upper: bool, special: ModuleType, order: Value, a: Value, x: Value
+) -> Value:
     """A derivative of `log_gamma` in the shape and the argument."""
     if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, x):
         return log_gamma_slope(upper, special, order, a, x, log_gamma(upper, special, a, x))
@@ -220,7 +233,7 @@ def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) 
 # the density and a difference they would be the small rest of a square.
 
 
-def _gamma_curvature(upper: bool, of_shape: bool, a: Any, x: Any) -> Any:
+def _gamma_curvature(upper: bool, of_shape: bool, a: Value, x: Value) -> Value:
     """The derivative in the argument of that in the shape, or in the argument."""
     side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
     distance = gamma_reach(a, x, side)
@@ -234,14 +247,14 @@ def _gamma_curvature(upper: bool, of_shape: bool, a: Any, x: Any) -> Any:
     return spread + (1.0 / x if of_shape else -a / (x * x))
 
 
-def _covariance(mass: Any, u: Any, v: Any) -> Any:
+def _covariance(mass: Value, u: Value, v: Value) -> Value:
     """Under a mass, along the last axis."""
     mass = mass / np.sum(mass, axis=-1, keepdims=True)
     u, v = (t - np.sum(mass * t, axis=-1, keepdims=True) for t in (u, v))
     return np.sum(mass * u * v, axis=-1)
 
 
-def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> Any:
+def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Value, x: Value) -> Value:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11):
         near_zero = (x <= 1.0) & (not upper)
@@ -262,14 +275,14 @@ def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> An
         whole = np.exp(log_value)
         rate = np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value)
 
-    def density(i: Order) -> Any:
+    def density(i: Order) -> Value:
         n, m = i
         if m == 0:
             return cumulant(n, 0) - (-1.0) ** n * factorial(n - 1) / a**n
         power = (-1.0) ** (m - 1) * factorial(m - 1) / x**m
         return power * (a - 1.0) - (m == 1) if n == 0 else power if n == 1 else 0.0
 
-    def moment(i: Order) -> Any:
+    def moment(i: Order) -> Value:
         n, m = i
         if m:
             return sign * rate * of_exponential((n, m - 1), density)
@@ -284,7 +297,7 @@ def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> An
 # shapes exchanged at 1 - x.
 
 
-def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
+def log_beta(upper: bool, special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     """The logarithm of the regularised incomplete beta function."""
     if _is_constant(upper, a, b, x):
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
@@ -302,7 +315,7 @@ def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
     )
 
 
-def _is_constant(upper: bool, a: Any, b: Any, x: Any) -> bool:
+def _is_constant(upper: bool, a: Value, b: Value, x: Value) -> bool:
     """Whether the argument is the number at which the function is one."""
     return np.ndim(x) == 0 and bool(x == (0.0 if upper else 1.0)) and _all_inside(a, b)
 
@@ -310,7 +323,7 @@ def _is_constant(upper: bool, a: Any, b: Any, x: Any) -> bool:
 LARGE_SHAPE = 1e4
 
 
-def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
+def _upper_beta(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     """The complement of the incomplete beta function, with all digits up to 0.9.
 
     It is computed as the function of the complement, which SciPy has ten times as fast.
@@ -336,16 +349,18 @@ def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
     return value[()]
 
 
-def _towards(upper: bool, a: Any, b: Any, x: Any) -> tuple[Any, ...]:
+def _towards(upper: bool, a: Value, b: Value, x: Value) -> tuple[Value, ...]:
     """Shapes, argument and complement such that the tail lies above the argument."""
     return (a, b, x, 1.0 - x) if upper else (b, a, 1.0 - x, x)
 
 
-def _log_beta_tail(special: Any, values: tuple[Any, ...]) -> Any:
+def _log_beta_tail(special: ModuleType, values: tuple[Value, ...]) -> Value:
     return beta_log_weight(special, *values) + np.log(_beta_integrals(special, (0, 0), values))
 
 
-def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ...]) -> Any:
+def _beta_integrals(
+    special: ModuleType, orders: tuple[int, int], values: tuple[Value, ...]
+) -> Value:
     result = np.empty(values[0].shape)
     smooth = np.minimum(values[0], values[1]) >= SMOOTH
     for which in (smooth, ~smooth):
@@ -357,8 +372,8 @@ def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ..
 
 
 def log_beta_slope(
-    upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any, log_value: Any
-) -> Any:
+    upper: bool, special: ModuleType, order: Value, a: Value, b: Value, x: Value, log_value: Value
+) -> Value:
     """The first derivative of `log_beta` in the argument, given its value; the order is 1."""
     if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
         return log_beta_derivative(upper, special, order, a, b, x)
@@ -371,7 +386,7 @@ def log_beta_slope(
     )
 
 
-def _log_beta_density(special: Any, a: Any, b: Any, x: Any) -> Any:
+def _log_beta_density(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     """The logarithm of the density."""
     log_x, log_y, small = np.log(x), np.log1p(-x), np.asarray(a + b) < _MODERATE
     numbers = not small.ndim
@@ -385,7 +400,9 @@ def _log_beta_density(special: Any, a: Any, b: Any, x: Any) -> Any:
     return result[()]
 
 
-def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any) -> Any:
+def log_beta_derivative(
+    upper: bool, special: ModuleType, order: Value, a: Value, b: Value, x: Value
+) -> Value:
     """A derivative of `log_beta` in both shapes and the argument."""
     if (
         np.ndim(order) == 0
@@ -427,7 +444,7 @@ def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x
     )
 
 
-def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
+def _beta_curvature(upper: bool, order: int, a: Value, b: Value, x: Value) -> Value:
     """A derivative of the second order, of which one is in the argument: as above, with steps in
     the log odds.
     """
@@ -459,7 +476,9 @@ def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
     return result if upper or order == 2 else -result
 
 
-def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any) -> Any:
+def _log_beta_parts(
+    special: ModuleType, upper: bool, code: int, a: Value, b: Value, x: Value
+) -> Value:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11, 101):
         return _beta_curvature(upper, order, a, b, x)
@@ -473,7 +492,7 @@ def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any
         whole = np.exp(log_value)
         rate = np.exp(beta_log_weight(special, a, b, x, y) - np.log(x) - np.log(y) - log_value)
 
-    def density(i: Order) -> Any:
+    def density(i: Order) -> Value:
         n, m, k = i
         if k == 0:
             return cumulant(n, m)
@@ -482,7 +501,7 @@ def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any
             return (a - 1.0) * of_x - (b - 1.0) * of_y
         return {(1, 0): of_x, (0, 1): -of_y}.get((n, m), 0.0)
 
-    def moment(i: Order) -> Any:
+    def moment(i: Order) -> Value:
         n, m, k = i
         if k:
             return sign * rate * of_exponential((n, m, k - 1), density)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.numpy_kernels import MANY, softplus
-from varmat.functions.rows import LN10, Kernel, Operand, formula, row, scipy_special
+from varmat.functions.rows import LN10, formula, row, scipy_special
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
 
 __all__ = [
     "exp10",
@@ -49,7 +53,7 @@ def softplus_of_number(x: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-def _minus_softplus(sign: float) -> Kernel:
+def _minus_softplus(sign: float) -> Function:
     def ufunc(x: Operand, out: Operand = None) -> Operand:
         return np.negative(softplus(x if sign > 0 else -x), out=out)
 

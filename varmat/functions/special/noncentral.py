@@ -6,12 +6,16 @@ confluent hypergeometric functions. There is no derivative in the degrees of fre
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
 from varmat.functions.special.quadrature import gauss
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -24,7 +28,7 @@ _SEARCH = "The value is what SciPy's search finds, to about 1e-11"
 # Chi square: the density is a scaled Bessel function, for small noncentrality the limit of that.
 
 
-def _chi_square_density(s: Any, x: Any, df: Any, nc: Any) -> Any:
+def _chi_square_density(s: ModuleType, x: Value, df: Value, nc: Value) -> Value:
     order = 0.5 * df - 1.0
     product = nc * x
     near = (
@@ -160,7 +164,7 @@ inverse(
 # positive hump in log s.
 
 
-def _mean_of_power(special: Any, k: Any, df: Any, nc: Any, t: Any) -> Any:
+def _mean_of_power(special: ModuleType, k: Value, df: Value, nc: Value, t: Value) -> Value:
     k, df, nc, t = (v[..., None] for v in np.broadcast_arrays(k, df, nc, t))
     power = df + k
     # The peak in log s of s**power exp(-df s**2 / 2 - (s t - nc)**2 / 2).
@@ -169,7 +173,7 @@ def _mean_of_power(special: Any, k: Any, df: Any, nc: Any, t: Any) -> Any:
     width = 1.0 / np.sqrt(2.0 * df * peak**2 + 2.0 * np.square(t * peak) - t * nc * peak)
     nodes, weights = gauss(96)
     low, high = 10.0 * width + 60.0 / power, np.minimum(10.0 * width + 1.0, 12.0 * np.sqrt(width))
-    total: Any = 0.0
+    total: Value = 0.0
     for start, length in ((middle - low, low), (middle, high)):
         u = start + length * nodes
         s = np.exp(u)

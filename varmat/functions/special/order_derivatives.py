@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from math import comb, factorial, pi
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from varmat.functions.special.bell_polynomials import Derivative, bell, unbell
 from varmat.functions.special.gamma_differences import log_rising
 from varmat.functions.special.quadrature import DROP, double_exponential, gauss, on_domain, reach
 from varmat.functions.special.series import polynomial
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -41,14 +45,14 @@ _SLOPE = tuple((-1.0) ** k * (2 * k + 2) / factorial(2 * k + 3) for k in range(1
 _HYPERBOLIC_SINE = tuple(map(abs, _SINE))
 
 
-def cumulant(order: int, weights: Any, derivative: Derivative) -> Any:
+def cumulant(order: int, weights: Value, derivative: Derivative) -> Value:
     """The derivative of the logarithm of a sum of exponentials: given are their values and the
     derivatives of the exponents.
     """
     n, m = divmod(order, 10)
     total = np.sum(weights.real, axis=1)
 
-    def mean(values: Any) -> Any:
+    def mean(values: Value) -> Value:
         return np.sum((weights * values).real, axis=1) / total
 
     if n + m == 1:
@@ -57,7 +61,7 @@ def cumulant(order: int, weights: Any, derivative: Derivative) -> Any:
         (i, j): mean(derivative(i, j))[:, None] for i, j in ((1, 0), (0, 1)) if i <= n and j <= m
     }
 
-    def moment(i: int, j: int) -> Any:
+    def moment(i: int, j: int) -> Value:
         return (
             float(i + j == 0)
             if i + j < 2
@@ -72,7 +76,7 @@ def cumulant(order: int, weights: Any, derivative: Derivative) -> Any:
 # the sum of Re(c), times exp of the largest exponent.
 
 
-def log_iv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
+def log_iv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> Value:
     """The derivative with respect to v and x of the logarithm of I(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     region = np.where(
@@ -91,7 +95,7 @@ def log_iv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
     return np.where(order == 0, log_iv(special, v, x), result)
 
 
-def _log_iv_parts(special: Any, order: int, region: int, v: Any, x: Any) -> Any:
+def _log_iv_parts(special: ModuleType, order: int, region: int, v: Value, x: Value) -> Value:
     if region == 0:
         return _log_iv_reflected(special, order, -v, x)
     v, x = v[:, None], x[:, None]
@@ -102,7 +106,7 @@ def _log_iv_parts(special: Any, order: int, region: int, v: Any, x: Any) -> Any:
     return cumulant(order, c, lambda i, j: (-t, np.cosh(t))[j] if i + j == 1 else 0.0)
 
 
-def log_iv(special: Any, v: Any, x: Any) -> Any:
+def log_iv(special: ModuleType, v: Value, x: Value) -> Value:
     """The logarithm of the modified Bessel function of the first kind, also where that is not among
     the numbers there are.
     """
@@ -121,7 +125,7 @@ def log_iv(special: Any, v: Any, x: Any) -> Any:
     return np.where((v == np.inf) & (x >= 0) & np.isfinite(x), -np.inf, result)
 
 
-def _log_iv_at(special: Any, region: int, v: Any, x: Any) -> Any:
+def _log_iv_at(special: ModuleType, region: int, v: Value, x: Value) -> Value:
     if region == 1:  # the logarithm of the leading term, and of the sum of all over it
         terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
         return v * np.log(0.5 * x) - log_rising(special, 1.0, v) + np.log1p(np.sum(terms, axis=1))
@@ -136,7 +140,7 @@ def _log_iv_at(special: Any, region: int, v: Any, x: Any) -> Any:
     return _log_iv_small(region == 4, v, x)
 
 
-def _log_iv_small(hump: bool, v: Any, x: Any) -> Any:
+def _log_iv_small(hump: bool, v: Value, x: Value) -> Value:
     paths = _iv_path(v[:, None], x[:, None], straight=False, hump=hump)
     return (
         np.hypot(v, x)
@@ -145,7 +149,7 @@ def _log_iv_small(hump: bool, v: Any, x: Any) -> Any:
     )
 
 
-def _iv_terms(v: Any, x: Any) -> Any:
+def _iv_terms(v: Value, x: Value) -> Value:
     # I(v, x) = sum over k of (x / 2)**(2 k + v) / (k! gamma(v + k + 1)); the terms, over the first
     # one.
     k = np.arange(11.0)
@@ -154,10 +158,10 @@ def _iv_terms(v: Any, x: Any) -> Any:
     )
 
 
-def _iv_series(special: Any, v: Any, x: Any) -> tuple[Any, Derivative]:
+def _iv_series(special: ModuleType, v: Value, x: Value) -> tuple[Value, Derivative]:
     k, terms = np.arange(11.0), _iv_terms(v, x)
 
-    def derivative(i: int, j: int) -> Any:
+    def derivative(i: int, j: int) -> Value:
         # Of (2 k + v) log(x / 2) - log gamma(v + k + 1).
         logarithm = np.log(0.5 * x) if j == 0 else (-1.0) ** (j + 1) * factorial(j - 1) / x**j
         if i == 0:
@@ -173,7 +177,7 @@ def _iv_series(special: Any, v: Any, x: Any) -> tuple[Any, Derivative]:
     return terms, derivative
 
 
-def _iv_path(v: Any, x: Any, straight: bool, hump: bool) -> Iterator[tuple[Any, Any]]:
+def _iv_path(v: Value, x: Value, straight: bool, hump: bool) -> Iterator[tuple[Value, Value]]:
     for angle, sine, weight in _angles(np.hypot(v, x), hump):
         if straight:
             yield (
@@ -192,7 +196,7 @@ def _iv_path(v: Any, x: Any, straight: bool, hump: bool) -> Iterator[tuple[Any, 
             )
 
 
-def _steepest(v: Any, x: Any, angle: Any, sine: Any, weight: Any) -> tuple[Any, Any]:
+def _steepest(v: Value, x: Value, angle: Value, sine: Value, weight: Value) -> tuple[Value, Value]:
     # The exponent is real where t = T + i A with sinh T = (v / x) A / sin A, and largest at A = 0.
     near = np.minimum(angle, 1.0)
     stretch = angle / sine
@@ -219,7 +223,7 @@ def _steepest(v: Any, x: Any, angle: Any, sine: Any, weight: Any) -> tuple[Any, 
     ) + growth + 1j * angle
 
 
-def _sinh_less(t: Any) -> Any:
+def _sinh_less(t: Value) -> Value:
     """``sinh(t) - t``."""
     near = np.clip(t, -1.0, 1.0)
     return np.where(
@@ -227,7 +231,7 @@ def _sinh_less(t: Any) -> Any:
     )
 
 
-def _angles(width: Any, hump: bool) -> Iterator[tuple[Any, Any, Any]]:
+def _angles(width: Value, hump: bool) -> Iterator[tuple[Value, Value, Value]]:
     """Nodes from 0 to pi, their sines, and weights."""
     if hump:
         nodes, weights = gauss(48)
@@ -242,22 +246,22 @@ def _angles(width: Any, hump: bool) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _half_line(
-    start: Any, corner: Any, beyond: Any, flat: bool = False
-) -> Iterator[tuple[Any, Any]]:
+    start: Value, corner: Value, beyond: Value, flat: bool = False
+) -> Iterator[tuple[Value, Value]]:
     """Nodes from `start` over `corner` to `corner + beyond`, and weights."""
     nodes, weights = double_exponential() if flat else gauss(32)
     for low, length in ((start, corner - start), (corner, beyond)):
         yield low + length * nodes, length * weights
 
 
-def _log_iv_reflected(special: Any, order: int, v: Any, x: Any) -> Any:
+def _log_iv_reflected(special: ModuleType, order: int, v: Value, x: Value) -> Value:
     """At the order -v: I(-v) = I(v) + (2 / pi) sin(pi v) K(v)."""
     whole = np.round(v)
     sign, angle = 1.0 - 2.0 * (whole % 2.0), pi * (v - whole)
     sines = [sign * f for f in (np.sin(angle), np.cos(angle), -np.sin(angle), -np.cos(angle))]
     first, second = special.ive(v, x), special.kve(v, x) * np.exp(-2.0 * x) * (2.0 / pi)
 
-    def derivative(i: int, j: int) -> Any:
+    def derivative(i: int, j: int) -> Value:
         total = first * bell(i, j, lambda p, q: log_iv_derivative(special, 10 * p + q, v, x))
         for k in range(i + 1):
             other = second * bell(
@@ -274,7 +278,7 @@ def _log_iv_reflected(special: Any, order: int, v: Any, x: Any) -> Any:
 # K(v, x) is the integral of exp(-x cosh t) cosh(v t) from 0 to infinity.
 
 
-def log_kv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
+def log_kv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> Value:
     """The derivative with respect to v and x of the logarithm of K(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)
@@ -283,7 +287,7 @@ def log_kv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
     return np.where(order == 0, np.log(special.kve(v, x)) - x, result)
 
 
-def _log_kv_parts(order: int, flat: int, v: Any, x: Any) -> Any:
+def _log_kv_parts(order: int, flat: int, v: Value, x: Value) -> Value:
     sign = np.where(v < 0, -1.0, 1.0) ** (order // 10)
     v, x = np.abs(v)[:, None], x[:, None]
     width, peak = np.hypot(v, x), np.arcsinh(v / x)
@@ -299,7 +303,7 @@ def _log_kv_parts(order: int, flat: int, v: Any, x: Any) -> Any:
     off = t - peak
     fall = np.where(off < -1.0, v * -off + x * np.cosh(t) - width, _kv_fall(width, v, off)[0])
 
-    def derivative(i: int, j: int) -> Any:
+    def derivative(i: int, j: int) -> Value:
         # Of log cosh(v t) - x cosh t.
         if i == 0:
             return -np.cosh(np.minimum(t, 700.0)) if j == 1 else 0.0
@@ -308,7 +312,7 @@ def _log_kv_parts(order: int, flat: int, v: Any, x: Any) -> Any:
     return sign * cumulant(order, weight * np.exp(-fall) * (1.0 + np.exp(-2.0 * v * t)), derivative)
 
 
-def _kv_fall(width: Any, v: Any, off: Any) -> tuple[Any, Any]:
+def _kv_fall(width: Value, v: Value, off: Value) -> tuple[Value, Value]:
     """By how much the exponent falls from the peak on, and the slope of that."""
     rest = 2.0 * np.sinh(0.5 * off) ** 2
     return width * rest + v * _sinh_less(off), width * np.sinh(off) + v * rest

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from math import factorial
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.rows import Operand
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__: list[str] = []
 

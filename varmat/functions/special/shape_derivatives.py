@@ -15,10 +15,10 @@ from __future__ import annotations
 from itertools import pairwise
 from math import factorial
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.rows import Operand
 from varmat.functions.special.bell_polynomials import Derivative, bell
 from varmat.functions.special.gamma_differences import zeta_difference
 from varmat.functions.special.quadrature import (
@@ -37,6 +37,9 @@ from varmat.functions.special.series import (
     polynomial,
     stirling_factor,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 __all__: list[str] = []
 

@@ -9,7 +9,8 @@ binomial probabilities."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from varmat.functions.special.series import (
     polynomial,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Value
+
 __all__ = [
     "digamma_excess",
     "log_factorial_excess",
@@ -32,12 +36,12 @@ __all__ = [
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def _tail(x: Any) -> Any:
+def _tail(x: Value) -> Value:
     """What follows ``0.5 log(2 pi / x)`` in Stirling's series, for numbers from ASYMPTOTIC on."""
     return polynomial(1.0 / (x * x), STIRLING) / x
 
 
-def _log_gamma_excess(special: Any, x: Any) -> Any:
+def _log_gamma_excess(special: ModuleType, x: Value) -> Value:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near) - near * (np.log(near) - 1.0)
     return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI - 0.5 * np.log(far) + _tail(far))
@@ -49,7 +53,7 @@ def _log_gamma_excess_of_number(x: float) -> float:
     return HALF_LOG_TWO_PI - 0.5 * math.log(x) + float(_tail(x))
 
 
-def _log_factorial_excess(special: Any, x: Any) -> Any:
+def _log_factorial_excess(special: ModuleType, x: Value) -> Value:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near + 1.0) - special.xlogy(near, near) + near
     return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI + 0.5 * np.log(far) + _tail(far))
@@ -61,7 +65,7 @@ def _log_factorial_excess_of_number(x: float) -> float:
     return HALF_LOG_TWO_PI + 0.5 * math.log(x) + float(_tail(x))
 
 
-def _derivative(special: Any, n: Any, x: Any) -> Any:
+def _derivative(special: ModuleType, n: Value, x: Value) -> Value:
     """The derivative of order n of `log_gamma_excess`; from order 2 on its parts are Hurwitz' zeta
     function and a power.
     """
@@ -69,7 +73,7 @@ def _derivative(special: Any, n: Any, x: Any) -> Any:
     direct = special.zeta(order, near) - near ** (1.0 - order) / (order - 1.0)
     # The Euler-Maclaurin series begins with that power.
     series = 0.5 * far**-order
-    rising: Any = order
+    rising: Value = order
     for k, coefficient in enumerate(EULER_MACLAURIN):
         series = series + coefficient * rising * far ** -(order + 2.0 * k + 1.0)
         rising = rising * (order + 2.0 * k + 1.0) * (order + 2.0 * k + 2.0)
@@ -83,7 +87,7 @@ def _derivative(special: Any, n: Any, x: Any) -> Any:
     )
 
 
-def _digamma_excess(special: Any, x: Any) -> Any:
+def _digamma_excess(special: ModuleType, x: Value) -> Value:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     inverse = 1.0 / far
     series = -inverse * (0.5 + inverse * polynomial(inverse * inverse, DIGAMMA))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.functions.rows import Operand, row, scipy_special, special_formula
+from varmat.functions.rows import row, scipy_special, special_formula
 from varmat.functions.special import gamma_differences
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 __all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta", "zeta_difference"]
 
