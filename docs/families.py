@@ -102,7 +102,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
         "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),
-        "Complex numbers": ("complexes.names", "complexes.linear_algebra"),
+        "Complex numbers": ("complexes.names", "complexes.linear_algebra", "complexes.schur"),
         "Fourier, cosine and sine transforms": ("complexes.fourier",
          "functions.signals.cosine_transforms"),
     },

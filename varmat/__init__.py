@@ -80,6 +80,7 @@ if _typing.TYPE_CHECKING:
     from varmat.complexes.fourier import *  # noqa: F403
     from varmat.complexes.linear_algebra import *  # noqa: F403
     from varmat.complexes.names import *  # noqa: F403
+    from varmat.complexes.schur import *  # noqa: F403
     from varmat.densities.bernoulli import *  # noqa: F403
     from varmat.densities.beta_counts import *  # noqa: F403
     from varmat.densities.bounded import *  # noqa: F403
@@ -173,7 +174,7 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         matrix_normal matrix_variate mixture multi_normal normal ordered poisson_binomial positive
         simplex skewed truncated unnormalised wiener wiener_cumulative wishart_cholesky
     """),
-    "varmat.complexes": ((), "fourier linear_algebra names"),
+    "varmat.complexes": ((), "fourier linear_algebra names schur"),
     "varmat.solvers": ((),
      ("algebraic_differential differential implicit laplace_likelihoods laplace_marginal "
       "quadrature "
