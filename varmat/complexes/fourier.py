@@ -249,6 +249,10 @@ def fft(v: Operand) -> Result:
     The adjoint is ``n`` times the inverse transform of that of the result. An empty vector has an
     empty transform.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -277,6 +281,10 @@ def inv_fft(u: Operand) -> Result:
     Notes
     -----
     The adjoint is the transform of that of the result divided by ``n``.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
 
     Examples
     --------
@@ -308,6 +316,10 @@ def fft2(m: Operand) -> Result:
     -----
     It is `fft` of all rows, and then of all columns, and so is the derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -337,6 +349,10 @@ def inv_fft2(m: Operand) -> Result:
     Notes
     -----
     It is `inv_fft` of all rows, and then of all columns, and so is the derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
 
     Examples
     --------

@@ -372,6 +372,12 @@ def eigendecompose(a: Operand) -> tuple[Result, Result]:
     -----
     The derivatives are those of `numpy.linalg.eig`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+      algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -407,6 +413,12 @@ def eigenvalues(a: Operand) -> Result:
     The contribution to the adjoint is :math:`V^{-H} \\mathrm{diag}(\\bar\\lambda)\\, V^H`, or its
     real part. Between eigenvalues that are equal second derivatives lack a part, and are wrong.
 
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+      algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -441,6 +453,12 @@ def eigenvectors(a: Operand) -> Result:
     Notes
     -----
     The derivatives are those of `numpy.linalg.eig`.
+
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+      algorithmic differentiation", 2008.
 
     Examples
     --------

@@ -48,6 +48,10 @@ def get_real(z: Operand) -> Result:
     -----
     The adjoint is that of the real part of `z`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -71,6 +75,10 @@ def get_imag(z: Operand) -> Result:
     Notes
     -----
     The adjoint is that of the imaginary part of `z`: nothing is recorded.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
 
     Examples
     --------
@@ -96,6 +104,10 @@ def conj(z: Operand) -> Result:
     -----
     The contribution to the adjoint is the conjugate of the adjoint of the result.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -119,6 +131,10 @@ def arg(z: Operand) -> Result:
     Notes
     -----
     The contribution to the adjoint is :math:`i z / |z|^2` times that of the result. At 0 it is nan.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
 
     Examples
     --------
@@ -144,6 +160,10 @@ def norm(z: Operand) -> Result:
     Notes
     -----
     The contribution to the adjoint is ``2 z`` times that of the result.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
 
     Examples
     --------
@@ -176,6 +196,10 @@ def polar(r: Operand, theta: Operand) -> Result:
     -----
     With :math:`w = e^{i\\theta}` the derivatives are `w` and :math:`i r w`.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -206,6 +230,10 @@ def proj(z: Operand) -> Result:
     Notes
     -----
     Where `z` is finite the adjoint is that of the result, elsewhere it is zero.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
 
     Examples
     --------

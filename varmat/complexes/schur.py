@@ -132,6 +132,11 @@ def complex_schur_decompose_u(a: Operand) -> Result:
     -----
     The derivative is that of `complex_schur_decompose`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Golub and Van Loan, Matrix Computations, section 7.1.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -162,6 +167,11 @@ def complex_schur_decompose_t(a: Operand) -> Result:
     Notes
     -----
     The derivative is that of `complex_schur_decompose`.
+
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Golub and Van Loan, Matrix Computations, section 7.1.
 
     Examples
     --------

@@ -337,6 +337,10 @@ def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
     -----
     The parts of the adjoint are those of the arguments.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm

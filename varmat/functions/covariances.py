@@ -446,6 +446,11 @@ _DOC = """{title}
     -----
     :math:`{formula}`, where :math:`r` is the distance in units of the length scale.{note}
 
+    References
+    ----------
+    Carl Edward Rasmussen and Christopher K. I. Williams, Gaussian Processes for Machine Learning,
+    MIT Press 2006, section 4.2.1.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -538,6 +543,11 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Any) -> Result:
     -----
     :math:`\\sigma^2 \\exp(-2 \\sin^2(\\pi r / p) / \\ell^2)` with the distance :math:`r`.
 
+    References
+    ----------
+    Carl Edward Rasmussen and Christopher K. I. Williams, Gaussian Processes for Machine Learning,
+    MIT Press 2006, section 4.2.3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -592,6 +602,11 @@ def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Any) -> Result:
     Notes
     -----
     :math:`\\sigma^2 + x \\cdot y`.
+
+    References
+    ----------
+    Carl Edward Rasmussen and Christopher K. I. Williams, Gaussian Processes for Machine Learning,
+    MIT Press 2006, section 4.2.2.
 
     Examples
     --------

@@ -298,6 +298,10 @@ def cdist(
     difference; of 'chebyshev' the first of several largest coordinates has it. `w`, `V` and `VI`
     may be variables.
 
+    References
+    ----------
+    SciPy reference, `scipy.spatial.distance.cdist`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -347,6 +351,10 @@ def pdist(
     -----
     The derivative is that of `cdist`.
 
+    References
+    ----------
+    SciPy reference, `scipy.spatial.distance.pdist`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -380,6 +388,10 @@ def squareform(X: Operand) -> Result:
     Notes
     -----
     The derivative of an element of the vector is the sum of the two of the matrix.
+
+    References
+    ----------
+    SciPy reference, `scipy.spatial.distance.squareform`.
 
     Examples
     --------

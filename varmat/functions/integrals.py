@@ -144,6 +144,11 @@ def cumulative_trapezoid(
     The derivative is had with respect to the samples and their places; the adjoint is a sum that
     runs back.
 
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 3.5(i).
+    * SciPy reference, `scipy.integrate.cumulative_trapezoid`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -208,6 +213,11 @@ def cumulative_simpson(
     every other interval, and that before it for those between and the last one. Of two samples it
     is the straight line. The derivative is had with respect to the samples and their places.
 
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 3.5(ii).
+    * SciPy reference, `scipy.integrate.cumulative_simpson`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -255,6 +265,11 @@ def romb(y: Operand, dx: Operand = 1.0, axis: int = -1) -> Result:
     Notes
     -----
     A sum with fixed weights, and so is the derivative.
+
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 3.5(iii).
+    * SciPy reference, `scipy.integrate.romb`.
 
     Examples
     --------

@@ -153,6 +153,10 @@ class PPoly:
     Differentiable in the coefficients, the ends and the places. At an end between two pieces the
     derivative is that to the right.
 
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.PPoly`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -281,6 +285,10 @@ class CubicHermiteSpline(PPoly):
     Notes
     -----
     Differentiable in everything; see `PPoly` for the methods.
+
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.CubicHermiteSpline`.
 
     Examples
     --------

@@ -271,6 +271,11 @@ def make_interp_spline(
     The coefficients solve a banded system, and so does the derivative: with respect to the values,
     the places, the knots, and the given derivatives.
 
+    References
+    ----------
+    * Carl de Boor, A Practical Guide to Splines.
+    * SciPy reference, `scipy.interpolate.make_interp_spline`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -347,6 +352,11 @@ def make_lsq_spline(
     The coefficients solve the normal equations, a positive definite banded system, as in SciPy; so
     does the derivative.
 
+    References
+    ----------
+    * Carl de Boor, A Practical Guide to Splines.
+    * SciPy reference, `scipy.interpolate.make_lsq_spline`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -404,6 +414,10 @@ class RegularGridInterpolator:
     -----
     Differentiable in the values, the places and the coordinates. At a point of the grid the
     derivative is that of the cell behind it; of 'nearest' there is one in the values alone.
+
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.RegularGridInterpolator`.
 
     Examples
     --------
@@ -550,6 +564,10 @@ def interpn(
     Notes
     -----
     What `RegularGridInterpolator` gives at the places, and so is the derivative.
+
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.interpn`.
 
     Examples
     --------

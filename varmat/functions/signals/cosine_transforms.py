@@ -176,6 +176,12 @@ def dct(
     The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
     reverse, the others their own, with weights for the elements at the edges.
 
+    References
+    ----------
+    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
+      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
+    * SciPy reference, `scipy.fft.dct`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -224,6 +230,12 @@ def idct(
     -----
     The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
     reverse, the others their own, with weights for the elements at the edges.
+
+    References
+    ----------
+    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
+      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
+    * SciPy reference, `scipy.fft.idct`.
 
     Examples
     --------
@@ -274,6 +286,10 @@ def dst(
     The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
     reverse, the others their own, with weights for the elements at the edges.
 
+    References
+    ----------
+    SciPy reference, `scipy.fft.dst`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -323,6 +339,10 @@ def idst(
     The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
     reverse, the others their own, with weights for the elements at the edges.
 
+    References
+    ----------
+    SciPy reference, `scipy.fft.idst`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -369,6 +389,12 @@ def dctn(
     Notes
     -----
     It is `dct` along one axis after the other, and so is the derivative.
+
+    References
+    ----------
+    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
+      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
+    * SciPy reference, `scipy.fft.dctn`.
 
     Examples
     --------
@@ -418,6 +444,12 @@ def idctn(
     -----
     It is `idct` along one axis after the other, and so is the derivative.
 
+    References
+    ----------
+    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
+      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
+    * SciPy reference, `scipy.fft.idctn`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -466,6 +498,10 @@ def dstn(
     -----
     It is `dst` along one axis after the other, and so is the derivative.
 
+    References
+    ----------
+    SciPy reference, `scipy.fft.dstn`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -513,6 +549,10 @@ def idstn(
     Notes
     -----
     It is `idst` along one axis after the other, and so is the derivative.
+
+    References
+    ----------
+    SciPy reference, `scipy.fft.idstn`.
 
     Examples
     --------

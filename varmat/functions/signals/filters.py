@@ -83,6 +83,10 @@ def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Res
     The derivative is that of the sections, see `lfilter`. SciPy wants the fourth coefficients to be
     1; here they may be variables.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.sosfilt`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -133,6 +137,10 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
     follow from the recurrence. The derivative is that of these sums. Where ``sum(a)`` is zero there
     is no such state.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.lfilter_zi`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -180,6 +188,10 @@ def sosfilt_zi(sos: Operand) -> Result:
     -----
     The state of each section is that of `lfilter_zi` times what the sections before it make of a
     constant 1; so is the derivative.
+
+    References
+    ----------
+    SciPy reference, `scipy.signal.sosfilt_zi`.
 
     Examples
     --------
@@ -268,6 +280,12 @@ def filtfilt(
     Composed of `lfilter`, begun in the states of `lfilter_zi`; so is the derivative, with respect
     to the coefficients too. Of SciPy's two ways to choose the ends this is ``method='pad'``.
 
+    References
+    ----------
+    * F. Gustafsson, "Determining the initial states in forward-backward filtering", IEEE
+      Transactions on Signal Processing 44 (1996), 988-992.
+    * SciPy reference, `scipy.signal.filtfilt`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -336,6 +354,12 @@ def sosfiltfilt(
     -----
     Composed of `sosfilt`, begun in the states of `sosfilt_zi`; so is the derivative.
 
+    References
+    ----------
+    * F. Gustafsson, "Determining the initial states in forward-backward filtering", IEEE
+      Transactions on Signal Processing 44 (1996), 988-992.
+    * SciPy reference, `scipy.signal.sosfiltfilt`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -402,6 +426,12 @@ def savgol_filter(
     -----
     The smoother is linear: a correlation with fixed weights, whose adjoint is a convolution with
     them.
+
+    References
+    ----------
+    * A. Savitzky and M. J. E. Golay, "Smoothing and differentiation of data by simplified least
+      squares procedures", Analytical Chemistry 36 (1964), 1627-1639.
+    * SciPy reference, `scipy.signal.savgol_filter`.
 
     Examples
     --------
@@ -484,6 +514,10 @@ def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0
     -----
     A projection, which is its own adjoint.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.detrend`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -537,6 +571,11 @@ def hilbert(x: Operand, N: int | None = None, axis: int = -1) -> Result:
     The Fourier transform without the negative frequencies, the positive ones twice, transformed
     back; so is the derivative.
 
+    References
+    ----------
+    * Alan V. Oppenheim and Ronald W. Schafer, Discrete-Time Signal Processing.
+    * SciPy reference, `scipy.signal.hilbert`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -586,6 +625,10 @@ def resample(x: Operand, num: int, axis: int = 0) -> Result:
     -----
     High frequencies are left out, or zero ones added; of an even number the highest one counts half
     of what it stands for. The derivative is that of the transforms.
+
+    References
+    ----------
+    SciPy reference, `scipy.signal.resample`.
 
     Examples
     --------

@@ -173,6 +173,10 @@ def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto
     the same method. `numpy.convolve` of vectors is the same but for ``mode='same'``, which there
     has the length of the longer vector.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.convolve`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -209,6 +213,10 @@ def correlate(in1: Operand, in2: Operand, mode: str = "full", method: str = "aut
     Notes
     -----
     It is `convolve` with the second operand reversed, and so is the derivative.
+
+    References
+    ----------
+    SciPy reference, `scipy.signal.correlate`.
 
     Examples
     --------
@@ -249,6 +257,10 @@ def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None
     The adjoint of an operand is the correlation of that of the result with the other operand, again
     by Fourier transforms. Small elements beside large ones are as exact as the large ones.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.fftconvolve`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -284,6 +296,10 @@ def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None)
     -----
     The adjoint of an operand is the correlation of that of the result with the other operand, by
     the same method.
+
+    References
+    ----------
+    SciPy reference, `scipy.signal.oaconvolve`.
 
     Examples
     --------
@@ -363,6 +379,10 @@ def convolve2d(
     The adjoint of an operand is the correlation of that of the result with the other operand; what
     was put around the first is added where it came from.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.convolve2d`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -402,6 +422,10 @@ def correlate2d(
     Notes
     -----
     It is `convolve2d` with the second operand reversed, and so is the derivative.
+
+    References
+    ----------
+    SciPy reference, `scipy.signal.correlate2d`.
 
     Examples
     --------

@@ -140,6 +140,11 @@ def multigammaln(a: Operand, d: int) -> Operand:
     ``d (d - 1) / 4 log(pi) + sum over j = 0, ..., d - 1 of gammaln(a - j / 2)``, with the
     derivative of this sum. Stan's `lmgamma` takes the dimension first.
 
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 35.3.
+    * SciPy reference, `scipy.special.multigammaln`.
+
     Examples
     --------
     >>> import varmat as vm
@@ -188,6 +193,11 @@ def lmgamma(k: int, x: Operand) -> Operand:
     Notes
     -----
     The derivative is the sum of ``digamma(x - j / 2)`` over ``j = 0, ..., k - 1``.
+
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 35.3.
+    * Stan Functions Reference, "Combinatorial functions".
 
     Examples
     --------

@@ -318,6 +318,10 @@ def hypergeometric_2F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - S
     -----
     The derivatives are those of `hypergeometric_pFq`.
 
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 16.2.1, 16.3.1.
+
     Examples
     --------
     >>> import varmat as vm
@@ -354,6 +358,10 @@ def hypergeometric_3F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - S
     Notes
     -----
     The derivatives are those of `hypergeometric_pFq`.
+
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 16.2.1, 16.3.1.
 
     Examples
     --------

@@ -68,6 +68,11 @@ def polygamma(n: int, x: Operand) -> Operand:
     -----
     The derivative is ``polygamma(n + 1, x)``. Computed as ``(-1)**(n + 1) n! zeta(n + 1, x)``.
 
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 5.15, 25.11.12.
+    * SciPy reference, `scipy.special.polygamma`.
+
     Examples
     --------
     >>> import varmat as vm
@@ -103,6 +108,11 @@ def trigamma(x: Operand) -> Operand:
     Notes
     -----
     The same as ``zeta(2, x)``; the derivative is ``polygamma(2, x)``.
+
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 5.15.
+    * Stan Functions Reference, "Combinatorial functions".
 
     Examples
     --------
