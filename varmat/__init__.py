@@ -140,9 +140,11 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.linalg.riccati import *  # noqa: F403
     from varmat.functions.linalg.structured_matrices import *  # noqa: F403
     from varmat.functions.linalg.toeplitz_systems import *  # noqa: F403
+    from varmat.functions.piecewise_polynomials import *  # noqa: F403
     from varmat.functions.signals.cosine_transforms import *  # noqa: F403
     from varmat.functions.signals.filters import *  # noqa: F403
     from varmat.functions.signals.nd_convolutions import *  # noqa: F403
+    from varmat.functions.signals.smoothing import *  # noqa: F403
     from varmat.functions.splines import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
@@ -180,10 +182,10 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
       "quadrature "
      "scan")),
     "varmat.functions": ((), """
-        distances integrals interpolation splines linalg.banded linalg.decompositions
-        linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry linalg.riccati
-        linalg.structured_matrices linalg.toeplitz_systems signals.cosine_transforms
-        signals.filters signals.nd_convolutions
+        distances integrals interpolation piecewise_polynomials splines linalg.banded
+        linalg.decompositions linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry
+        linalg.riccati linalg.structured_matrices linalg.toeplitz_systems signals.cosine_transforms
+        signals.filters signals.nd_convolutions signals.smoothing
     """),
     "varmat.parallel": ((), "mapped"),
 }  # fmt: skip

@@ -29,9 +29,9 @@ __all__ = [
     "poisson_log_deviance",
 ]  # fmt: skip
 
-# Up to this count the direct formula keeps twelve digits; Python's floats take it.
+# Up to this count the direct formula of Python's floats keeps twelve digits.
 SMALL = 1000.0
-# Where exp(t) - 1 - t needs its series.
+# Up to this size of t, exp(t) - 1 - t needs its series.
 NEAR = 0.25
 _EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(2, 16))
 
@@ -87,8 +87,8 @@ def _logarithms() -> tuple[Value, Value]:
 
 
 def _log_parts(x: Value) -> tuple[Value, ...]:
-    """The logarithm of positive numbers as a sum of parts, the large ones first, which has twice
-    the digits of a float.
+    """The logarithm of positive numbers as a sum of parts, largest first, with twice the digits of
+    a float.
     """
     mantissa, exponent = np.frexp(x)
     low = mantissa < math.sqrt(0.5)
@@ -131,16 +131,14 @@ def _softplus_of_number(x: float) -> float:
 
 
 def _of_arrays(function: Function) -> Value:
-    """A formula of `scipy.special` and numbers as NumPy's, for Python's raise where arrays have
-    infinities.
-    """
+    """A formula whose numbers are NumPy's, because Python's raise where arrays have infinities."""
     return special_formula(
         lambda special, *values: function(special, *(np.asarray(v)[()] for v in values))
     )
 
 
 def _needs(condition: bool) -> None:
-    """Leave what is unusual to the arrays."""
+    """Raise for unusual numbers, which the arrays then compute."""
     if not condition:
         raise ArithmeticError
 
@@ -166,7 +164,7 @@ def _binomial(special: ModuleType, n: Value, total: Value, theta: Value) -> Valu
 
 
 def _part(special: ModuleType, x: Value, y: Value, difference: Value) -> Value:
-    """``x log(x / y) - x + y``, given the difference of both."""
+    """``x log(x / y) - x + y``, given also ``x - y``."""
     v = difference / (x + y)
     return np.where(
         (np.abs(v) < 0.1) & (y > 0.0), kl_div_series(x, v, difference), special.kl_div(x, y)
@@ -182,9 +180,9 @@ def _binomial_logit(special: ModuleType, n: Value, total: Value, alpha: Value) -
     m = total - n
     inside = (n > 0.0) & (m > 0.0) & (total < np.inf)
     more, less = np.where(inside, np.maximum(n, m), 1.0), np.where(inside, np.minimum(n, m), 1.0)
-    # In the log odds of what is less frequent: with its best probability p and the distance t of
-    # the log odds from the best ones the deviance of each trial is log(1 + p (exp(t) - 1)) - p t,
-    # which is written as a sum of two parts of the size of t**2.
+    # Computed in the log odds of the less frequent outcome. With its best probability p, and the
+    # distance t from the best log odds, the deviance of each trial is log(1 + p (exp(t) - 1)) - p
+    # t, written as a sum of two parts of the size of t**2.
     t = _sum(np.where(n <= m, alpha, -alpha), *_negative(_log_parts(less)), *_log_parts(more))
     near = np.where(np.abs(t) < NEAR, t, 0.0)
     p = less / (less + more)
@@ -207,8 +205,8 @@ def _binomial_logit_of_numbers(n: float, total: float, alpha: float) -> float:
 def _neg_binomial(
     special: ModuleType, n: Value, mu: Value, phi: Value, difference: Value = None
 ) -> Value:
-    # n log(1 + a) - phi log(1 + b), and near the minimum what is left of the two when their linear
-    # parts are taken away.
+    # The deviance is n log(1 + a) - phi log(1 + b); near the minimum the linear parts of the two
+    # logarithms, which cancel, are left out.
     d = n - mu if difference is None else difference
     a, b = phi / (n + phi) * (d / mu), d / (mu + phi)
     gap = phi * d / (n + phi) * (phi * d / (mu + phi) / mu)
@@ -239,7 +237,7 @@ def _neg_binomial_log(special: ModuleType, n: Value, eta: Value, phi: Value) -> 
     close = _neg_binomial(special, positive, positive * np.exp(t), phi, -positive * np.expm1(t))
     u = eta - np.log(phi)
     first = np.where(n > 0.0, n * (_softplus(-u) - np.log1p(phi / positive)), 0.0)
-    # The quotient of a count and a tiny precision overflows.
+    # The quotient of a count and a tiny precision may overflow.
     rest = np.where(n > phi, np.log(n + phi) - np.log(phi), np.log1p(np.minimum(n / phi, 1.0)))
     return np.where(near, close, first + phi * (_softplus(u) - rest))
 

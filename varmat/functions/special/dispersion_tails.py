@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Of an argument, its complement and the logarithms of both: a score and the derivative of that in
-# the precision.
+# A score and its derivative in the precision, as functions of an argument, its complement and the
+# logarithms of both.
 Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
-# In the second digit of a code: the derivative in the end of the tail.
+# Added to a code: the derivative in the end of the tail.
 _END = 10
 
 
 def _less_line(log: Value, less_one: Value) -> Value:
-    """A logarithm less the first term of its series, of an argument that may underflow."""
+    """A logarithm less the first term of its series; the argument may underflow."""
     return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
 
 
 def _less_log(special: ModuleType, z: Value) -> tuple[Value, Value]:
-    """``psi(z) - log(z)`` and the derivative of that."""
+    """``psi(z) - log(z)`` and its derivative."""
     far = np.maximum(z, ASYMPTOTIC)
     inverse = 1.0 / far
     slopes = tuple(2.0 * (k + 1) * c for k, c in enumerate(DIGAMMA))
@@ -112,7 +112,7 @@ def _of_proportions(special: ModuleType, mu: Value, kappa: Value) -> Score:
 
 
 def _moment(score: Score, order: int, *places: Value) -> Value:
-    """The derivative of the density of this order in the precision, over the density."""
+    """The derivative of the density in the precision, of this order, over the density."""
     first, slope = score(*places)
     return first if order == 1 else first * first + slope
 
@@ -144,8 +144,8 @@ def _derivative(
     y: Value,
     *others: Value,
 ) -> Value:
-    """With the code 1 or 2 the derivative of this order, over the probability; `_END` more: of that
-    in the log odds of x.
+    """The derivative of order 1 or 2, as the code says, over the probability; with `_END` added,
+    its derivative in the log odds of x.
     """
     of_end, order = divmod(code, _END)
     if order > 2:
@@ -163,7 +163,7 @@ def _derivative(
         mean, whole = _tail(score, order, upper == small, *values)
         share: Value = 1.0
         if not small:
-            # SciPy's complements have two digits less.
+            # SciPy's complements have two digits less than this.
             other = np.exp(beta_log_weight(special, *values)) * whole
             share = other / (1.0 - other)
         mean = mean if small else -share * mean
@@ -184,8 +184,8 @@ def _counts(
 
     def each(code: int, phi: Value, mu: Value, m: Value) -> Value:
         total = mu + phi
-        # Below p = phi / (mu + phi) means are larger, and counts smaller: the probability up to a
-        # count is the lower tail.
+        # The probability up to a count is the tail below p = phi / (mu + phi); the values of p
+        # there belong to larger means.
         found = _derivative(
             special, _of_counts, upper, code, phi, m, phi / total, mu / total, phi, m
         )

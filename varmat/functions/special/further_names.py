@@ -37,7 +37,7 @@ _COMPLEX = "its results are complex numbers"
 _DEGREES = (
     "a derivative in the degrees of freedom is not known, so that there is none of their solution"
 )
-# The ufuncs that are refused, and those behind functions that SciPy has written in Python.
+# Why ufuncs are refused, and functions that SciPy has written in Python.
 REFUSED = {
     "chndtridf": _DEGREES,
     "ncfdtridfd": _DEGREES,

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Up to here a number grows when one is added.
+# From here on adding one to a float may not change it.
 _COUNTED = 1e15
-# From where on to where on the beta function is computed by them. Below, gamma functions do; above,
-# they overflow.
+# Between these bounds of the larger argument the beta function comes from Stirling's series. Below,
+# gamma functions are exact enough; above, the terms overflow.
 _FAR, _HUGE = 100.0, 1e100
 _FAR_TERMS = STIRLING[:4]
 
@@ -37,12 +37,13 @@ def zeta_difference(special: ModuleType, x: Operand, y: Operand, z: Operand) -> 
             far, _zeta_difference_far(x, np.where(far, y, 15.0), np.where(far, z, 1.0)), result
         )
     if np.any(close):
-        # Elsewhere SciPy may sum for seconds: at -1e8 it begins with 1e8 terms.
+        # The other elements get harmless arguments: for -1e8 SciPy would sum 1e8 terms.
         half = 0.5 * np.where(close, z, 0.0)
         near = np.where(
             close, _zeta_difference_close(special, x, np.where(close, y, 1.0) + half, half), result
         )
-        # Where the pole at zero is all that counts, the zeta functions of the series overflow.
+        # Next to the pole at zero the zeta functions of the series overflow; the difference is then
+        # that of the first terms.
         result = np.where(
             close & (y < 1e-20), -np.power(y, -x) * np.expm1(-x * np.log1p(z / y)), near
         )
@@ -58,9 +59,9 @@ def _zeta_difference_direct(special: ModuleType, x: Operand, y: Operand, z: Oper
 
 
 def _zeta_difference_far(x: Operand, y: Operand, z: Operand) -> Operand:
-    # The Euler-Maclaurin series of the two zeta functions, subtracted term by term: with L = log(1
-    # + z / y) the difference of two powers is y**-p (1 - exp(-p L)). Johansson (2015), Numerical
-    # Algorithms 69, 253-270.
+    # The Euler-Maclaurin series of the two zeta functions, subtracted term by term. With L = log(1
+    # + z / y) the difference of two powers is y**-p (1 - exp(-p L)). See Johansson (2015),
+    # Numerical Algorithms 69, 253-270.
     log_ratio = np.log1p(z / y)
 
     def powers(p: Operand) -> Operand:
@@ -79,7 +80,7 @@ def _zeta_difference_far(x: Operand, y: Operand, z: Operand) -> Operand:
 def _zeta_difference_close(
     special: ModuleType, x: Operand, middle: Operand, half: Operand
 ) -> Operand:
-    # The Taylor series around the middle of the two arguments: only odd terms remain.
+    # The Taylor series around the middle of the two arguments, of which only the odd terms remain.
     total: Operand = 0.0
     factor = 2.0 * x * half
     for k in range(4):
@@ -96,8 +97,8 @@ def _zeta_difference_close(
 
 
 def zeta_difference_straight(x: Operand, y: Operand, z: Operand) -> Operand:
-    """`zeta_difference` for x = 1 as `zeta_difference_of_numbers` computes it, the same for all
-    positive arguments.
+    """`zeta_difference` for x = 1, in one formula for all positive arguments: that of
+    `zeta_difference_of_numbers`.
     """
     if not isinstance(x, float) or x != 1.0:
         raise TypeError("only differences of digamma functions are one formula")
@@ -121,8 +122,8 @@ def zeta_difference_straight(x: Operand, y: Operand, z: Operand) -> Operand:
 
 
 def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
-    """`zeta_difference` of Python floats, quickly where x = 1; anything else is left to the
-    arrays.
+    """`zeta_difference` of Python floats with x = 1. For anything else it raises, and the arrays
+    compute it.
     """
     if not (x == 1.0 and 0.0 < y < inf and 0.0 < y + z < inf) or y + z < ASYMPTOTIC < _COUNTED < y:
         raise ArithmeticError
@@ -141,7 +142,7 @@ def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
 
 def log_rising(special: ModuleType, x: Operand, y: Operand) -> Operand:
     """``gammaln(x + y) - gammaln(x)`` without cancellation."""
-    # Python's raise where arrays have infinities
+    # Python's floats raise where NumPy's become infinite
     x, y = (np.float64(v) if type(v) is float else v for v in (x, y))
     near = np.minimum(x, x + y) < ASYMPTOTIC
     if not np.any(near):
@@ -153,12 +154,12 @@ def log_rising(special: ModuleType, x: Operand, y: Operand) -> Operand:
     infinite = (x == inf) | ((y == inf) & (x > 0) & (x < inf))
     if not np.any(infinite):
         return result
-    # As x**y for an infinite x, and gamma(y) for an infinite y.
+    # The limit is that of x**y for an infinite x, and of gamma(y) for an infinite y.
     return np.where(infinite, np.where(y == 0, 0.0, np.where(y == -inf, np.nan, y * inf)), result)
 
 
 def log_rising_of_numbers(x: float, y: float) -> float:
-    """`log_rising` of Python floats; anything unusual is left to the arrays."""
+    """`log_rising` of Python floats. For unusual ones it raises, and the arrays compute it."""
     if not (0.0 < x < inf and 0.0 < x + y < inf) or x + y < ASYMPTOTIC < _COUNTED < x:
         raise ArithmeticError
     total = 0.0
@@ -169,8 +170,8 @@ def log_rising_of_numbers(x: float, y: float) -> float:
 
 
 def _log_rising_far(x: Operand, y: Operand, terms: tuple[float, ...] = STIRLING) -> Operand:
-    # Stirling's series at x + y and at x: of the difference of the tails, a**m - b**m is a - b
-    # times the sum of all products of m - 1 of them.
+    # Stirling's series at x + y less that at x. In the difference of the tails, a**m - b**m is a -
+    # b times the sum of all products of m - 1 factors a and b.
     a, b = 1.0 / (x + y), 1.0 / x
     powers, rest, tail = 1.0, 1.0, terms[0]
     for d in terms[1:]:
@@ -183,8 +184,8 @@ def _log_rising_far(x: Operand, y: Operand, terms: tuple[float, ...] = STIRLING)
     return (x - 0.5) * np.log1p(y / x) + y * (np.log(x + y) - 1.0) - y * a * b * tail
 
 
-# The beta function and the binomial coefficient. Where SciPy takes differences of log gamma
-# functions, it loses up to nine digits.
+# The beta function and the binomial coefficient. SciPy loses up to nine digits where it subtracts
+# log gamma functions.
 
 
 def _far(x: Operand, y: Operand) -> Operand:
@@ -205,7 +206,7 @@ def log_beta(special: ModuleType, x: Operand, y: Operand) -> Operand:
 
 
 def log_beta_of_numbers(x: float, y: float) -> float:
-    """`log_beta` of Python floats; anything unusual is left to the arrays."""
+    """`log_beta` of Python floats. For unusual ones it raises, and the arrays compute it."""
     if not (0.0 < x < _HUGE and 0.0 < y < _HUGE):
         raise ArithmeticError
     small, large = min(x, y), max(x, y)
@@ -222,7 +223,7 @@ def beta(special: ModuleType, x: Operand, y: Operand) -> Operand:
 
 def binomial(special: ModuleType, x: Operand, y: Operand) -> Operand:
     """The binomial coefficient, with all digits also where `x` is large."""
-    # SciPy multiplies if these are few.
+    # SciPy multiplies, exactly enough, if there are few factors.
     factors = np.where(y == np.rint(y), np.where(x == np.rint(x), np.minimum(y, x - y), y), np.inf)
     far, result = _far(x - y + 1.0, y + 1.0) & (factors >= 20.0), special.binom(x, y)
     return np.where(far, np.exp(log_binomial(special, x, y)), result)[()] if far.any() else result

@@ -2,8 +2,8 @@
 algorithm.
 
 The power series, and the Taylor series of the differential equation, are summed in numbers that
-carry the derivatives along. So there is no special case of parameters, neither negative integers
-nor integer differences.
+carry the derivatives along. Negative integers as parameters, and integer differences of parameters,
+are therefore no special cases.
 
 The function gets `scipy.special` as its first argument; `hypergeometric_functions` has the rows
 that call it."""
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Up to here, and up to there for large c, the power series is summed; beyond, Taylor series at
-# points that halve the distance to 1.
+# The power series is summed up to these arguments, the second one for large c. Beyond them follow
+# Taylor series, at points that halve the distance to 1.
 _SERIES, _SERIES_LARGE = 0.5, 0.9
 _LARGE = 20.0
 _TERMS = 20000
-# The relative error that is not accepted, by the size of the terms that cancel.
+# Larger relative errors are refused; they are estimated from the size of the terms that cancel.
 _LOST = 1e-8
 _NAMES = "abc"
 
 
 @cache
 def _pairs(size: int) -> tuple[tuple[int, int, int], ...]:
-    """What a product consists of, beyond the terms with a value: part, part of the one factor, part
-    of the other.
+    """The terms of each part of a product, beyond those with a value: the part, and the parts of
+    the two factors.
     """
     return tuple((m, i, m ^ i) for m in range(size) for i in range(1, m) if i & m == i)
 
@@ -77,7 +77,9 @@ class Jet:
         return Jet(parts)
 
     def composed(self, *derivatives: Value) -> Jet:
-        """A function of it, given by its derivatives, if it is linear in the infinitesimals."""
+        """A function of this number, from its derivatives; the number must be linear in the
+        infinitesimals.
+        """
         parts = np.empty_like(self.parts)
         parts[0] = 1.0
         for m in range(1, len(parts)):
@@ -88,7 +90,7 @@ class Jet:
         return Jet(parts)
 
     def reciprocal(self) -> Jet:
-        """One over it, if it is linear in the infinitesimals."""
+        """The reciprocal of this number, which must be linear in the infinitesimals."""
         r = 1.0 / self.parts[0]
         powers = [r]
         for n in range(1, len(self.parts).bit_length()):
@@ -96,7 +98,7 @@ class Jet:
         return self.composed(*powers)
 
     def exponential(self, value: Value) -> Jet:
-        """Its exponential, given the value of that."""
+        """The exponential of this number, given that of its value."""
         parts = np.zeros_like(self.parts)
         parts[0] = value
         for m in range(1, len(parts)):
@@ -109,14 +111,14 @@ class Jet:
 
 
 class Sum:
-    """A sum of jets, and the sum of the sizes of its terms, which says what cancels."""
+    """A sum of jets, with the sum of the sizes of its terms: the two tell how much has cancelled."""
 
     def __init__(self, first: Jet) -> None:
         self.total = first
         self.sizes = np.abs(first.parts)
 
     def add(self, term: Jet) -> bool:
-        """Add a term; whether it is nothing against the sum."""
+        """Add a term, and tell whether it is negligible beside the sum."""
         sizes = np.abs(term.parts)
         self.total = self.total + term
         self.sizes += sizes
@@ -126,7 +128,7 @@ class Sum:
         )
 
     def lost(self) -> Value:
-        """The relative error of the last part, by what has cancelled."""
+        """The relative error of the last part that comes from cancellation."""
         scale = np.abs(self.total.parts[-1]) + np.abs(self.total.parts[0])
         return np.finfo(float).eps * self.sizes[-1] / np.where(scale > 0, scale, 1.0)
 
@@ -159,8 +161,8 @@ def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Val
     elif region == 0:
         result, lost = _continued(a, b, c, z, 1.0 - z)
     else:
-        # Pfaff: F(a, b; c; z) = (1 - z)**-a F(a, c - b; c; z / (z - 1)). With the smaller of the
-        # two parameters as b most terms are positive.
+        # Pfaff's transformation: F(a, b; c; z) = (1 - z)**-a F(a, c - b; c; z / (z - 1)). Most
+        # terms are positive if b is the smaller of the two parameters.
         logarithm = -np.log1p(-z)
         result, lost = _continued(a, c + b.times(-1.0), c, z / (z - 1.0), 1.0 / (1.0 - z))
         result = result * a.times(logarithm).exponential((1.0 - z) ** -a.parts[0])
@@ -183,7 +185,7 @@ def _continued(a: Jet, b: Jet, c: Jet, z: Value, rest: Value) -> tuple[Jet, Valu
     while np.any(gap > rest):
         which = gap > rest
         here = gap[which]
-        # Short steps for large c, or rounding would excite the second solution z**(1 - c).
+        # For large c steps are short, because rounding would excite the second solution z**(1 - c).
         step = np.minimum(
             here - np.maximum(0.5 * here, rest[which]), 5.0 / (1.0 + np.abs(c.parts[0, which]))
         )
@@ -232,7 +234,9 @@ def _taylor_series(
 
 
 def _at_one(special: ModuleType, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Value]:
-    """At z = 1, by Gauss: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b))."""
+    """The value at z = 1, by Gauss's theorem: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c -
+    b)).
+    """
     less_a, less_b = a.times(-1.0), b.times(-1.0)
     logarithm = a.times(0.0)
     for sign, jet in ((1.0, c), (1.0, c + less_a + less_b), (-1.0, c + less_a), (-1.0, c + less_b)):

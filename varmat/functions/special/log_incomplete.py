@@ -1,5 +1,5 @@
-"""Rows of the logarithms of the incomplete gamma and beta functions, which the logarithms of
-distribution functions are made of.
+"""Logarithms of the incomplete gamma and beta functions, as a table; the logarithms of distribution
+functions are made of them.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ log_betaincc_derivative = row("log_betaincc_derivative",
     source="DLMF 8.17.2, 8.17.4", domain=f"x = 0, 1, 10, 100, 11, ..., {_BETA}", note=_NOTE,
     constant=_ORDERS, ufunc=special_formula(partial(log_beta_derivative, True)))
 
-# Name of the derivatives -> the function, and its first derivative in the argument of those
-# operands and of its value: where both are wanted, as in the gradient of a density, the value is
-# computed once.
+# The name of the derivatives -> the function, and its first derivative in the argument as a
+# function of the operands and the value. Where both are wanted, as in the gradient of a density,
+# the value is then computed only once.
 SLOPES = {
     f"{each.name}_derivative": (each, special_formula(partial(slope, upper)))
     for each, slope, upper in (

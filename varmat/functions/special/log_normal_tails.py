@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-# Up to this ratio of the second term to the first one their difference keeps its digits, but for
-# one or two.
+# Up to this ratio of the second term to the first their difference loses one or two digits only.
 _RATIO = 0.98
 
 
 def _log_exp_mod_normal(special: ModuleType, x: Value, y: Value) -> Value:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
-    # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above 5 the first
-    # term is one, and R overflows.
+    # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above x = 5 the
+    # first term is replaced by one, because R overflows.
     left = np.minimum(x, 5.0)
     ratio = special.erfcx((y - left) * math.sqrt(0.5)) / special.erfcx(left * -math.sqrt(0.5))
     first, above = special.log_ndtr(x), x > 5.0
@@ -52,8 +51,8 @@ def _log_exp_mod_normal(special: ModuleType, x: Value, y: Value) -> Value:
 
 
 def _log_integral(x: Value, y: Value) -> Value:
-    """The integral of normal_density(x - s) (1 - exp(-y s)) over s > 0, of positive terms, where y
-    s is of the order of one.
+    """The integral of normal_density(x - s) (1 - exp(-y s)) over s > 0. Its terms are positive; it
+    serves where y s is of the order of one.
     """
     nodes, weights = gauss(64)
     start = np.maximum(x - 9.0, 0.0)
@@ -90,8 +89,8 @@ def _log_skew_normal(special: ModuleType, x: Value, y: Value) -> Value:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     twice = 2.0 * special.owens_t(x, y)
     above = np.asarray(special.ndtr(x) - twice > 0.5)
-    # Mirrored, the distribution is that of the opposite shape: the smaller probability has the
-    # digits.
+    # The mirrored distribution has the opposite shape. The smaller of the two probabilities is
+    # computed, because it keeps its digits.
     small = np.array(
         _log_small(
             special, np.where(above, -x, x), np.where(above, -y, y), np.where(above, -twice, twice)
@@ -112,7 +111,7 @@ def _log_small(special: ModuleType, x: Value, y: Value, twice: Value) -> Value:
 
 
 def _log_skew_integral(special: ModuleType, x: Value, y: Value) -> Value:
-    """The integral of the density, on panels of one scale each: below 0, up to where the skewing
+    """The integral of the density in panels of one scale each: below 0, up to where the skewing
     factor is one, and beyond.
     """
     nodes, weights = gauss(64)
@@ -160,8 +159,8 @@ def _circular(special: ModuleType, n: Value, x: Value, y: Value, z: Value) -> tu
         n, np.asarray(x, float), np.asarray(y, float), np.asarray(z, float)
     )
     nodes, weights = gauss(64)
-    # Between multiples of pi the integrand is monotone: each panel is cut where nothing is left of
-    # it.
+    # Between multiples of pi the integrand is monotone, so each panel ends where the integrand
+    # becomes negligible.
     panels = []
     for k in (-2, -1, 0, 1):
         start, stop = np.clip(x, k * np.pi, (k + 1) * np.pi), np.clip(y, k * np.pi, (k + 1) * np.pi)

@@ -2,13 +2,12 @@
 of any order: the algorithms.
 
 Where a function is small, its logarithm and derivatives come from one integral over its own tail:
-value and derivatives share a weight that may underflow, and in the logarithm the weight is a term
-of its own. Where it is not small, the other tail is subtracted from one, and a derivative is that
-of the function, divided by it.
+value and derivatives share a weight that may underflow, and in the logarithm the weight is a
+separate term. Where it is not small, it is one minus the other tail, and its derivative is divided
+by it.
 
 The functions get `scipy.special` as an argument; `varmat.functions.special.log_incomplete` has the
-rows that call them. The digits of an `order` are the orders of differentiation in each argument.
-"""
+rows that call them. The digits of an `order` are the orders of differentiation in each argument."""
 
 from __future__ import annotations
 
@@ -43,21 +42,21 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Order = tuple[int, ...]
-# Below this SciPy's functions come near to underflow.
+# Below this value SciPy's functions are close to underflow.
 _TINY = 1e-270
-# Shapes up to which the terms of the logarithm of a density may be added up as they are: that costs
+# Up to these shapes the terms of the logarithm of a density may be added as they are, which costs
 # two digits.
 _MODERATE = 20.0
-# Up to here the logarithm of a probability has its digits, but for one.
+# Up to this probability its logarithm has all digits but one.
 _NEAR_ONE = 0.9
-# Down to this logarithm a density is divided by the function; below, the difference of the two
-# logarithms loses digits.
+# Down to this logarithm a density is divided by the function. Below, it would underflow, and the
+# difference of logarithms, which loses some digits, is taken.
 _DIVIDED = -100.0
 
 
 def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Value:
-    """The sum over the orders i up to that of a first derivative taken apart, of ``function(i,
-    order - i)`` times binomials.
+    """The derivative of a product with one derivative taken apart: the sum of ``function(i, order -
+    i)`` times binomials over all orders i.
     """
     axis = next(k for k, n in enumerate(order) if n)
     rest = tuple(n - (k == axis) for k, n in enumerate(order))
@@ -70,12 +69,12 @@ def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Value:
 
 
 def of_exponential(order: Order, f: Callable[[Order], Any]) -> Value:
-    """The derivative of exp(f), over exp(f), given the derivatives of f."""
+    """The derivative of exp(f) over exp(f), from the derivatives of f."""
     return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
 
 
 def of_logarithm(order: Order, moment: Callable[[Order], Value]) -> Value:
-    """The derivative of log(f), given those of f, over f."""
+    """The derivative of log(f), from the derivatives of f over f."""
     return moment(order) - _parts(
         order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0
     )
@@ -89,8 +88,8 @@ def _log(
     *values: Value,
     near_one: Value = _NEAR_ONE,
 ) -> Value:
-    """The logarithm of the probability `small`, or of one minus the `other` one, or by `tail` where
-    it is tiny: three functions.
+    """The logarithm of a probability, from three functions: `small` computes it, `other` its
+    complement, and `tail` its logarithm where it is tiny.
     """
     value = np.asarray(small(*values))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -105,11 +104,13 @@ def _log(
 
 
 def _parts_of(which: Value, values: Value) -> list[Value]:
-    """The elements in question; numbers stay numbers, of which functions are computed once."""
+    """The chosen elements of arrays. Numbers stay numbers, so that functions of them are computed
+    only once.
+    """
     return [v if np.ndim(v) == 0 else np.broadcast_to(v, which.shape)[which] for v in values]
 
 
-# The incomplete gamma function: P(a, x) and, where `upper`, Q(a, x).
+# The incomplete gamma function: P(a, x), or Q(a, x) if `upper`.
 
 
 def log_gamma(upper: bool, special: ModuleType, a: Value, x: Value) -> Value:
@@ -176,7 +177,7 @@ def _all_inside(*positive: Value) -> bool:
 
 
 def _beside_far(rate: Value, log_value: Value, far_away: Value, *values: Value) -> Value:
-    """A rate, which where the value is far away is that of another function."""
+    """A rate, replaced where the value is far in the tail by that of another function."""
     if np.min(log_value, initial=0.0) >= _DIVIDED:
         return rate
     far = np.asarray(log_value) < _DIVIDED
@@ -205,13 +206,13 @@ def log_gamma_derivative(
     order, a, x = np.broadcast_arrays(order, a, x)
     inside = _inside(a, x) & (order > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Up to 1 there is a series for the lower one, with all digits of its derivatives.
+        # Up to x = 1 the lower function has a series whose derivatives keep all digits.
         in_tail = (np.log(x) > special.psi(a)) & (x > 1.0) if upper else np.log(x) <= special.psi(a)
     code = np.where(inside, 2 * order + in_tail, 0)
     result = on_domain(
         lambda code, *v: _log_gamma_parts(special, upper, code, *v), code, inside, a, x
     )
-    # At the end at which it is one, the function is constant, but for exp(-x).
+    # At one end the function is one, and constant up to exp(-x).
     constant = (a > 0) & (np.isinf(x) if not upper else x == 0) & (order > 0)
     result = np.where(constant, np.where(upper & (a == 1) & (order == 1), -1.0, 0.0), result)
     # At the other end it falls as x**a, or as x**(a - 1) exp(-x).
@@ -228,13 +229,13 @@ def log_gamma_derivative(
     )
 
 
-# In a tail the logarithm is that of the weight and that of an integral over steps u in the
-# logarithm, of exp(a u - x (exp(u) - 1)): its second derivatives are covariances. As a product of
-# the density and a difference they would be the small rest of a square.
+# In a tail the logarithm is that of the weight plus that of the integral of exp(a u - x (exp(u) -
+# 1)) over steps u in the logarithm. The second derivatives are covariances of this integrand; as
+# products of the density and a difference they would cancel.
 
 
 def _gamma_curvature(upper: bool, of_shape: bool, a: Value, x: Value) -> Value:
-    """The derivative in the argument of that in the shape, or in the argument."""
+    """The second derivatives of which one is in the argument."""
     side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
     distance = gamma_reach(a, x, side)
     for which, (nodes, weights) in ((a >= SMOOTH, gauss(32)), (a < SMOOTH, double_exponential())):
@@ -248,7 +249,7 @@ def _gamma_curvature(upper: bool, of_shape: bool, a: Value, x: Value) -> Value:
 
 
 def _covariance(mass: Value, u: Value, v: Value) -> Value:
-    """Under a mass, along the last axis."""
+    """The covariance under a mass, along the last axis."""
     mass = mass / np.sum(mass, axis=-1, keepdims=True)
     u, v = (t - np.sum(mass * t, axis=-1, keepdims=True) for t in (u, v))
     return np.sum(mass * u * v, axis=-1)
@@ -293,8 +294,8 @@ def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Value, x: V
     return of_logarithm(divmod(order, 10), moment)
 
 
-# The incomplete beta function: I_x(a, b) and, where `upper`, its complement, which is that of the
-# shapes exchanged at 1 - x.
+# The incomplete beta function I_x(a, b), or its complement if `upper`, which is the function with
+# exchanged shapes at 1 - x.
 
 
 def log_beta(upper: bool, special: ModuleType, a: Value, b: Value, x: Value) -> Value:
@@ -310,13 +311,13 @@ def log_beta(upper: bool, special: ModuleType, a: Value, b: Value, x: Value) -> 
         a,
         b,
         x,
-        # Of large shapes SciPy has the smaller one of the two probabilities to three digits more.
+        # For large shapes SciPy has three more digits for the smaller of the two probabilities.
         near_one=np.where(np.maximum(a, b) > LARGE_SHAPE, 0.5, _NEAR_ONE),
     )
 
 
 def _is_constant(upper: bool, a: Value, b: Value, x: Value) -> bool:
-    """Whether the argument is the number at which the function is one."""
+    """Whether the argument is the end of the range at which the function is one."""
     return np.ndim(x) == 0 and bool(x == (0.0 if upper else 1.0)) and _all_inside(a, b)
 
 
@@ -330,9 +331,9 @@ def _upper_beta(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     """
     y = 1.0 - x
     value = np.asarray(special.betainc(b, a, y))
-    # What the complement has lost, times the density, which must not change over that.
+    # The rounding error of the complement, times the density, which must not change over it.
     lost = np.asarray((1.0 - y) - x)
-    # Of a large and a small shape SciPy has five digits more by the complement itself.
+    # For a large and a small shape SciPy's own complement has five digits more.
     large = np.maximum(a, b) > LARGE_SHAPE
     if lost.any() or large.any():
         inside = (x > 0.0) & (value < 0.9)
@@ -350,7 +351,9 @@ def _upper_beta(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
 
 
 def _towards(upper: bool, a: Value, b: Value, x: Value) -> tuple[Value, ...]:
-    """Shapes, argument and complement such that the tail lies above the argument."""
+    """Shapes, argument and complement, exchanged if need be, such that the tail lies above the
+    argument.
+    """
     return (a, b, x, 1.0 - x) if upper else (b, a, 1.0 - x, x)
 
 
@@ -425,7 +428,7 @@ def log_beta_derivative(
     result = on_domain(
         lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x
     )
-    # As above, but for (1 - x)**b and x**a.
+    # As for the gamma function, but for (1 - x)**b and x**a.
     constant = (a > 0) & (b > 0) & (x == (0 if upper else 1)) & (order > 0)
     slope = np.where((order == 1) & ((a if upper else b) == 1), -b if upper else a, 0.0)
     result = np.where(constant, slope, result)
@@ -445,11 +448,11 @@ def log_beta_derivative(
 
 
 def _beta_curvature(upper: bool, order: int, a: Value, b: Value, x: Value) -> Value:
-    """A derivative of the second order, of which one is in the argument: as above, with steps in
-    the log odds.
+    """The second derivatives of which one is in the argument, as for the gamma function, with steps
+    in the log odds.
     """
     a, b, x, y = _towards(upper, a, b, x)
-    # The shape that belongs to x is the second one if the tail is the lower one.
+    # If the tail is the lower one, x belongs to the second shape.
     of_first, of_second = order == (101 if upper else 11), order == (11 if upper else 101)
     result = np.empty(x.shape)
     smooth = np.minimum(a, b) >= SMOOTH
@@ -459,7 +462,7 @@ def _beta_curvature(upper: bool, order: int, a: Value, b: Value, x: Value) -> Va
         one, other, p, q = (v[which] for v in (a, b, x, y))
         down, up, mass = beta_mass(bool(smooth[which][0]), one, other, p, q)
         mass = mass / np.sum(mass, axis=-1, keepdims=True)
-        # By how much the argument grows.
+        # How far the argument grows.
         gain = -q[:, None] * np.expm1(-up)
         mean, total = np.sum(mass * gain, axis=-1), one + other
         if of_first:

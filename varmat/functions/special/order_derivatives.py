@@ -2,13 +2,13 @@
 argument: the algorithms.
 
 Both functions are integrals of an exponential over a path. On the path of steepest descent the
-exponential is positive, and so is what differentiation in the order puts beside it: nothing
-cancels. The derivatives of the logarithm are the cumulants of the derivatives of the exponent under
-that weight, in which large exponents drop out.
+exponential is positive, and so are the factors that differentiation in the order brings: nothing
+cancels. The derivatives of the logarithm are the cumulants of the derivatives of the exponent, with
+the exponential as weight; large exponents drop out of these.
 
-The functions get `scipy.special` as their first argument; `bessel_functions` has the rows that
-call them. `order` is a number of two digits: how often to differentiate with respect to the order v
-of the function, and to its argument x."""
+The functions get `scipy.special` as their first argument; `bessel_functions` has the rows that call
+them. The two digits of `order` tell how often to differentiate with respect to the order v of the
+function, and to its argument x."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Below this order of the function the path of steepest descent turns sharply, and the path along
-# the axes is taken.
+# Below this order the path of steepest descent turns sharply, and a path along the axes is better.
 _STRAIGHT = 0.5
-# From here on of hypot(v, x) the integrand of I is a hump far from the end of the path.
+# Where hypot(v, x) is larger, the integrand of I is a hump far from the end of the path.
 _HUMP = 30.0
-# From here on of hypot(v, x) one term of the expansion for large orders and arguments is enough.
+# Where hypot(v, x) is larger, one term of the expansion for large orders and arguments is enough.
 _WIDE = 1e8
-# For arguments up to here the integrand of K is long and flat.
+# Up to this argument the integrand of K is long and flat.
 _FLAT = 1e-3
 # (t - sin t) / t**3 and (sin t - t cos t) / t**3 as polynomials of t**2.
 _SINE = tuple((-1.0) ** k / factorial(2 * k + 3) for k in range(10))
@@ -46,8 +45,8 @@ _HYPERBOLIC_SINE = tuple(map(abs, _SINE))
 
 
 def cumulant(order: int, weights: Value, derivative: Derivative) -> Value:
-    """The derivative of the logarithm of a sum of exponentials: given are their values and the
-    derivatives of the exponents.
+    """The derivative of the logarithm of a sum of exponentials, from the values of these and the
+    derivatives of their exponents.
     """
     n, m = divmod(order, 10)
     total = np.sum(weights.real, axis=1)
@@ -107,8 +106,8 @@ def _log_iv_parts(special: ModuleType, order: int, region: int, v: Value, x: Val
 
 
 def log_iv(special: ModuleType, v: Value, x: Value) -> Value:
-    """The logarithm of the modified Bessel function of the first kind, also where that is not among
-    the numbers there are.
+    """The logarithm of the modified Bessel function of the first kind, also where the function
+    itself overflows or underflows.
     """
     scaled, width = special.ive(v, x), np.hypot(v, x)
     region = np.where(
@@ -126,7 +125,7 @@ def log_iv(special: ModuleType, v: Value, x: Value) -> Value:
 
 
 def _log_iv_at(special: ModuleType, region: int, v: Value, x: Value) -> Value:
-    if region == 1:  # the logarithm of the leading term, and of the sum of all over it
+    if region == 1:  # the logarithms of the leading term, and of the sum of all terms over it
         terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
         return v * np.log(0.5 * x) - log_rising(special, 1.0, v) + np.log1p(np.sum(terms, axis=1))
     if region == 2:  # DLMF 10.41.3; the next term is below the last digit
@@ -162,7 +161,7 @@ def _iv_series(special: ModuleType, v: Value, x: Value) -> tuple[Value, Derivati
     k, terms = np.arange(11.0), _iv_terms(v, x)
 
     def derivative(i: int, j: int) -> Value:
-        # Of (2 k + v) log(x / 2) - log gamma(v + k + 1).
+        # The derivatives of (2 k + v) log(x / 2) - log gamma(v + k + 1).
         logarithm = np.log(0.5 * x) if j == 0 else (-1.0) ** (j + 1) * factorial(j - 1) / x**j
         if i == 0:
             return (2.0 * k + v) * logarithm
@@ -197,7 +196,8 @@ def _iv_path(v: Value, x: Value, straight: bool, hump: bool) -> Iterator[tuple[V
 
 
 def _steepest(v: Value, x: Value, angle: Value, sine: Value, weight: Value) -> tuple[Value, Value]:
-    # The exponent is real where t = T + i A with sinh T = (v / x) A / sin A, and largest at A = 0.
+    # On the path t = T + i A with sinh T = (v / x) A / sin A the exponent is real, and largest at A
+    # = 0.
     near = np.minimum(angle, 1.0)
     stretch = angle / sine
     # stretch**2 - 1
@@ -211,7 +211,7 @@ def _steepest(v: Value, x: Value, angle: Value, sine: Value, weight: Value) -> t
         / sine**2
     )
     width, here = np.hypot(v, x), np.hypot(x, v * stretch)
-    # What T grows from A = 0 on, from the difference of the squares of sinh T.
+    # How far T grows from A = 0 on, from the difference of the squares of sinh T.
     growth = np.arcsinh(v * excess / (stretch * width + here))
     exponent = (
         2.0 * width * np.sinh(0.5 * growth) ** 2
@@ -240,7 +240,7 @@ def _angles(width: Value, hump: bool) -> Iterator[tuple[Value, Value, Value]]:
         return
     nodes, weights = gauss(32)
     yield 0.5 * pi * nodes, np.sin(0.5 * pi * nodes), 0.5 * pi * weights
-    # From pi downwards, for the sake of the sines.
+    # The angles are counted from pi downwards, where their sines are exact.
     nodes, weights = gauss(48)
     yield pi - 0.5 * pi * nodes, np.sin(0.5 * pi * nodes), 0.5 * pi * weights
 
@@ -304,7 +304,7 @@ def _log_kv_parts(order: int, flat: int, v: Value, x: Value) -> Value:
     fall = np.where(off < -1.0, v * -off + x * np.cosh(t) - width, _kv_fall(width, v, off)[0])
 
     def derivative(i: int, j: int) -> Value:
-        # Of log cosh(v t) - x cosh t.
+        # The derivatives of log cosh(v t) - x cosh t.
         if i == 0:
             return -np.cosh(np.minimum(t, 700.0)) if j == 1 else 0.0
         return t**i * polynomial(np.tanh(v * t), _log_cosh(i)) if j == 0 else 0.0
@@ -313,7 +313,7 @@ def _log_kv_parts(order: int, flat: int, v: Value, x: Value) -> Value:
 
 
 def _kv_fall(width: Value, v: Value, off: Value) -> tuple[Value, Value]:
-    """By how much the exponent falls from the peak on, and the slope of that."""
+    """How far the exponent has fallen from its peak, and the slope of the fall."""
     rest = 2.0 * np.sinh(0.5 * off) ** 2
     return width * rest + v * _sinh_less(off), width * np.sinh(off) + v * rest
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Elements at a time: the nodes of a block stay in the cache.
+# Elements computed at a time: the nodes of such a block stay in the cache.
 BLOCK = 512
-# Where exp(-DROP) is nothing against 1.
+# exp(-DROP) is negligible beside 1.
 DROP = 45.0
-# From these shapes on the integrand has one scale, and a Gauss rule does.
+# From these shapes on the integrand varies on one scale only, and a Gauss rule is exact enough.
 SMOOTH = 4.0
 
 
@@ -29,8 +29,8 @@ def on_domain(
     *values: Operand,
     block: int = BLOCK,
 ) -> Operand:
-    """``function(code, *values)`` for the elements inside the domain, block by block of one code
-    each; nan for the others.
+    """``function(code, *values)`` for the elements inside the domain, nan for the others. It is
+    called for blocks of elements with the same code.
     """
     codes, inside, *flat = (each.ravel() for each in np.broadcast_arrays(code, inside, *values))
     result = np.full(np.broadcast_shapes(*map(np.shape, (code, *values))), np.nan)
@@ -63,13 +63,13 @@ def reach(fall: Callable[[Operand], tuple[Operand, Operand]], start: Operand) ->
     """The distance at which a convex function (and its slope) rises to DROP, or `start` if that is
     nearer.
 
-    Newton's method from `start`, which has to be beyond or too near; the answer need not be exact.
-    """
+    Newton's method from `start`, which lies beyond the distance or is too near. The answer need not
+    be exact."""
     u = start
     for _ in range(60):
         value, slope = fall(u)
         step = np.where(value > DROP, (value - DROP) / np.where(slope > 0, slope, 1.0), 0.0)
-        # Element by element, so that none depends on what it is evaluated together with.
+        # Each element stops by itself, so that its result does not depend on the others.
         step = np.where(step > 0.01 * u, step, 0.0)
         if not step.any():
             break

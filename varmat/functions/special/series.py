@@ -24,11 +24,11 @@ EULER_MACLAURIN = (
     -691 / 1307674368000,
     1 / 74724249600,
 )
-# B_2k / (2 k (2 k - 1)) and B_2k / (2 k): the asymptotic series of log gamma and of the digamma
-# function.
+# The coefficients of the asymptotic series of log gamma, B_2k / (2 k (2 k - 1)), and of the digamma
+# function, B_2k / (2 k).
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-# Where these series have all digits.
+# From this argument on these series have all digits.
 ASYMPTOTIC = 12.0
 _ODD = tuple(1.0 / k for k in range(3, 29, 2))
 _EXPONENTIAL = tuple(1.0 / factorial(k) for k in range(2, 17))

@@ -2,10 +2,10 @@
 order: the algorithms.
 
 A derivative in a shape is the integral of the density times a polynomial in the logarithm of the
-variable. The whole integral of a derivative is zero, so either tail gives it; the one is taken in
-which the integrand of the first derivative does not change its sign, and nothing cancels. In the
-logarithm (gamma) or the log odds (beta) of the variable the integrand is a smooth hump with
-exponential or faster tails, for which a fixed number of nodes does, whatever the shapes.
+variable, over the tail. The integral over the whole range is zero, so either tail gives it. The
+tail is taken in which the integrand of the first derivative keeps its sign, so that nothing
+cancels. In the logarithm of the variable (gamma) or its log odds (beta) the integrand is a smooth
+hump with exponential or faster tails. A fixed number of nodes is therefore enough for all shapes.
 
 The functions get `scipy.special` as their first argument; the rows that call them are in
 `incomplete_functions`."""
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# The incomplete gamma function. E(t) = t**a exp(-t) / gamma(a + 1) is the density times t / a. With
-# it the factor a, which makes derivatives in small shapes cancel, is apart: (a E)^(n) = a E^(n) + n
-# E^(n - 1).
+# The incomplete gamma function. The density is a / t times E(t) = t**a exp(-t) / gamma(a + 1). The
+# factor a would make derivatives in small shapes cancel, so it is kept apart: (a E)^(n) = a E^(n) +
+# n E^(n - 1).
 
 
 def gamma_log_weight(special: ModuleType, a: Operand, x: Operand) -> Operand:
@@ -90,7 +90,7 @@ def gammainc_derivative(special: ModuleType, order: Operand, a: Operand, x: Oper
     result = on_domain(
         lambda code, *v: _gammainc_parts(special, *divmod(code, 3), *v), code, inside, a, x
     )
-    # At the ends P is constant.
+    # At both ends of the range P is constant.
     result = np.where(
         (a > 0) & (x >= 0) & ((x == 0) | (np.isinf(x) ^ np.isinf(a))) & (order > 0), 0.0, result
     )
@@ -117,7 +117,7 @@ def gamma_integral(
     distance = gamma_reach(a, x, side)
     steps = (side * distance)[:, None] * nodes
     column = a[:, None]
-    # For large shapes the two terms are large and nearly equal.
+    # For large shapes the two terms of the exponent are large and nearly equal.
     integrand = np.exp((a - x)[:, None] * steps - x[:, None] * expm1_less_line(steps))
 
     def along(i: int, j: int) -> Operand:
@@ -128,14 +128,13 @@ def gamma_integral(
 
 
 def gamma_reach(a: Operand, x: Operand, side: Operand) -> Operand:
-    """How far, in the logarithm, the integrand reaches from x."""
+    """How far from x, in the logarithm, the integrand reaches."""
 
     def fall(u: Operand) -> tuple[Operand, Operand]:
         more = side * np.expm1(side * u)
         return x * expm1_less_line(side * u) + side * (x - a) * u, x * more + side * (x - a)
 
-    # For large shapes the start of Newton's method, which halves the distance at first, has to be
-    # near.
+    # Newton's method halves the distance at first, so for large shapes it starts from a near point.
     near = 1.1 * np.sqrt(3.0 * DROP / x)
     start = np.where(side < 0, (DROP + x) / a, np.log1p((100.0 + 12.0 * np.sqrt(a)) / x))
     return reach(fall, np.where(near < 1.0, np.minimum(near, start), start))
@@ -178,7 +177,7 @@ def _density_factor(n: int, cumulant: Operand, a: Operand) -> Operand:
     return bell(n, 0, cumulant) + n / a * bell(n - 1, 0, cumulant)
 
 
-# The incomplete beta function. The order is a number of two digits, those of a and of b.
+# The incomplete beta function. The two digits of an order are the orders in a and in b.
 
 
 def beta_log_weight(special: ModuleType, a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
@@ -189,8 +188,8 @@ def beta_log_weight(special: ModuleType, a: Operand, b: Operand, x: Operand, y: 
         + np.where(x < 0.5, special.xlog1py(b, -x), special.xlogy(b, y))
         - special.betaln(a, b)
     )
-    # The exponent is relative to its value at the mode a / (a + b), where the linear terms of the
-    # two logarithms cancel.
+    # The exponent is taken relative to its value at the mode a / (a + b), where the linear terms of
+    # the two logarithms cancel.
     off = x * b - a * y
     exponent = a * log_less_line(x * (total / a), off / a) + b * log_less_line(
         y * (total / b), -off / b
@@ -249,8 +248,8 @@ def _betainc_parts(
 ) -> Operand:
     n, m = divmod(order, 10)
     y = 1.0 - x
-    # The integrand of the first derivative in a changes its sign where log(x) is -excess, that in b
-    # where log(y) is.
+    # The integrand of the first derivative in a changes its sign where log(x) is -excess; that of
+    # the first derivative in b where log(y) is.
     signs = [
         sign * np.log(np.expm1(zeta_difference(special, 1.0, *shapes)))
         for sign, shapes, wanted in ((-1.0, (a, b), n), (1.0, (b, a), m))
@@ -303,11 +302,11 @@ def beta_integral(
 def beta_panels(
     smooth: bool, a: Operand, b: Operand, x: Operand, y: Operand
 ) -> tuple[Operand, Operand]:
-    """How far, in the log odds, the integrand reaches from x, and where there is an end of a panel
-    in between.
+    """How far from x, in the log odds, the integrand reaches, and where one panel ends and the next
+    begins.
     """
     distance = _beta_reach(a, b, x, y)
-    # Where the shapes are small the integrand has a corner, which has to be an end of a panel.
+    # For small shapes the integrand has a corner, at which a panel has to end.
     corner = np.zeros(x.shape)
     if not smooth:
         corner = np.clip(
@@ -319,8 +318,8 @@ def beta_panels(
 def beta_mass(
     smooth: bool, a: Operand, b: Operand, x: Operand, y: Operand
 ) -> tuple[Operand, Operand, Operand]:
-    """At nodes above x by how much the logarithms of the argument and of its complement fall, and
-    the weight of the density.
+    """For nodes above x, how far the logarithms of the argument and of its complement fall, and the
+    density times the weight of the node.
     """
     nodes, weights = gauss(32) if smooth else double_exponential()
     distance, corner = beta_panels(smooth, a, b, x, y)
@@ -344,18 +343,18 @@ def _moved(cumulant: Operand, which: Operand, p: Operand, q: Operand) -> Derivat
 
 
 def _log_changes(steps: Operand, x: Operand, y: Operand, log_x: Operand) -> tuple[Operand, Operand]:
-    """By how much log(x) and log(1 - x) fall when the log odds grow by `steps`."""
+    """How far log(x) and log(1 - x) fall when the log odds grow by `steps`."""
     near = np.log1p(x * np.expm1(np.minimum(steps, 37.0)))
     if np.max(steps) > 37.0:
         near = np.where(steps > 37.0, np.logaddexp(0.0, steps + log_x), near)
-    # That of log(x) is bounded by -log(x), which is lost where y is rounded to 1 and the argument
-    # of the logarithm comes near 0.
+    # The fall of the argument is inexact where y is rounded to 1, because the argument of the
+    # logarithm is then near 0. There the fall of log(x) follows from that of log(1 - x).
     fall = -y * np.expm1(-steps)
     return np.where(fall < 0.5, np.log1p(-fall), near - steps), near
 
 
 def _beta_reach(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
-    """How far, in the log odds, the integrand reaches from x."""
+    """How far from x, in the log odds, the integrand reaches."""
     odds, log_x = np.log(x / y), np.log(x)
 
     def fall(u: Operand) -> tuple[Operand, Operand]:

@@ -1,9 +1,9 @@
 """What Stirling's formula leaves of the gamma function: logarithms of factorials without their
 large parts.
 
-The logarithm of a factorial and the power it is divided by in a probability mass are both of the
-size ``n log(n)``, their difference is of the size of ``log(n)``. Here is the difference by itself,
-so that masses of large counts keep their digits: Loader (2000), Fast and accurate computation of
+In a probability mass, the logarithm of a factorial and that of the power beside it are both of the
+size ``n log(n)``, while their difference is of the size of ``log(n)``. Computing this difference
+directly keeps the digits of masses of large counts: Loader (2000), Fast and accurate computation of
 binomial probabilities."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _tail(x: Value) -> Value:
-    """What follows ``0.5 log(2 pi / x)`` in Stirling's series, for numbers from ASYMPTOTIC on."""
+    """The terms after ``0.5 log(2 pi / x)`` of Stirling's series, for numbers from ASYMPTOTIC on."""
     return polynomial(1.0 / (x * x), STIRLING) / x
 
 
@@ -66,12 +66,13 @@ def _log_factorial_excess_of_number(x: float) -> float:
 
 
 def _derivative(special: ModuleType, n: Value, x: Value) -> Value:
-    """The derivative of order n of `log_gamma_excess`; from order 2 on its parts are Hurwitz' zeta
-    function and a power.
+    """The derivative of order n of `log_gamma_excess`. From order 2 on it is the difference of
+    Hurwitz' zeta function and a power.
     """
     order, near, far = np.maximum(n, 2.0), np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.zeta(order, near) - near ** (1.0 - order) / (order - 1.0)
-    # The Euler-Maclaurin series begins with that power.
+    # That power is the first term of the Euler-Maclaurin series of the zeta function, so it is left
+    # out.
     series = 0.5 * far**-order
     rising: Value = order
     for k, coefficient in enumerate(EULER_MACLAURIN):
