@@ -1,9 +1,9 @@
-"""Functions of arrays of complex variables: those that act on the two parts alike, products, sums,
+"""Functions of arrays of complex variables: those that treat both parts alike, products, sums,
 spread.
 
-What is linear over the real numbers, and moves elements or adds them up, is done to the real parts
-and to the imaginary parts. What is linear in each of two operands is four products of real arrays,
-or two if one operand is real."""
+A function that is linear over the real numbers, and moves elements or adds them, is applied to the
+real and to the imaginary parts. A function that is linear in each of two operands is four products
+of real arrays, or two if one operand is real."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__: list[str] = []
 
 # --- part by part ---
 
-# The positions of the arguments that are arrays, or lists of them -> functions of NumPy. All other
+# Positions of the arguments that are arrays, or lists of arrays -> functions of NumPy. The other
 # arguments are settings.
 PARTWISE: dict[tuple[int, ...], str] = {
     (0,): "reshape ravel transpose matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims "
@@ -71,7 +71,7 @@ def partwise(function: Function, positions: tuple[int, ...]) -> Result:
 
     @wraps(function)
     def answer(*args: Operand, **settings: Any) -> Result:
-        if not args:  # by the name that NumPy gives it
+        if not args:  # given by the name that NumPy has for it
             first = next(name for name in ("a", "x", "m", "arr", "ary", "A") if name in settings)
             args = (settings.pop(first),)
         if settings.get("dtype") is not None and np.dtype(settings.pop("dtype")) != np.complex128:
@@ -140,7 +140,7 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
 
 
 def _alike(x: Operand, of_real: Function, shape: Any = None) -> Result:
-    """An array like `x`, of complex variables, with real part given by a function of NumPy."""
+    """An array of complex variables like `x`, with the real part that a function of NumPy gives."""
     re, im = parts(x, "the argument")
     return joined(of_real(re, shape=shape), np.zeros_like(im, shape=shape))
 
@@ -199,8 +199,8 @@ COMPLEX[np.var], COMPLEX[np.std] = _spread(np.var), _spread(np.std)
 
 @answers_for(np.linalg.norm)
 def norm(x: Operand, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Result:
-    """The norm of a vector, or the Frobenius norm: that of the moduli, as NumPy's norms are but for
-    those with singular values.
+    """The norm of the moduli, as NumPy's norms of vectors and matrices are, except those with
+    singular values.
     """
     axes = np.ndim(x) if axis is None else np.size(axis)
     if axes == 2 and ord in (2, -2, "nuc"):
@@ -254,7 +254,7 @@ for _vecdot in (*named("vecdot"), np.linalg.vecdot):
 
 @answers_for(np.einsum)
 def einsum(subscripts: Operand, *operands: Operand, optimize: Operand = False) -> Result:
-    """The sum over all choices of a part of each operand."""
+    """The sum over all choices of the real or the imaginary part of each operand."""
     if not isinstance(subscripts, str):
         raise TypeError("einsum: the subscripts must be a string for complex variables!")
     pairs = [parts(x, f"einsum: operand {i}") for i, x in enumerate(operands, 1)]
@@ -265,7 +265,7 @@ def einsum(subscripts: Operand, *operands: Operand, optimize: Operand = False) -
             *(pair[which] for pair, which in zip(pairs, choice, strict=True)),
             optimize=optimize,
         )
-        power = sum(choice)  # of i
+        power = sum(choice)  # the power of i
         sums[power % 2].append(-term if power % 4 > 1 else term)
     return joined(*(reduce(np.add, terms) for terms in sums))
 
@@ -329,7 +329,7 @@ def prod(
 
 @answers_for(np.cumprod, (np.multiply, "accumulate"))
 def cumprod(a: Operand, axis: Any = None) -> Result:
-    """Running products, one after the other."""
+    """Running products, one after another."""
     if axis is None:
         a, axis = np.ravel(a), 0
     slices = list(np.moveaxis(a, axis, 0))
@@ -367,7 +367,7 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result
 # --- the library's own functions ---
 
 
-# The operations behind functions of NumPy, which have other names here, or are called with complex
+# The operations behind functions of NumPy that have other names here, or are called with complex
 # data beside a variable.
 for _name in (
     "sum",
@@ -396,6 +396,6 @@ COMPLEX[OPERATIONS["stack"]] = lambda *arrays, **settings: np.stack(
 
 
 def _complexes(x: Operand) -> Result:
-    """Anything as a complex variable, or data."""
+    """Any operand as a complex variable, or as complex data."""
     re, im = parts(x, "the argument")
     return joined(re, np.zeros(np.shape(re)) if im is None else im)

@@ -210,7 +210,9 @@ def _straighten(op: ComplexOperation, value: Function, derivative: Function) -> 
 
 
 def times_i(z: Operand) -> Result:
-    """``i z``, without what a product makes of zeros and infinities; differentiable."""
+    """``i z``, without the nan and the zeros that a product would make of infinities;
+    differentiable.
+    """
     return (
         joined(-np.imag(z), np.real(z))
         if isinstance(z, ComplexVar)
@@ -262,7 +264,7 @@ holomorphic(np.log10, lambda z, r: reciprocal(z) * (1.0 / LN10))
 def _log1p(z: Operand) -> Result:
     from scipy.special import log1p
 
-    return log1p(z)  # NumPy's loses its digits near 0
+    return log1p(z)  # NumPy's loses digits near 0
 
 
 holomorphic(np.log1p, lambda z, r: reciprocal(one_plus(z)), value=_log1p)
@@ -280,7 +282,7 @@ holomorphic(np.cosh, lambda z, r: np.sinh(z), straight=(_cosh, _sinh))
 
 @complex_operation()
 def complex_sech_squared(z: Operand) -> Result:
-    """``1 / cosh(z)**2``: of large real parts by the exponential, where the square would
+    """``1 / cosh(z)**2``, by the exponential where the real part is so large that the square would
     overflow.
     """
     with np.errstate(all="ignore"):
@@ -323,7 +325,7 @@ complex_power = holomorphic(np.power, _of_base, _of_exponent)
 
 @answers_for(np.power, np.float_power)
 def power(x: Operand, y: Operand) -> Result:
-    """Powers; those for which NumPy has a function of its own are that."""
+    """Powers; those for which NumPy has a function of their own are computed by it."""
     if type(y) in (int, float, np.float64) and y in _POWERS:
         return COMPLEX[_POWERS[y]](x)
     return complex_power(x, y)

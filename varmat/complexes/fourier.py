@@ -1,6 +1,6 @@
 """Fourier transforms of real and complex variables: `numpy.fft`, and Stan's names.
 
-A transform is linear, so its tangent is the transform of the tangent, and its reverse rule the
+A transform is linear, so its tangent is the transform of the tangent. Its reverse rule is the
 conjugate transpose: the opposite transform with the other normalisation."""
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 
-# Normalisation of a transform -> that of the opposite one with which it is its conjugate transpose.
+# Normalisation of a transform -> that of the opposite transform which is its conjugate transpose.
 OPPOSITE: dict[Any, Any] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def fitted(x: Operand, n: int, axis: int) -> Result:
-    """An array with `n` elements along an axis: the rest left out, or zeros added."""
+    """An array cut or padded with zeros to `n` elements along an axis."""
     x = np.moveaxis(x, axis, -1)[..., :n]
     missing = np.zeros((*np.shape(x)[:-1], n - np.shape(x)[-1]))
     return np.moveaxis(np.concatenate([x, missing], axis=-1) if missing.size else x, -1, axis)
 
 
 def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:
-    """One for the frequencies zero and n/2, which a half spectrum has once, and `inner` for those
+    """The weights of a half spectrum: one for the frequencies zero and n/2, and `inner` for those
     between, which stand for two.
     """
     weights = np.full(n // 2 + 1, inner)
@@ -101,8 +101,8 @@ for _op in (complex_fft, complex_ifft, complex_rfft, complex_irfft):
 
 
 def _answer(name: str) -> Callable[[Function], Function]:
-    """Let the decorated function answer for one of numpy.fft, which is imported when it is first
-    used.
+    """Let the decorated function answer for one of numpy.fft. That module is imported when it is
+    first used.
     """
 
     def register(function: Function) -> Function:
@@ -115,7 +115,7 @@ def _answer(name: str) -> Callable[[Function], Function]:
 def _along(
     op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: Any, half: bool = False
 ) -> Result:
-    """A transform along one axis, the arguments checked."""
+    """A transform along one axis, after checking the arguments."""
     name = op.name.removeprefix("complex_")
     if not np.ndim(a):
         raise ShapeError(f"{name}: a is a scalar, but must have at least one axis!")
@@ -178,7 +178,9 @@ def _lengths_and_axes(a: Operand, s: Operand, axes: Any) -> list[tuple[Result, i
 def _several(
     name: str, one: Operand, default: Operand, last: Operand = None, first_last: bool = True
 ) -> None:
-    """The transform over several axes, one after the other; with another one along the last."""
+    """The transform over several axes, one after another; along the last one it may be another
+    transform.
+    """
 
     @_answer(name)
     def answer(a: Operand, s: Any = None, axes: Any = default, norm: Any = None) -> Result:

@@ -48,7 +48,7 @@ complex_inv.push(lambda r, a: lambda t: -(r @ t @ r))
 
 
 def _inverse(a: Operand) -> Result:
-    """The inverse; nan for a singular matrix."""
+    """The inverse, or nan for a singular matrix."""
     if is_differentiable(a):
         return np.linalg.inv(a)
     try:
@@ -58,7 +58,7 @@ def _inverse(a: Operand) -> Result:
 
 
 def _adjugate(a: Operand) -> Result:
-    """The determinant times the inverse, of singular matrices too."""
+    """The determinant times the inverse; also defined for singular matrices."""
     u, s, vh = np.linalg.svd(a)
     eye = np.eye(s.shape[-1], dtype=bool)
     others = np.prod(np.where(eye, 1.0, s[..., None, :]), axis=-1)
@@ -148,7 +148,7 @@ def solve(a: Operand, b: Operand) -> Result:
 
 
 def _inverse_gaps(w: Operand) -> Result:
-    """``1 / (w_j - w_i)``, and zero for values that are equal but for rounding; differentiable."""
+    """``1 / (w_j - w_i)``, and zero for values that are equal up to rounding; differentiable."""
     values = plain(w)
     tolerance = (
         values.shape[-1] * np.finfo(float).eps * np.max(np.abs(values), axis=-1, initial=0.0)
@@ -173,9 +173,9 @@ def _largest(v: Operand) -> Result:
     return np.argmax(np.abs(plain(v)), axis=-2)[..., None, :]
 
 
-# Let P = V^-1 dA V. The values change by diag(P), and the vectors by U = V (F o P), F_ij = 1 / (w_j
-# - w_i), up to multiples of each. Those follow from what LAPACK does: the length stays one, and the
-# phase of the largest element stays zero.
+# Let P = V^-1 dA V. The values change by diag(P), the vectors by U = V (F o P), F_ij = 1 / (w_j -
+# w_i), up to multiples of themselves. LAPACK's normalisation determines these: the length stays
+# one, and the phase of the largest element stays zero.
 @complex_eig.push
 def complex_eig_push(r: Value, a: Value) -> Any:
     w, v = r
@@ -270,7 +270,7 @@ def eigvals(a: Operand) -> Result:
 
 
 def _lower_as_hermitian(t: Operand, lower: bool) -> Result:
-    """The Hermitian matrix of which one triangle is given; differentiable."""
+    """The Hermitian matrix given by one of its triangles; differentiable."""
     t = t if lower else adjoint(t)
     below, diagonal = np.tril(t, -1), np.real(t) * np.eye(np.shape(t)[-1])
     return below + adjoint(below) + diagonal
@@ -283,8 +283,8 @@ def complex_eigh(a: Operand, *, lower: bool) -> Result:
     return np.linalg.eigh(a, "L" if lower else "U")
 
 
-# As for symmetric matrices, see `numpy.linalg.eigh` there; the phase of a vector is LAPACK's, of
-# which nothing is known.
+# As for symmetric matrices, see `numpy.linalg.eigh` there. LAPACK chooses the phases of the vectors
+# in no documented way.
 @complex_eigh.push
 def complex_eigh_push(r: Value, a: Value, lower: bool) -> Any:
     w, v = r

@@ -1,4 +1,4 @@
-"""Stan's names for functions of complex numbers that NumPy calls otherwise, or has not."""
+"""Stan's names for functions of complex numbers that NumPy lacks or calls otherwise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _parts(name: str, z: Operand) -> tuple[Result, Result]:
-    """Real and imaginary part, which is zero of what is real."""
+    """Real and imaginary part; the imaginary part of a real number is zero."""
     re, im = parts(z, f"{name}: z")
     return re, np.zeros(np.shape(re)) if im is None and np.shape(re) else 0.0 if im is None else im
 

@@ -16,9 +16,9 @@ arrays.
 The operands are complex or real. A push is linear over the real numbers.
 
 Adjoints are ``d/dRe + i d/dIm``, so that the contribution of a holomorphic function is the adjoint
-of the result times the conjugate of the derivative. To an operand that is real goes the real part.
-Underneath stands one `Operation`, of which the operands are the parts: so reverse and forward mode,
-second derivatives and recordings are the engine's."""
+of the result times the conjugate of the derivative. A real operand gets the real part of it.
+Underneath is one `Operation` whose operands are the parts. Reverse and forward mode, second
+derivatives and recordings are therefore those of the engine."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class ComplexOperation:
         self.operation.tangent(self._tangent)
 
     def pull(self, rule: Function) -> Result:
-        """Decorator: the reverse rule; its items are complex arrays, or functions of nothing that
-        make them, one per operand.
+        """Decorator for the reverse rule. For each operand it returns a complex array, or a
+        function without arguments that makes it.
         """
         self.pull_rule = rule
         return rule
 
     def push(self, rule: Function) -> Result:
-        """Decorator: the tangent rule."""
+        """Decorator for the tangent rule."""
         self.push_rule = rule
         return rule
 
@@ -100,7 +100,7 @@ class ComplexOperation:
         return self._joined(self.operation(*flat, kinds=kinds, **settings))
 
     def _split(self, value: Operand) -> Result:
-        """The parts of the results as a flat tuple, or the only real result."""
+        """The parts of the results as a flat tuple; a single real result stays as it is."""
         if self.results == "r":
             return value
         if type(value) is not tuple and isinstance(value, tuple):
@@ -111,7 +111,7 @@ class ComplexOperation:
         return tuple(found)
 
     def _joined(self, flat: Operand) -> Result:
-        """The results of their parts."""
+        """The results, joined from their parts."""
         if self.results == "r":
             return flat
         remaining = iter(flat)
@@ -122,7 +122,7 @@ class ComplexOperation:
         return tuple(found) if len(found) > 1 else found[0]
 
     def _adjoints(self, g: Adjoint, r: Operand) -> Result:
-        """Complex adjoints of the results; zeros for one that nothing depends on, beside others."""
+        """The complex adjoints of the results; zeros for a result on which nothing depends."""
         if self.results == "r":
             return g
         remaining = iter(zip(g, r, strict=True))
@@ -168,7 +168,9 @@ class ComplexOperation:
 
 
 class _Once:
-    """A contribution that is made when it is first wanted, of the two parts of an operand."""
+    """A contribution that is computed once, when the first of the two parts of its operand wants
+    it.
+    """
 
     __slots__ = ("made", "make")
 
@@ -187,7 +189,7 @@ def _imaginary(t: Operand) -> Result:
 
 
 def assembled(given: Operand, kinds: str) -> list[Result]:
-    """Plain complex arrays, or numbers of NumPy, of plain parts."""
+    """Plain complex arrays, or NumPy's complex numbers, joined from plain parts."""
     remaining = iter(given)
     values = []
     for kind in kinds:
@@ -204,7 +206,7 @@ def assembled(given: Operand, kinds: str) -> list[Result]:
 
 
 def _pairs(given: Operand, kinds: str) -> Result:
-    """The same of parts of any kind."""
+    """As `assembled`, for parts of any kind."""
     remaining = iter(given)
     for kind in kinds:
         x = next(remaining)

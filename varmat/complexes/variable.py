@@ -1,8 +1,8 @@
 """`ComplexVar`: a complex variable, which is a pair of real ones.
 
-It stands on no tape: what is recorded are operations on its two parts, so that reverse and forward
-mode, second derivatives and recordings are those of real variables. The adjoint of a complex
-variable is ``d/dRe + i d/dIm`` of the real result."""
+It stands on no tape: operations on its two parts are recorded. Reverse and forward mode, second
+derivatives and recordings are therefore those of real variables. The adjoint of a complex variable
+is ``d/dRe + i d/dIm`` of the real result."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute
 def paired(re: Operand, im: Operand) -> Result:
     """The plain complex number or array of plain parts."""
     if not np.ndim(re) and not np.ndim(im):
-        # of arrays without axes Python would add i times the second, and lose signs of zeros
+        # for arrays without axes Python would add i times the second, and lose signs of zeros
         return complex(float(re), float(im))
     result = np.empty(np.broadcast_shapes(np.shape(re), np.shape(im)), COMPLEX128)
     result.real, result.imag = re, im
@@ -269,8 +269,8 @@ def paired(re: Operand, im: Operand) -> Result:
 
 
 def parts(x: Operand, name: str) -> tuple[Result, Result]:
-    """Real and imaginary part, each a float, an array or a real variable; None for the imaginary
-    part of what is real.
+    """Real and imaginary part, each a float, an array or a real variable. The imaginary part of a
+    real operand is None.
     """
     x = dispatch.settled(x)
     if isinstance(x, ComplexVar):
@@ -286,8 +286,8 @@ def parts(x: Operand, name: str) -> tuple[Result, Result]:
 
 
 def joined(re: Operand, im: Operand) -> Result:
-    """What two parts are together: a complex variable, or complex data; what is real where there is
-    no second one.
+    """The complex variable, or complex data, with two given parts; the real part itself where there
+    is no imaginary one.
     """
     if im is None:
         return re
@@ -310,7 +310,7 @@ def joined(re: Operand, im: Operand) -> Result:
 
 
 def like(variable: Operand, x: Operand) -> Result:
-    """Data as a variable of the kind of another, of which its derivative is zero."""
+    """Data as a variable of the same kind as another, of which its derivative is zero."""
     return np.where(True, x, variable)
 
 
@@ -357,12 +357,12 @@ def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
         raise ShapeError(
             f"to_complex: im has shape {np.shape(im)}, but must fit that of re, {np.shape(re)}!"
         ) from None
-    # Copies, for what is assigned into the result is not to change the arguments.
+    # Copied, because assigning into the result must not change the arguments.
     return joined(*(np.copy(x) if np.shape(x) and is_differentiable(x) else x for x in (re, im)))
 
 
 def _leaf(x: Operand) -> ComplexVar:
-    """What `varmat.var` makes of complex numbers."""
+    """The variable that `varmat.var` makes of complex numbers."""
     if is_differentiable(x):
         raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")
     re, im = parts(x, "var: the argument")

@@ -19,7 +19,7 @@ from varmat.functions.checks import check_values, fixed
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result
 
-from varmat.functions.stationary_covariances import Kernel, check_points, as_rows, gp_stationary_cov
+from varmat.functions.stationary_covariances import Kernel, as_rows, check_points, gp_stationary_cov
 
 __all__ = [
     "cov_exp_quad",
@@ -51,7 +51,7 @@ def _two_sets(
                 as_operand(each, f"{name}: {title}")
                 for each, title in zip((x, *given), titles, strict=True)
             )
-            # One set is twice the same object, which it is then seen to be.
+            # The operation sees from the identity of the objects that there is one set.
             return (first, *others) if len(sets) == 2 else (first, first, *others)
     arguments = ", ".join(parameters)
     raise TypeError(
@@ -61,9 +61,7 @@ def _two_sets(
 
 
 def _shows(*parameters: str) -> Callable[[Result], Result]:
-    """Decorator: let the signature of a covariance function be that with one set of points, which
-    names all its parameters.
-    """
+    """Decorator: show the signature with one set of points, which names all parameters."""
 
     def decorate(function: Any) -> Result:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -84,14 +82,14 @@ def _distance(z: Operand) -> Result:
 
 
 def _inverse_distance(z: Operand) -> Result:
-    """Its reciprocal, zero at zero; differentiable."""
+    """The reciprocal of `_distance`, zero at zero; differentiable."""
     zero = fixed(z) == 0
     return np.where(zero, 0.0, 1.0 / np.sqrt(np.where(zero, 1.0, z)))
 
 
 def _matern(name: str, nu2: float, polynomial: Function, derivative: Function) -> Kernel:
-    """A polynomial in ``a = sqrt(z)`` times ``exp(-a)``; the derivative with respect to z is
-    another one.
+    """A kernel that is a polynomial in ``a = sqrt(z)`` times ``exp(-a)``; its derivative with
+    respect to z is `derivative` times ``exp(-a)``.
     """
 
     def correlation(z: Operand, out: Any) -> Result:
@@ -192,8 +190,8 @@ gp_matern52_cov = _make(
     "\\sigma^2 (1 + \\sqrt 5\\, r + 5 r^2 / 3) \\exp(-\\sqrt 5\\, r)",
     "2.096",
 )
-# A smooth function of the squared distance, with the period as length scale, unlike the distance
-# itself: points that coincide have second derivatives too.
+# The squared distance enters with the period as length scale. The covariance is a smooth function
+# of it, unlike of the distance, so points that coincide have second derivatives too.
 _SQUARED_SINES = Kernel(
     "gp_periodic_cov",
     math.pi**2,

@@ -1,8 +1,8 @@
 """Distances between the rows of matrices: those of `scipy.spatial.distance`.
 
-Differences are taken coordinate by coordinate, so that those of near points far from the origin
-keep their digits, and nothing larger than the matrix of distances is made. Where a distance is zero
-it has a kink, and the derivative is zero."""
+Differences are taken coordinate by coordinate. Near points far from the origin keep their digits,
+and no array is larger than the matrix of distances. A distance of zero is a kink, with the
+derivative zero."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def pairwise_distances(a: Operand, b: Operand, *, metric: str, p: float) -> Resu
 
 
 def _shares(r: Operand, metric: str, p: float) -> Result:
-    """A function from differences of a coordinate to the derivatives of the distances with respect
-    to it; differentiable.
+    """The function that maps differences of a coordinate to the derivatives of the distances with
+    respect to it; differentiable.
     """
     if metric == "sqeuclidean":
         return lambda d: 2.0 * d
@@ -62,7 +62,7 @@ def _shares(r: Operand, metric: str, p: float) -> Result:
 
 
 def _farthest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """For each pair the coordinate in which they differ most, the first one of several."""
+    """For each pair, the first coordinate in which they differ most."""
     largest, place = (
         np.full((a.shape[0], b.shape[0]), -1.0),
         np.zeros((a.shape[0], b.shape[0]), dtype=int),
@@ -99,7 +99,8 @@ def pairwise_distances_reverse(
 @pairwise_distances.tangent
 def pairwise_distances_tangent(r: Value, a: Value, b: Value, metric: str, p: float) -> Any:
     if metric == "chebyshev":
-        # Of the coordinate that is farthest away alone, which is not differentiated again.
+        # Only the coordinate that differs most has a derivative; which one it is, is not
+        # differentiated.
         return lambda t: _chosen(a, b, t, np.zeros(np.shape(b))), lambda t: _chosen(
             a, b, np.zeros(np.shape(a)), t
         )
@@ -185,7 +186,7 @@ def _mahalanobis(function: str, a: Operand, b: Operand, both: Operand, vi: Opera
 
 
 def _cosine(a: Operand, b: Operand) -> Result:
-    # For points of the same length and direction the cosine may come out larger than one.
+    # Rounding may make the cosine larger than one for points of the same direction.
     a, b = (x / np.sqrt(np.sum(x * x, axis=1, keepdims=True)) for x in (a, b))
     return 1.0 - a @ b.T
 

@@ -103,7 +103,7 @@ def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1)
 
 
 def _with_initial(function: str, r: Operand, initial: Operand, axis: int) -> Result:
-    """Running integrals, from a value at the start on if there is one."""
+    """Running integrals, preceded by a value at the start if one is given."""
     if initial is not None:
         initial = as_operand(initial, f"{function}: initial") + np.zeros((*np.shape(r)[:-1], 1))
         r = np.concatenate([initial, initial + r], axis=-1)
@@ -163,8 +163,8 @@ def cumulative_trapezoid(
 
 
 def _first_intervals(y: Operand, h: Operand) -> Result:
-    """The integral over the first of two intervals by the parabola through the three samples, for
-    all three beside each other.
+    """The integral over the first of two intervals, by the parabola through three samples, for all
+    triples at once.
     """
     h0, h1 = h[..., :-1], h[..., 1:]
     share, ratio = h0 / (h0 + h1), h0 / h1
@@ -283,7 +283,7 @@ def romb(y: Operand, dx: Operand = 1.0, axis: int = -1) -> Result:
         raise ShapeError(
             f"romb: y has shape {np.shape(y)}, but must have 2**k + 1 samples along the axis!"
         )
-    # The extrapolated sums of each sample alone are the weights.
+    # The integral is linear in the samples; the extrapolated sums of unit samples are its weights.
     rows, step = [], n
     while step:
         row = np.zeros(n + 1)

@@ -154,8 +154,8 @@ def _check_periodic(y: Operand) -> None:
 
 
 def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Result]:
-    """The order of the derivative that is given at an end, and its value as a row; 3 for no
-    knot.
+    """The order of the derivative given at an end, and its value as a row; the order 3 stands for
+    "not a knot".
     """
     known = {"not-a-knot": (3, 0.0), "clamped": (1, 0.0), "natural": (2, 0.0)}
     order, value = known.get(kind, (0, 0.0)) if isinstance(kind, str) else kind
@@ -189,13 +189,13 @@ def _slopes(h: Operand, secants: Operand, start: Operand, end: Operand) -> Resul
 def _end(
     condition: Operand, h: Operand, secants: Operand, sign: float, parabola: bool
 ) -> tuple[Result, Result, Result]:
-    """The equation of an end: the coefficients of the slope there and of the next one, and the
+    """The equation at an end: the coefficients of the slopes there and at the next knot, and the
     right-hand side.
     """
     (order, value), one = condition, np.ones(1)
     if parabola:
         return one, one, 2.0 * secants[:1]
-    if order == 3 and np.shape(h)[0] == 1:  # of two knots: a straight line
+    if order == 3 and np.shape(h)[0] == 1:  # two knots: a straight line
         return one, np.zeros(1), secants[:1]
     if order == 3:
         width = h[:1] + h[1:]
@@ -210,7 +210,7 @@ def _end(
 
 
 def _periodic_slopes(h: Operand, secants: Operand) -> Result:
-    """The slopes of a periodic spline, the last one again the first: two tridiagonal systems with
+    """The slopes of a periodic spline, whose last slope is the first: two tridiagonal systems with
     one unknown less.
     """
     m, d = np.shape(secants)
@@ -223,8 +223,8 @@ def _periodic_slopes(h: Operand, secants: Operand) -> Result:
     earlier = np.concatenate([secants[-1:], secants[:-1]])
     right = 3.0 * (before[:, None] * secants + wide * earlier)
     diagonal = 2.0 * (before + h)
-    # Equation i: h[i] s[i - 1] + diagonal[i] s[i] + before[i] s[i + 1] = right[i]; the last unknown
-    # is taken out.
+    # Equation i is h[i] s[i - 1] + diagonal[i] s[i] + before[i] s[i + 1] = right[i]. The last
+    # unknown is eliminated.
     nothing = np.zeros(1)
     bands = np.stack([
         np.concatenate([nothing, before[: m - 2]]), diagonal[: m - 1],
@@ -307,7 +307,7 @@ def _monotone(h: Operand, m: Operand) -> Result:
 
 
 def _one_sided(h0: Operand, h1: Operand, m0: Operand, m1: Operand) -> Result:
-    """The slope at an end, of three points, changed so that the shape is kept."""
+    """The slope at an end from three points, limited so that the interpolant keeps their shape."""
     d = ((2.0 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     steep = (np.sign(m0) != np.sign(m1)) & (np.abs(d) > 3.0 * np.abs(m0))
     return np.where(np.sign(d) != np.sign(m0), 0.0, np.where(steep, 3.0 * m0, d))

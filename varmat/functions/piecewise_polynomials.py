@@ -19,12 +19,12 @@ __all__ = ["PPoly"]
 
 
 def _pieces(knots: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The piece of each place; beyond the ends the outermost one."""
+    """The index of the piece of each place; beyond the ends, that of the outermost piece."""
     return np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
 
 
 def _factor(power: int, nu: int) -> float:
-    """What the derivative of the order `nu` makes of a power."""
+    """The factor that the derivative of order `nu` brings to a power."""
     return float(np.prod(np.arange(power - nu + 1, power + 1, dtype=float)))
 
 
@@ -68,7 +68,7 @@ def piecewise_polynomial_tangent(r: Value, c: Value, knots: Value, x: Value, nu:
     slope = piecewise_polynomial(c, knots, x, nu=nu + 1)
 
     def of_knots(t: Operand) -> Result:
-        # The tangent of the knot at which a place's piece begins: a piecewise constant.
+        # The tangent of the knot where the piece of each place begins.
         return -slope * piecewise_polynomial(t[None, :-1, None], knots, x, nu=0)
 
     return (
@@ -79,7 +79,7 @@ def piecewise_polynomial_tangent(r: Value, c: Value, knots: Value, x: Value, nu:
 
 
 def check_increasing(function: str, name: str, x: Operand, least: int = 2) -> Result:
-    """A vector whose elements increase."""
+    """A vector, checked to increase."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
         raise ShapeError(
@@ -118,7 +118,9 @@ def series_of(function: str, y: Operand, n: int, axis: int) -> tuple[Result, tup
 
 
 def placed(r: Operand, places: tuple[int, ...], rest: tuple[int, ...], axis: int) -> Result:
-    """Results for places and series, with the axes of the places where that of the values was."""
+    """Results for places and series, with the axes of the places put where the axis of the values
+    was.
+    """
     r, count = np.reshape(r, places + rest), len(places)
     order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
     return r if order == list(range(len(order))) else np.transpose(r, order)
@@ -226,9 +228,7 @@ class PPoly:
         return self._other(c, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The antiderivative of the order `nu` that is zero at the first end, and goes over from
-        piece to piece without a jump.
-        """
+        """The antiderivative of the order `nu`: continuous, and zero at the first end."""
         c, h = self._c, np.diff(self.x)
         for _ in range(nu):
             k = np.shape(c)[0]

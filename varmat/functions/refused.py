@@ -1,4 +1,4 @@
-"""What has no derivative here, functions of NumPy and conversions, each with a sentence that names
+"""Functions of NumPy and conversions that have no derivative here, each with a sentence that names
 what to use instead.
 """
 
@@ -63,8 +63,8 @@ UFUNCS = {
     _NEXT: "nextafter spacing",
     "its exponent is an integer; use np.log2 and np.floor": "frexp",
 }
-# Modules whose functions are all refused. By name: importing them for this would make `import
-# varmat` slower.
+# Modules all of whose functions are refused. They are named, because importing them would make
+# `import varmat` slower.
 MODULES = {
     "numpy.lib.recfunctions": "it works on structured arrays, and variables are float64",
     "numpy.lib.scimath": _SCIMATH,
@@ -85,8 +85,7 @@ _refuse(np, UFUNCS)
 REFUSED.update(MODULES)
 
 
-# NumPy's ufuncs for strings are private; what tells them apart is that they have no loop for any
-# type of number.
+# NumPy's ufuncs for strings are private. They are recognised by having no loop for numbers.
 REFUSED.update(
     (ufunc, _STRINGS)
     for ufunc in vars(umath).values()
@@ -112,7 +111,7 @@ _NUMBER = (
     "use NumPy's function instead of math's (np.exp, not math.exp), np.zeros_like(variable, "
     "shape=...) for an array to write into, " + _PLAIN
 )
-# What is called where a variable should become an array -> what to write there.
+# The function that is called to make an array of a variable -> what to write there.
 _CALLS = {
     "dot": "write A @ x, not A.dot(x)",
     "matmul": "write A @ x",
@@ -139,7 +138,7 @@ _PANDAS = (
 
 
 def _advice_array(frame: Any) -> str:
-    """What to write where NumPy asks a variable for a plain array."""
+    """What to write where NumPy asks for a plain array."""
     frame = outside(frame, "numpy")
     module = frame.f_globals.get("__name__", "") if frame is not None else ""
     if module.startswith("pandas."):
@@ -157,7 +156,7 @@ def _advice_array(frame: Any) -> str:
 
 
 def _advice_number(frame: Any) -> str:
-    """What to write where Python asks a variable for a plain number."""
+    """What to write where Python asks for a plain number."""
     instruction, _ = what_runs(outside(frame, "numpy"))
     if instruction.startswith("STORE_"):
         return f"{_WRITE}; {_PLAIN}"

@@ -46,8 +46,9 @@ _STEPS = (
     "refused: its steps are plain numbers; write vm.ode_rk45, or vm.ode_bdf for stiff equations"
 )
 
-# Module -> what is written -> names. An answer that begins with "refused" is none; "vm" is the
-# function of the same name in varmat, and "np.linalg" or "np.fft" that of the same name there.
+# Module -> what to write -> names. An answer that begins with "refused" says why there is none.
+# "vm" stands for the function of the same name in varmat, "np.linalg" and "np.fft" for that in
+# these modules.
 TABLE: dict[str, dict[str, str]] = {
     "scipy.linalg": {
         "vm": """
@@ -206,8 +207,8 @@ TABLE: dict[str, dict[str, str]] = {
 
 
 def answer(module: str, name: str) -> str | None:
-    """What is written for a function of SciPy, or why there is nothing; None for one that is not in
-    the table.
+    """What to write for a function of SciPy, or why there is nothing; None for a function that is
+    not in the table.
     """
     for text, names in TABLE[module].items():
         if name in names.split():
@@ -240,8 +241,8 @@ def advice(frame: Any) -> str | None:
 
 
 def _function_of(frame: Any) -> tuple[str, str]:
-    """Module and name of what runs in a frame; of the wrappers that SciPy has around functions,
-    what is wrapped.
+    """Module and name of the function that runs in a frame; for SciPy's wrappers, of the function
+    that they wrap.
     """
     module = frame.f_globals.get("__name__", "")
     if module.startswith("scipy._"):

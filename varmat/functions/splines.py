@@ -23,7 +23,9 @@ __all__ = ["BSpline", "RegularGridInterpolator", "interpn", "make_interp_spline"
 
 
 def _intervals(k: int, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """For each place the knot before it; beyond the ends the outermost one that counts."""
+    """For each place the index of the knot before it; places beyond the ends belong to the
+    outermost interval that counts.
+    """
     return np.clip(np.searchsorted(t, x, side="right") - 1, k, t.size - k - 2)
 
 
@@ -174,8 +176,8 @@ class BSpline:
 
 
 def _spread(rows: Operand, first: np.ndarray, n: int) -> Result:
-    """Rows of a matrix of which only some elements beside each other are given, from the column
-    `first`.
+    """Full rows of a matrix of which only neighbouring elements are given, from the column `first`
+    on.
     """
     m, width = np.shape(rows)
     at = np.arange(n) - first[:, None]
@@ -185,13 +187,13 @@ def _spread(rows: Operand, first: np.ndarray, n: int) -> Result:
 
 
 def _banded(rows: Operand, first: np.ndarray) -> tuple[int, int, Result]:
-    """A square matrix whose rows are given so, in the storage of a banded matrix: the numbers of
-    diagonals, and these.
+    """A square matrix given by such rows, in banded storage: the numbers of diagonals, and their
+    elements.
     """
     n, width = np.shape(rows)
     lower, upper = int(np.max(np.arange(n) - first)), int(np.max(first + width - 1 - np.arange(n)))
     lower, upper = max(lower, 0), max(upper, 0)
-    i = np.arange(lower + upper + 1)[:, None] + np.arange(n) - upper  # the row of each element
+    i = np.arange(lower + upper + 1)[:, None] + np.arange(n) - upper  # each element's row
     row = np.clip(i, 0, n - 1)
     at = np.arange(n) - first[row]
     inside = (i == row) & (at >= 0) & (at < width)
@@ -200,8 +202,8 @@ def _banded(rows: Operand, first: np.ndarray) -> tuple[int, int, Result]:
 
 
 def _knots_for(x: Operand, k: int, augmented: bool) -> Result:
-    """SciPy's choice: all places, or all but some near the ends; of even degrees those between
-    two.
+    """SciPy's choice of knots: all places but some near the ends; for even degrees those halfway
+    between places.
     """
     if augmented:
         return np.concatenate([x[:1]] * k + [x] + [x[-1:]] * k)
@@ -222,7 +224,7 @@ _ALIASES: dict[str, list[tuple[int, float]]] = {
 
 
 def _conditions(side: Operand) -> list[tuple[int, Result]]:
-    """Orders of derivatives and their values that are given at an end."""
+    """The orders of the derivatives given at an end, and their values."""
     if side is None:
         return []
     if isinstance(side, str):
@@ -469,7 +471,7 @@ class RegularGridInterpolator:
                 f"RegularGridInterpolator: xi has shape {np.shape(xi)}, but its last axis must "
                 f"have length {count}!"
             )
-        # A single place is a row of one, as in SciPy.
+        # A single place counts as one row, as in SciPy.
         places = np.shape(xi)[:-1] or (1,)
         flat = np.reshape(xi, (-1, count))
         outside: Any = False

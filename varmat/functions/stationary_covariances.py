@@ -52,13 +52,12 @@ class Kernel(NamedTuple):
     slope: Callable[[Any, Any, Any], Any]
 
 
-# Elements of a block of rows: some arrays of that size stay in the L2 cache.
+# Elements of a block of rows: a few arrays of this size stay in the L2 cache.
 BLOCK = 1 << 16
-# From so many columns on a product of matrices is faster than differences of vectors.
+# From this number of columns on a product of matrices is faster than differences of vectors.
 WIDE = 100
-# For length scales below 1e-100, where covariances of points that do not coincide are zero: the
-# largest factor of squares of distances, and the largest multiple of them, of which nothing that is
-# computed is nan.
+# Bounds for length scales below 1e-100, where covariances of distinct points are zero. They keep
+# everything from becoming nan: the largest factor of squared distances, and their largest multiple.
 SHORT, LARGEST, FAR = 1e200, 1e250, 1e300
 
 
@@ -68,12 +67,12 @@ def as_rows(x: Operand) -> Result:
 
 
 def _step(columns: int) -> int:
-    """The rows of a block of so many columns."""
+    """The number of rows of a block of matrices with so many columns."""
     return max(1, BLOCK // max(1, columns))
 
 
 def _blocks(*matrices: Operand) -> Iterator[tuple[Result, ...]]:
-    """Ranges of rows that make up matrices of one shape, each with these rows of the matrices."""
+    """Ranges of rows that make up the matrices, each with these rows of every matrix."""
     count, columns = matrices[0].shape
     step = _step(columns)
     if count <= step:
@@ -97,20 +96,20 @@ def _dimensions(
 
 
 def _factor(scale: float, unit: float) -> float:
-    # Points that coincide must not become nan, however short the scale.
+    # The difference of points that coincide must not become nan, however short the scale.
     return math.copysign(min(abs(unit) / scale / scale, LARGEST), unit)
 
 
 def _squared_differences(
     u: Operand, v: Operand, factor: float, out: Any, scratch: Operand
 ) -> Result:
-    """Along one dimension, times the factor; through an array that is written over, which may be
-    `out`.
+    """The squared differences along one dimension, times the factor; the array that is written over
+    may be `out`.
     """
     if len(v) < WIDE:
         np.subtract(u[:, None], v, scratch)
     else:
-        # Of ``u * 1 + 1 * (-v)`` nothing is rounded but the sum.
+        # In ``u * 1 + 1 * (-v)`` only the sum is rounded.
         left, right = np.empty((len(u), 2)), np.empty((2, len(v)))
         left[:, 0], left[:, 1], right[0] = u, 1.0, 1.0
         np.negative(v, right[1])
@@ -120,9 +119,7 @@ def _squared_differences(
 
 
 def _ndim(x: Operand) -> int:
-    """As `numpy.ndim` of a number, an array or a variable, without its detour by way of an
-    exception.
-    """
+    """`numpy.ndim` of a number, an array or a variable, without the cost of an exception."""
     return getattr(x, "ndim", 0)
 
 
@@ -170,7 +167,7 @@ def gp_stationary_cov(
     positive_finite.check(kernel.name, "length_scale", length_scale)
     shape = (len(x1), len(x2))
     dimensions = _dimensions(x1, x2, length_scale, kernel.unit)
-    # as a workspace would, and sooner
+    # as a workspace would be, but earlier
     make = np.empty if shape[0] * shape[1] <= LARGE else workspace
     r, z, scratch = make(shape), make(shape), make((min(_step(shape[1]), shape[0]), shape[1]))
     far = any(abs(factor) > SHORT for *_, factor in dimensions)
@@ -219,7 +216,7 @@ def gp_stationary_cov_reverse(
         return found[i]
 
     def of_scale() -> Result:
-        if not _ndim(length_scale):  # one way through the matrices serves points and scale
+        if not _ndim(length_scale):  # one pass through the matrices serves points and scale
             total = found[2] if found else math.fsum(np.vdot(w, z_) for _, w, z_ in weights())
             return -2.0 / length_scale * total
         totals, dimensions = (
@@ -250,7 +247,7 @@ def gp_stationary_cov_straight(
         require((parameter > 1e-100) & (parameter < 1e100))
     differences = as_rows(x1)[:, None, :] - as_rows(x2)[None, :, :]
     shape, squares = differences.shape[:2], np.square(differences)
-    # A column for each length scale.
+    # One column for each length scale.
     squares = kernel.unit * (
         np.reshape(squares, (-1, squares.shape[-1]))
         if _ndim(length_scale)
@@ -293,10 +290,11 @@ def gp_stationary_cov_straight(
 def _of_points(
     weights: Iterator[tuple[slice, Operand, Operand]], x1: Operand, x2: Operand, factor: Operand
 ) -> tuple[Result, Result, float]:
-    """For the points of both sets the weighted sums of their differences from the others, ``sum_j
-    w_ij (u_i - v_j)``, times the factor, and the weighted sum of `z`."""
-    # Around their mean, on which nothing depends, less is lost in the differences. Products with
-    # ones are the fastest sums.
+    """For the points of both sets the weighted sums of differences, ``sum_j w_ij (u_i - v_j)``,
+    times the factor, and the weighted sum of `z`.
+    """
+    # The sums do not depend on the mean of the points; without it the differences lose less.
+    # Products with ones are the fastest sums.
     other = ones(len(x2))
     centre = other.dot(x2) / max(1, len(x2))
     u = (x1 - centre) * factor
@@ -323,7 +321,8 @@ def _weighted_sums(
 def gp_stationary_cov_tangent(
     r: Value, x1: Value, x2: Value, sigma: Value, length_scale: Value, kernel: Kernel
 ) -> Any:
-    # All differences at once, for here they must be differentiable themselves: shape (n1, n2, d).
+    # Here the differences must be differentiable themselves, so all are taken at once: shape (n1,
+    # n2, d).
     u = (as_rows(x1)[:, None, :] - as_rows(x2)[None, :, :]) / length_scale
     w = 2.0 * kernel.unit * kernel.slope(kernel.unit * np.sum(u * u, axis=-1), r, sigma * sigma)
     return (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _window(m: int, n: int, mode: Any) -> slice:
-    """Which part of the full convolution a mode keeps."""
+    """The part of the full convolution that a mode keeps."""
     short, long = sorted((m, n))
     match mode:
         case "full" | 2:
@@ -73,7 +73,8 @@ def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: Any) -> Any
     def correlation(x: Operand, shape: tuple[int, ...]) -> Result:
         return np.convolve(full, np.ravel(x)[::-1], "valid").reshape(shape)
 
-    # The longer operand slides in NumPy's 'valid', so `full`, which is never shorter, is it.
+    # NumPy exchanges the operands of 'valid' if the second is longer; `full` never is the shorter
+    # one.
     return lambda: correlation(v, np.shape(a)), lambda: correlation(a, np.shape(v))
 
 
@@ -91,6 +92,6 @@ def _correlate(a: Operand, v: Operand, mode: Any = "valid") -> Result:
     for name, x in (("a", a), ("v", v)):
         if np.ndim(x) != 1:
             raise ShapeError(f"correlate: {name} has shape {np.shape(x)}, but must be a vector!")
-    if np.size(a) < np.size(v):  # NumPy's order, which decides what 'same' means
+    if np.size(a) < np.size(v):  # in NumPy's order, which decides what 'same' means
         return convolve(v, a[::-1], mode)[::-1]
     return convolve(a, v[::-1], mode)

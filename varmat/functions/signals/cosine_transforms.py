@@ -1,8 +1,8 @@
 """Discrete cosine and sine transforms: the real relatives of Fourier transforms.
 
-A transform is a matrix, and the transposed matrix is again a transform, of type 3 for type 2 and
-the reverse, but for weights of the elements at the edges, which the definitions count once where
-the others count twice."""
+A transform is a matrix. Its transpose is again a transform (type 3 for type 2 and the reverse), up
+to weights of the elements at the edges, which the definitions count once where others count twice.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
-# Type -> that of the transposed matrix, and of the inverse.
+# Type -> the types of the transposed matrix and of the inverse.
 _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
 _INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
@@ -46,8 +46,8 @@ def trigonometric_transform(
 
 
 def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
-    """How often the type counts the elements of its argument: of the first kind 1, 2, ..., 2, 1,
-    otherwise twice at one end.
+    """How often a type counts each element of its argument: 1, 2, ..., 2, 1 for the first type,
+    otherwise twice except at one end.
     """
     if kind == 1:
         weights = np.full(size, 2.0)
@@ -77,7 +77,7 @@ def trigonometric_transform_tangent(r: Value, x: Value, **settings: Any) -> Any:
 
 
 def _fitted(x: Operand, n: int, axis: int) -> Result:
-    """An array with `n` elements along an axis: the rest left out, or zeros added."""
+    """An array cut or padded with zeros to `n` elements along an axis."""
     missing = n - np.shape(x)[axis]
     if missing > 0:
         return np.concatenate(
@@ -89,7 +89,7 @@ def _fitted(x: Operand, n: int, axis: int) -> Result:
 def _along(
     name: str, x: Operand, kind: int, n: Operand, axis: int, norm: Any, orthogonalize: bool | None
 ) -> Result:
-    """A transform along one axis, the arguments checked."""
+    """A transform along one axis, after checking the arguments."""
     x = as_operand(x, f"{name}: x")
     if not np.ndim(x):
         raise ShapeError(f"{name}: x is a scalar, but must have at least one axis!")
@@ -120,7 +120,7 @@ def _along(
 def _several(
     name: str, x: Operand, kind: int, s: Operand, axes: Any, norm: Any, orthogonalize: bool | None
 ) -> Result:
-    """The transform along several axes, one after the other."""
+    """The transform along several axes, one after another."""
     x = as_operand(x, f"{name}: x")
     s = None if s is None else np.atleast_1d(s).tolist()
     if axes is None:

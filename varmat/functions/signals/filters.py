@@ -143,7 +143,7 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
                 "empty!"
             )
     order = max(np.size(a), np.size(b)) - 1
-    # By arrays of one element, which are of the kind of their array.
+    # Arrays of one element keep the kind of their array.
     b, a = _padded(b, order + 1) / a[:1], _padded(a, order + 1) / a[:1]
     rest = b[1:] - a[1:] * b[:1]
     first = np.sum(rest, keepdims=True) / np.sum(a)
@@ -197,7 +197,7 @@ def sosfilt_zi(sos: Operand) -> Result:
 
 
 def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -> Result:
-    """The series with `padlen` elements more at both ends."""
+    """The series extended by `padlen` elements at both ends."""
     if padtype not in ("odd", "even", "constant", None):
         raise DomainError(
             f"{name}: padtype is {padtype!r}, but must be 'odd', 'even', 'constant' or None!"
@@ -220,8 +220,8 @@ def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -
 
 
 def _both_ways(x: Operand, axis: int, run: Function, padlen: int) -> Result:
-    """The filter forwards and then backwards, each begun in the state that goes with the first
-    element.
+    """The filter run forwards and then backwards, each time from the state that belongs to the
+    first element.
     """
     start = (slice(None),) * axis
     y = run(x, x[(*start, slice(0, 1))])
@@ -301,7 +301,7 @@ def filtfilt(
 
 
 def _default_padding(sos: Operand) -> int:
-    """What SciPy takes: sections of the first order count as such."""
+    """SciPy's default: sections of the first order count as such."""
     return 3 * (
         2 * len(sos)
         + 1

@@ -1,7 +1,7 @@
 """Autocovariances and autocorrelations of series, by fast Fourier transforms.
 
-Two products are each other's adjoints: that of the lags, ``sum over i of x[i] y[i + k]``, and the
-convolution, ``sum over i <= k of x[i] y[k - i]``, both for ``k = 0, ..., n - 1``."""
+Two products are each other's adjoints, for ``k = 0, ..., n - 1``: the lagged products ``sum over i
+of x[i] y[i + k]``, and the convolution ``sum over i <= k of x[i] y[k - i]``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["autocorrelation", "autocovariance"]
 
 
 def _transformed(x: Operand, y: Operand, conjugate: bool) -> Result:
-    """The product of two Fourier transforms, transformed back, with room so that nothing comes
+    """The inverse transform of the product of two Fourier transforms, padded so that nothing wraps
     around.
     """
     n = x.shape[-1]

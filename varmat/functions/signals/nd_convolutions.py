@@ -22,7 +22,7 @@ _METHODS = ("auto", "direct", "fft")
 
 
 def _convolved(a: Operand, v: Operand, mode: str, method: str, axes: tuple[int, ...]) -> Result:
-    """SciPy's value; `axes`, counted from the end, are those along which something slides."""
+    """SciPy's value. `axes`, counted from the end, are those along which an operand slides."""
     from scipy import signal
 
     if method in _METHODS and len(axes) == np.ndim(a):
@@ -34,7 +34,7 @@ def _convolved(a: Operand, v: Operand, mode: str, method: str, axes: tuple[int, 
 
 
 def _window(m: int, n: int, mode: str) -> slice:
-    """Which part of the full convolution of m and n elements a mode keeps."""
+    """The part of the full convolution of m and n elements that a mode keeps."""
     if mode == "same":
         return slice((n - 1) // 2, (n - 1) // 2 + m)
     return slice(0, m + n - 1) if mode == "full" else slice(min(m, n) - 1, max(m, n))
@@ -51,8 +51,8 @@ def nd_convolution(
 def _correlated(
     full: np.ndarray, other: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """What is left where one array slides inside another one: what would come around is not asked
-    for.
+    """The correlation of one array with a longer one inside of which it slides; what would wrap
+    around is not computed.
     """
     from scipy import fft
 
@@ -77,8 +77,8 @@ def nd_convolution_reverse(
     full[tuple(window)] = g
 
     def correlation(other: Operand, own: Operand) -> Result:
-        # Of long arrays, of which few elements are wanted, pieces are of no use, and no room is
-        # needed around them.
+        # If few elements of long arrays are wanted, cutting into pieces does not help, and no
+        # padding is needed.
         by_transforms = method == "fft" or (method == "overlap" and own.size < other.size)
         correlated = _correlated(full, other, axes, own.shape) if by_transforms else None
         return unbroadcast(
@@ -97,7 +97,7 @@ def nd_convolution_tangent(r: Value, a: Value, v: Value, **settings: Any) -> Any
 
 
 def _checked(name: str, in1: Operand, in2: Operand, mode: Any) -> tuple[Result, Result]:
-    """The operands, with as many axes each and at least one element."""
+    """The operands, checked to have equally many axes and at least one element."""
     a, v = as_operand(in1, f"{name}: in1"), as_operand(in2, f"{name}: in2")
     if np.ndim(a) != np.ndim(v):
         raise ShapeError(
@@ -333,8 +333,8 @@ def _two_dimensional(
         _check_valid(name, a, v, (0, 1))
     v = v[::-1, ::-1] if reverse else v
     settings = {"method": "direct", "axes": (-2, -1)}
-    # In the middle of a correlation SciPy has the zero lag, in that of a convolution with an even
-    # length the element before it.
+    # SciPy puts the zero lag into the middle of a correlation, and the element before it for a
+    # convolution of even length.
     later = int(reverse and mode == "same")
     plain = boundary == "fill" and isinstance(fillvalue, (int, float)) and fillvalue == 0
     if mode == "valid" or (plain and not later):

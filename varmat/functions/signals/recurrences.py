@@ -152,8 +152,8 @@ def _scipy_filter() -> Result:
 
 
 def _backwards(a: Operand, g: Adjoint, future: Operand) -> Result:
-    """The recursion run from the end to the start; `future` is what its output would be after the
-    end, the nearest first.
+    """The recursion run from the end to the start. `future` is its output after the end, nearest
+    first.
     """
     if future is None:
         return _scipy_filter()(a[:1], a, g[..., ::-1])[..., ::-1]
@@ -173,9 +173,9 @@ def recurrence(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
     return _scipy_filter()(b, a, x, zi=zi)
 
 
-# With g the adjoint of the output and s that of the final state, what enters the recurrence at the
+# Let g be the adjoint of the output and s that of the final state. The input of the recurrence at
 # time t has the adjoint w[t] = g[t] - (a[1] w[t + 1] + a[2] w[t + 2] + ...) / a[0], where w[T + j]
-# = s[j]: the final state is what would enter next.
+# = s[j], because the final state is the input that would come next.
 @recurrence.reverse
 def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: Value) -> Any:
     (y, zf), (g, s), order, length = r, g, zi.shape[-1], x.shape[-1]
@@ -188,7 +188,7 @@ def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: V
     )
 
     def correlations(z: Operand, count: int) -> Result:
-        """The sum of ``z[t] w[t + i]`` over all times and series, for every lag i."""
+        """The sums of ``z[t] w[t + i]`` over all times and series, for every lag i."""
         if not length:
             return np.zeros(count)
         if z.ndim == 1:
@@ -201,8 +201,7 @@ def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: V
             / a[0]
         )
 
-    # The derivative of a[0] (y - ...) = ..., where only the states do not scale with the
-    # coefficients.
+    # The derivative of a[0] (y - ...) = ...; only the states do not scale with the coefficients.
     def of_a() -> Result:
         c = -correlations(y, a.size)
         if order:
@@ -216,7 +215,7 @@ def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: V
             return w[..., :length] * (b[0] / a[0])
         if x.ndim == 1:
             return np.correlate(w[: length + b.size - 1], b / a[0], "valid")
-        # With a second coefficient SciPy takes its recursive path, which is fast for many series.
+        # A second coefficient makes SciPy take its recursive path, which is fast for many series.
         filtered = _scipy_filter()(b / a[0], np.array([1.0, 0.0]), w[..., ::-1])
         return filtered[..., ::-1][..., :length]
 

@@ -108,7 +108,7 @@ def savgol_filter(
         padded: Any = np.pad(x, around, mode=_EXTENSIONS[mode], **extra)  # type: ignore[call-overload]
         return nd_convolution(padded, weights.reshape(shape), **settings)
     middle = nd_convolution(x, weights.reshape(shape), **settings)
-    # What SciPy makes of the columns of the identity are the weights at the ends.
+    # The weights at the ends are what SciPy makes of the columns of the identity.
     ends = signal.savgol_filter(
         np.eye(window_length), window_length, polyorder, deriv, delta, axis=0
     )
@@ -231,7 +231,7 @@ def hilbert(x: Operand, N: int | None = None, axis: int = -1) -> Result:
 
 
 def _column_along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
-    """A vector along one of several axes."""
+    """A vector shaped to lie along one of several axes."""
     return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 

@@ -75,7 +75,8 @@ i1e = row("i1e",
     "``exp(-abs(x)) i1(x)``",
     None, "exp(-abs(x)) * besseli(1, x)", (0.5, -3.0, 1e-8, 1e5), 0.175773,
     source="DLMF 10.25.2, 13.6(iii); SciPy")
-# 2 x at 20 and beyond, where hyperu is exact and the differences of k0e, k1e and kve lose digits.
+# From x = 20 on the differences of k0e, k1e and kve lose digits, and hyperu, whose argument is 2 x,
+# is exact.
 _FAR = "maximum(x + x, 40.0)"
 k0e = row("k0e", f"g * where(x > 20.0, -{ROOT_PI} * hyperu(1.5, 2.0, {_FAR}), r - k1e(x))",
     "``exp(x) k0(x)``",
@@ -99,7 +100,7 @@ _ANY_ORDER = (
     "The derivative in the order is an integral without cancellation: worst relative "
     "error 1e-13 for orders up to 400"
 )
-# With confluent functions, as of the orders 0 and 1, there would be no derivative in the order.
+# Confluent functions, as for the orders 0 and 1, would have no derivative in the order.
 _SCALED = (
     _ANY_ORDER
     + ". That in y is a difference of neighbours: where y is large its relative error is about "
@@ -166,5 +167,5 @@ def _log_bessel_row(letter: str, kind: str, ufunc: Function, slope: float) -> El
 log_iv_derivative = _log_bessel_row("i", "first", order_derivatives.log_iv_derivative, -0.367031)
 log_kv_derivative = _log_bessel_row("k", "second", order_derivatives.log_kv_derivative, 0.479655)
 
-# SciPy has other names for the orders of floats, of whole numbers and for scaled functions.
+# Further ufuncs of SciPy that are the same functions of real numbers.
 SPECIAL.update(jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)

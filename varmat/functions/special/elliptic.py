@@ -1,8 +1,8 @@
 """Elliptic integrals and functions, and the arithmetic-geometric mean, with derivatives in all
 operands.
 
-A derivative of an elliptic integral is one of Carlson's integrals with other exponents, of positive
-integrands: they are computed as such, and nothing cancels."""
+A derivative of an elliptic integral is one of Carlson's integrals with other exponents. Their
+integrands are positive, so they are computed directly and nothing cancels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far it
-# reaches beyond the operands.
+# The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far the
+# nodes reach beyond the operands.
 _STEP, _REACH = 0.4, 84.0
 _LETTERS = ("x", "y", "z", "w")
 
@@ -58,7 +58,7 @@ def carlson(halves: tuple[int, ...], power: int, *operands: Value) -> Value:
 
 @cache
 def carlson_row(*halves: int, power: int = 0) -> str:
-    """The name of the row of an integral; those of its derivatives are made when it is first
+    """The name of the row of an integral. The rows of its derivatives are made when it is first
     evaluated.
     """
     name = "carlson_" + "_".join(map(str, halves)) + f"_{power}"
@@ -163,8 +163,8 @@ row(
     ((0.5, 1.7, 2.5),),
     domain="positive operands, one may be 0",
 )
-# pi over twice the elliptic integral R_F(0, x**2, y**2); homogeneous, so that the larger operand
-# can be taken as the unit.
+# This is pi over twice the elliptic integral R_F(0, x**2, y**2). It is homogeneous, so the larger
+# operand is taken as the unit.
 _MEAN = "0.3183098861837907 * g * square(r / maximum(x, y)) * ({0} / maximum(x, y)) * "
 row(
     "agm",
@@ -180,13 +180,13 @@ row(
 )
 
 
-# Legendre's integrals: of sin(t)**(2 n) (1 - m sin(t)**2)**(-k - 1/2) from 0 to phi, with k = n, or
+# Legendre's integrals of sin(t)**(2 n) (1 - m sin(t)**2)**(-k - 1/2) from 0 to phi, with k = n, or
 # n - 1 for the second kind. In 1 / sin(t)**2 - 1 / sin(phi)**2 they are Carlson's. The two digits
 # of the code are n and n - k.
 
 
 def _legendre(code: Value, phi: Value, m: Value, rest: Value) -> Value:
-    """The integral, given 1 - m as well."""
+    """Legendre's integral, given 1 - m as well."""
     code, phi, m, rest = np.broadcast_arrays(code, phi, m, rest)
     turns = np.rint(phi / np.pi)
     with np.errstate(all="ignore"):
@@ -291,8 +291,8 @@ row(
     domain="y sin(x)**2 < 1",
 )
 
-# Jacobi's functions: the amplitude is the inverse of the incomplete integral, and the others are
-# functions of it.
+# Jacobi's functions. The amplitude is the inverse of the incomplete integral, and the others are
+# functions of the amplitude.
 
 _IN_PARAMETER = "(-0.5 * ellipj_dn(x, y) * elliptic_derivative(10.0, ellipj_ph(x, y), y))"
 _POINTS = ((2.5, 0.6),)

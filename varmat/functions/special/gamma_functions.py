@@ -161,7 +161,7 @@ def _multigamma(title: str, a: Operand, d: Operand) -> Operand:
         raise TypeError(f"{title} is {d!r}, but must be an integer!")
     if d < 1:
         raise DomainError(f"{title} is {d!r}, but must be positive!")
-    d = int(d)  # NumPy's wrap around
+    d = int(d)  # NumPy's integers wrap around
     total = d * (d - 1) / 4.0 * math.log(math.pi) + gammaln(a)
     for j in range(1, d):
         total = total + gammaln(a - 0.5 * j)

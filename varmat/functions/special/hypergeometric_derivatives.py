@@ -111,7 +111,7 @@ class Jet:
 
 
 class Sum:
-    """A sum of jets, with the sum of the sizes of its terms: the two tell how much has cancelled."""
+    """A sum of jets, with the sum of the sizes of its terms, which tells how much cancelled."""
 
     def __init__(self, first: Jet) -> None:
         self.total = first

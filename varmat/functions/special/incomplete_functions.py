@@ -80,8 +80,8 @@ betaincc = row("betaincc", ("-g * betainc_derivative(10.0, x, y, z)",
     ((5.0, 6.5, 0.4), (0.5, 0.7, 0.8), (20.0, 30.0, 0.4)), 0.141336,
     source="DLMF 8.17.2, 8.17.4; SciPy", domain="x > 0, y > 0, 0 <= z <= 1", note=_BETA_RANGE)
 inc_beta = betainc
-# The two digits of x, and the derivative of the density with one of them less by one, unless it is
-# zero.
+# The two digits of x, and the derivatives of the density with one digit less by one; a digit of
+# zero stays.
 _IN_A = "floor(0.1 * x)"
 _IN_B = f"(x - 10.0 * {_IN_A})"
 _LESS_A = f"beta_density_derivative(x - 10.0 * minimum({_IN_A}, 1.0), y, z, w)"
@@ -108,7 +108,7 @@ beta_density_derivative = row("beta_density_derivative", (None,
     source="DLMF 5.12.1, 8.17.1",
     domain="x is one of 0, 1, 2, ..., 10, 11, ..., y > 0, z > 0, 0 < w < 1", constant=_ORDERS,
     ufunc=special_formula(shape_derivatives.beta_density_derivative))
-# Implicit differentiation; at the ends, which are the same for all shapes, the derivative in a
+# By implicit differentiation. At the ends, which are the same for all shapes, the derivative in a
 # shape is 0.
 _IMPLICIT_GAMMA = (
     "where((r == 0) | (r == inf), 0.0, -g * gammainc_derivative(1.0, x, r) / "

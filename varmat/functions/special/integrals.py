@@ -1,5 +1,5 @@
-"""Integrals and solutions of differential equations of one argument: sine and exponential
-integrals, Fresnel, Airy, Kelvin, Struve.
+"""Integrals, and solutions of differential equations, as functions of one argument: sine and
+exponential integrals, Fresnel, Airy, Kelvin, Struve.
 
 The derivatives follow from the integrands and from the differential equations. Orders are constant.
 """
@@ -35,7 +35,7 @@ def _part(
     points: tuple[float, ...],
     **settings: Any,
 ) -> Value:
-    """The row of the result number k of a ufunc."""
+    """The row of result number k of a ufunc."""
     return row(f"{of}_{name}", partial, about, reference, points, ufunc=one_of(of, k), **settings)
 
 
@@ -139,7 +139,7 @@ results(
     ),
 )
 
-# Airy functions: the second derivative is the argument times the function.
+# Airy functions, whose second derivative is the argument times the function.
 
 
 def _airy(k: int, name: str, partial: str, about: str, reference: str) -> Value:
@@ -210,7 +210,8 @@ results(
     note=_SPECFUN.format("1e-4"),
 )
 
-# Kelvin functions, in pairs: ``x f'' = -f' - x bei`` for ber, ``x f'' = -f' + x ber`` for bei.
+# Kelvin functions, in pairs: ber satisfies ``x f'' = -f' - x bei``, and bei ``x f'' = -f' + x
+# ber``.
 
 _LOGARITHMIC = (
     "sum({}(psi(0, k + 1) + mpf(1) / (2 * k) - log(x / 2)) * (x / 2)**(2 * k) / (2 * k * "
@@ -363,7 +364,7 @@ results(
 
 
 def _less_one(special: ModuleType, x: Value, sign: float) -> Value:
-    """``i0(x) - 1``, or with the sign -1 ``1 - j0(x)``: near 0 by their series."""
+    """``i0(x) - 1``, or with the sign -1 ``1 - j0(x)``; by their series near 0."""
     function = special.i0 if sign > 0 else special.j0
     total, term = np.zeros(np.shape(x)), np.ones(np.shape(x))
     for k in range(1, 14):

@@ -61,7 +61,7 @@ def _minus_softplus(sign: float) -> Function:
     return ufunc
 
 
-# Where the two forms of log(1 - exp(x)) lose least.
+# Above this x, log(-expm1(x)) loses fewer digits of log(1 - exp(x)), and below it log1p(-exp(x)).
 _LOG_HALF = -math.log(2.0)
 
 

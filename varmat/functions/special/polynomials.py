@@ -1,8 +1,8 @@
-"""Orthogonal polynomials of SciPy: derivatives in the argument are others of lower degree, and some
-have one in the parameter.
+"""Orthogonal polynomials of SciPy. Derivatives in the argument are polynomials of lower degree;
+some have a derivative in the parameter.
 
-A degree that is a whole number goes to SciPy as an integer, for which it has a recurrence that
-loses no digits; its other form, a hypergeometric function, is taken for fractional degrees."""
+A whole degree goes to SciPy as an integer: for integers it has a recurrence that loses no digits.
+The other form, a hypergeometric function, serves fractional degrees."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _DEGREE = "the degree x"
 
 
 def _evaluated(special: ModuleType, name: str, n: Value, *values: Value) -> Value:
-    """A polynomial; of a negative degree it is zero, as the derivatives of a constant, or nan if it
-    is Chebyshev's.
+    """A polynomial. For a negative degree it is zero, like the derivative of a constant, or nan for
+    Chebyshev's.
     """
     function = getattr(special, name)
     n, *others = np.broadcast_arrays(n, *values)
@@ -36,7 +36,7 @@ def _evaluated(special: ModuleType, name: str, n: Value, *values: Value) -> Valu
     )
     other = n != np.rint(n)
     if np.any(other):
-        # Those of Hermite are known of whole degrees alone.
+        # Hermite's polynomials are defined for whole degrees only.
         fractional = np.nan if "hermite" in name else function(np.where(other, n, 0.5), *others)
         result = np.where(other, fractional, result)
     return result
@@ -69,8 +69,8 @@ def _polynomial(
 
 
 def _in_parameter(kind: str, order: int, n: int, a: Value, x: Value) -> Value:
-    """The derivative of some order in the parameter, by the recurrence in numbers with an
-    infinitesimal e added to it.
+    """The derivative of some order in the parameter, by the recurrence with an infinitesimal e
+    added to the parameter.
     """
     zero = np.zeros_like(x)
 

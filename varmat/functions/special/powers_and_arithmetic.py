@@ -52,7 +52,7 @@ powm1 = row("powm1", ("g * (y * power(x, y - 1))", "g * power(x, y) * log(x)"),
     "``x**y - 1`` without cancellation",
     None, "x**y - 1", ((1.2, 2.5), (3.0, 1e-10), (0.5, -3.0)), 3.28634,
     source="DLMF 4.7(ii); SciPy", domain="x > 0")
-# At the lower end the transform is -1 / y; the logarithm there is never used.
+# At the lower end of the domain the transform is -1 / y, and the logarithm is not used.
 _IN_EXPONENT = (
     "g * where({0}, square(r), 0.5 * square({1}) * hyp1f1(2.0, 3.0, minimum(y * {1}, 1000.0)))"
 ).format

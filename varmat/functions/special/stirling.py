@@ -37,7 +37,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _tail(x: Value) -> Value:
-    """The terms after ``0.5 log(2 pi / x)`` of Stirling's series, for numbers from ASYMPTOTIC on."""
+    """The terms after ``0.5 log(2 pi / x)`` of Stirling's series, from ASYMPTOTIC on."""
     return polynomial(1.0 / (x * x), STIRLING) / x
 
 

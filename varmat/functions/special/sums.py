@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Faddeeva's function w and its derivatives: the code is twice the order, plus one for the imaginary
+# Faddeeva's function w and its derivatives. The code is twice the order, plus one for the imaginary
 # part.
 
-# From here on of abs(z) its asymptotic series has all digits.
+# Where abs(z) is larger, the asymptotic series has all digits.
 _FAR = 8.0
 
 
@@ -70,14 +70,14 @@ row(
         )
     ),
 )
-# With w of (y + i z) / (y sqrt(2)), over y sqrt(2 pi).
+# The profile is the real part of w((x + i z) / (y sqrt(2))), over y sqrt(2 pi).
 _VOIGT = "faddeeva_derivative({0}, 0.7071067811865476 * x / y, 0.7071067811865476 * z / y)"
 _TWO_ROOT_PI = "0.28209479177387814"  # 1 / (2 sqrt(pi))
 row(
     "voigt_profile",
     (
         f"{_TWO_ROOT_PI} * g * {_VOIGT.format('2.0')} / square(y)",
-        # By the heat equation y times the second derivative in x.
+        # By the heat equation the derivative in y is y times the second derivative in x.
         f"0.19947114020071635 * g * {_VOIGT.format('4.0')} / square(y)",
         f"-{_TWO_ROOT_PI} * g * {_VOIGT.format('3.0')} / square(y)",
     ),
@@ -89,8 +89,8 @@ row(
     domain="y > 0, z > 0",
 )
 
-# Wright's function: the sum of x**k / (k! gamma(a k + b)), of which the derivative is that of b +
-# a.
+# Wright's function is the sum of x**k / (k! gamma(a k + b)); its derivative is the function with b
+# + a in place of b.
 
 _WRIGHT = "fsum(z**k / factorial(k) * rgamma(x * k + y) for k in range(50))"
 _PARAMETERS = ("the parameter x", "the parameter y")
@@ -113,8 +113,8 @@ row(
     held=_PARAMETERS,
 )
 
-# The derivatives of the zeta functions in the exponent, by the series of Euler and Maclaurin in
-# numbers with infinitesimals.
+# The derivatives of the zeta functions in the exponent, by the Euler-Maclaurin series in numbers
+# with infinitesimals.
 
 _BERNOULLI = (
     1 / 6,
@@ -136,9 +136,7 @@ def _product(p: list[Value], q: list[Value]) -> list[Value]:
 
 
 def zeta_derivative(order: int, s: Value, a: Value) -> Value:
-    """The derivative with respect to s of the zeta function of Hurwitz, less the term 1 if a is
-    1.
-    """
+    """The derivative of Hurwitz' zeta function with respect to s, without the term 1 if a is 1."""
     n = 12
 
     def power(base: Value) -> list[Value]:  # base**-(s + e), in powers of e
@@ -205,8 +203,8 @@ row(
     of="_riemann_zeta",
 )
 
-# Kolmogorov's distribution: a sum of exp(-2 k**2 x**2), or for small x of exp(-(2 k - 1)**2 pi**2 /
-# (8 x**2)) / x.
+# Kolmogorov's distribution is a sum of exp(-2 k**2 x**2), and for small x of exp(-(2 k - 1)**2
+# pi**2 / (8 x**2)) / x.
 
 
 @cache
@@ -279,8 +277,8 @@ inverse(
     domain="0 < x < 1",
 )
 
-# Smirnov's distribution: x times the sum over j up to n (1 - x) of binom(n, j) (x + j / n)**(j - 1)
-# (1 - x - j / n)**(n - j).
+# Smirnov's distribution is x times the sum over j up to n (1 - x) of binom(n, j) (x + j / n)**(j -
+# 1) (1 - x - j / n)**(n - j).
 
 
 def _smirnov(order: int, n: int, x: Value) -> Value:
@@ -292,8 +290,8 @@ def _smirnov(order: int, n: int, x: Value) -> Value:
         down = np.where(inside, down, 1.0)
         logarithm = lgamma(n + 1) - lgamma(j + 1) - lgamma(n - j + 1)
         term = 0.0
-        # Leibniz, of the factors x, up**(j - 1) and down**(n - j); the first has two derivatives
-        # that are not zero.
+        # Leibniz' rule for the factors x, up**(j - 1) and down**(n - j), of which the first has
+        # only two derivatives that are not zero.
         for i in range(order + 1):
             for k in range(order + 1 - i):
                 m = order - i - k

@@ -1,8 +1,8 @@
 """Mathieu and spheroidal wave functions.
 
-Their characteristic values are eigenvalues of a matrix that is linear in a parameter, and have the
-derivatives of those, of any order. The functions come with their own first derivative in the
-argument; further ones follow from the differential equations."""
+Their characteristic values are eigenvalues of a matrix that is linear in a parameter, and have
+derivatives of any order, by perturbation theory. The functions come with their first derivative in
+the argument; further ones follow from the differential equations."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Of larger parameters, and of orders beyond 1000, the matrices are not made, and the derivative is
-# nan.
+# For larger parameters, and for orders beyond 1000, the matrices would be too large, and the
+# derivative is nan.
 _MOST = 1e5
 
 
@@ -44,7 +44,7 @@ def eigenvalue_derivative(
     return float(factorial(order) * coefficients[order])
 
 
-# Mathieu: in the Fourier series of period pi or 2 pi, even or odd.
+# Mathieu functions, as Fourier series of period pi or 2 pi, even or odd.
 
 
 def _mathieu(code: int, m: Value, q: Value) -> Value:
@@ -113,7 +113,7 @@ _NUMERICAL = "The value is of the library specfun"
 def _mathieu_pair(
     name: str, value: str, curve: str, about: str, unit: str, points: Value, **settings: Any
 ) -> None:
-    """The rows of a Mathieu function and of its derivative, with a unit for the argument."""
+    """The rows of a Mathieu function and of its derivative; `unit` is that of the argument."""
     curve = curve.replace("VALUE", f"{value}(x, y)")
     f, p = (
         row(
@@ -172,8 +172,8 @@ for _name, _value, _about in (
         domain="y > 0, z > 0",
     )
 
-# Spheroidal functions: in Legendre's functions, with c**2 as the parameter, which is negative for
-# oblate ones.
+# Spheroidal functions, as series of Legendre's functions. The parameter is c**2, which is negative
+# for oblate ones.
 
 
 def _spheroidal(code: int, m: Value, n: Value, q: Value) -> Value:
@@ -189,7 +189,8 @@ def _spheroidal_derivative(order: int, m: int, n: int, q: float) -> float:
     size = 30 + n + int(2.0 * abs(q) ** 0.5)
     degree = m + (n - m) % 2 + 2.0 * np.arange(size)
 
-    # what the argument takes from one degree to the next, of normalised functions
+    # what multiplication by the argument takes from one degree to the next, for normalised
+    # functions
     def step(k: Value) -> Value:
         return np.sqrt((k * k - m * m) / (4.0 * k * k - 1.0))
 
@@ -239,7 +240,7 @@ row(
     held=_MODES,
 )
 
-# Both modes are one operand, for there are no more than four: m * 4096 + n.
+# Rows have no more than four operands, so both modes are one operand: m * 4096 + n.
 _BOTH = 4096.0
 _HELD = ("the mode m", "the mode n", "the parameter c", "the characteristic value")
 
