@@ -15,6 +15,7 @@ from varmat.complexes.variable import parts
 from varmat.core.dispatch import BY_NAME, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.signals.cosine_transforms import fitted
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Operand, Result, Value
@@ -23,13 +24,6 @@ __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 
 # Normalisation of a transform -> that of the opposite transform which is its conjugate transpose.
 OPPOSITE: dict[Any, Any] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
-
-
-def fitted(x: Operand, n: int, axis: int) -> Result:
-    """An array cut or padded with zeros to `n` elements along an axis."""
-    x = np.moveaxis(x, axis, -1)[..., :n]
-    missing = np.zeros((*np.shape(x)[:-1], n - np.shape(x)[-1]))
-    return np.moveaxis(np.concatenate([x, missing], axis=-1) if missing.size else x, -1, axis)
 
 
 def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:

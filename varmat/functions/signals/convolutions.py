@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result, Value
 
 
-def _window(m: int, n: int, mode: Any) -> slice:
-    """The part of the full convolution that a mode keeps."""
+def _numpy_window(m: int, n: int, mode: Any) -> slice:
+    """The part of the full convolution that a mode of NumPy keeps: by the longer operand."""
     short, long = sorted((m, n))
     match mode:
         case "full" | 2:
@@ -61,14 +61,14 @@ def convolve(a: Operand, v: Operand, mode: Any = "full") -> Result:
             raise ShapeError(
                 f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!"
             )
-    _window(np.size(a), np.size(v), mode)
+    _numpy_window(np.size(a), np.size(v), mode)
     return np.convolve(a, v, mode)
 
 
 @convolve.reverse
 def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: Any) -> Any:
     full = np.zeros(np.size(a) + np.size(v) - 1)
-    full[_window(np.size(a), np.size(v), mode)] = g
+    full[_numpy_window(np.size(a), np.size(v), mode)] = g
 
     def correlation(x: Operand, shape: tuple[int, ...]) -> Result:
         return np.convolve(full, np.ravel(x)[::-1], "valid").reshape(shape)

@@ -6,7 +6,8 @@ to weights of the elements at the edges, which the definitions count once where 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 # Type -> the types of the transposed matrix and of the inverse.
 _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
 _INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
@@ -76,7 +78,7 @@ def trigonometric_transform_tangent(r: Value, x: Value, **settings: Any) -> Any:
     return lambda t: trigonometric_transform(t, **settings)
 
 
-def _fitted(x: Operand, n: int, axis: int) -> Result:
+def fitted(x: Operand, n: int, axis: int) -> Result:
     """An array cut or padded with zeros to `n` elements along an axis."""
     missing = n - np.shape(x)[axis]
     if missing > 0:
@@ -110,7 +112,7 @@ def _along(
     orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
     if name.startswith("i"):
         kind, norm = _TRANSPOSED[kind], _INVERSE[norm]
-    x = _fitted(x, size, axis)
+    x = fitted(x, size, axis)
     axis -= np.ndim(x)
     return trigonometric_transform(
         x, sine=sine, kind=int(kind), axis=axis, norm=norm, orthogonalize=orthogonalize
@@ -136,6 +138,111 @@ def _several(
     return x
 
 
+_ALONG_ONE_AXIS = """{title}
+
+    Parameters
+    ----------
+    x : array_like, one axis or more
+    type : {{1, 2, 3, 4}}
+        The type of the transform.
+    n : int, optional
+        The length of the transform; `x` is cut, or zeros are added.
+    axis : int
+    norm : {{'backward', 'ortho', 'forward'}}, optional
+        The normalisation, as in SciPy.
+    orthogonalize : bool, optional
+        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    DomainError
+        If `type` or `norm` is unknown.
+    ShapeError
+        If `x` is a scalar, or has too few elements.
+
+    Notes
+    -----
+    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
+    reverse, the others their own, with weights for the elements at the edges.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    {example}
+    """
+_ALONG_AXES = """{title}
+
+    Parameters
+    ----------
+    x : array_like, one axis or more
+    type : {{1, 2, 3, 4}}
+        The type of the transform.
+    s : sequence of int, optional
+        The lengths along `axes`.
+    axes : sequence of int, optional
+        All axes by default, or the last ones if `s` is given.
+    norm : {{'backward', 'ortho', 'forward'}}, optional
+    orthogonalize : bool, optional
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    DomainError
+        If `type` or `norm` is unknown.
+    ShapeError
+        If `s` and `axes` have different lengths, or an axis has too few elements.
+
+    Notes
+    -----
+    It is `{one}` along one axis after the other, and so is the derivative.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    {example}
+    """
+_MAKHOUL = """* J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions
+      on Acoustics, Speech and Signal Processing 28 (1980), 27-34.
+    """
+
+
+def _documented(title: str, example: str) -> Callable[[F], F]:
+    """Decorator: the docstring of a transform, from its title and the lines of its example."""
+
+    def document(function: F) -> F:
+        name = function.__name__
+        template = _ALONG_AXES if name.endswith("n") else _ALONG_ONE_AXIS
+        function.__doc__ = template.format(
+            title=f"{title}: `scipy.fft.{name}`.",
+            one=name.removesuffix("n"),
+            references=f"{_MAKHOUL if 'ct' in name else ''}* SciPy reference, `scipy.fft.{name}`.",
+            example=example,
+        )
+        return function
+
+    return document
+
+
+@_documented(
+    "The discrete cosine transform",
+    ">>> vm.gradient(lambda x: vm.dct(x)[1], np.zeros(3))\n"
+    "    array([ 1.73205081,  0.        , -1.73205081])",
+)
 def dct(
     x: Operand,
     type: int = 2,
@@ -145,52 +252,14 @@ def dct(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The discrete cosine transform: `scipy.fft.dct`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    References
-    ----------
-    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
-      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
-    * SciPy reference, `scipy.fft.dct`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dct(x)[1], np.zeros(3))
-    array([ 1.73205081,  0.        , -1.73205081])
-    """
     return _along("dct", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dct`",
+    ">>> vm.gradient(lambda x: vm.idct(x)[1], np.zeros(3))\n"
+    "    array([ 0.16666667,  0.        , -0.33333333])",
+)
 def idct(
     x: Operand,
     type: int = 2,
@@ -200,52 +269,14 @@ def idct(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The inverse of `dct`: `scipy.fft.idct`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    References
-    ----------
-    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
-      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
-    * SciPy reference, `scipy.fft.idct`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idct(x)[1], np.zeros(3))
-    array([ 0.16666667,  0.        , -0.33333333])
-    """
     return _along("idct", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The discrete sine transform",
+    ">>> vm.gradient(lambda x: vm.dst(x)[1], np.zeros(3)) + 0.0\n"
+    "    array([ 1.73205081,  0.        , -1.73205081])",
+)
 def dst(
     x: Operand,
     type: int = 2,
@@ -255,50 +286,14 @@ def dst(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The discrete sine transform: `scipy.fft.dst`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    References
-    ----------
-    SciPy reference, `scipy.fft.dst`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dst(x)[1], np.zeros(3))
-    array([ 1.73205081,  0.        , -1.73205081])
-    """
     return _along("dst", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dst`",
+    ">>> vm.gradient(lambda x: vm.idst(x)[1], np.zeros(3)) + 0.0\n"
+    "    array([ 0.33333333,  0.        , -0.16666667])",
+)
 def idst(
     x: Operand,
     type: int = 2,
@@ -308,50 +303,15 @@ def idst(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The inverse of `dst`: `scipy.fft.idst`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    References
-    ----------
-    SciPy reference, `scipy.fft.idst`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idst(x)[1], np.zeros(3))
-    array([ 0.33333333, -0.        , -0.16666667])
-    """
     return _along("idst", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The discrete cosine transform along several axes",
+    '>>> vm.gradient(lambda x: vm.dctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def dctn(
     x: Operand,
     type: int = 2,
@@ -361,51 +321,15 @@ def dctn(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The discrete cosine transform along several axes: `scipy.fft.dctn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `dct` along one axis after the other, and so is the derivative.
-
-    References
-    ----------
-    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
-      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
-    * SciPy reference, `scipy.fft.dctn`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
     return _several("dctn", x, type, s, axes, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dctn`",
+    '>>> vm.gradient(lambda x: vm.idctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def idctn(
     x: Operand,
     type: int = 2,
@@ -415,51 +339,15 @@ def idctn(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The inverse of `dctn`: `scipy.fft.idctn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `idct` along one axis after the other, and so is the derivative.
-
-    References
-    ----------
-    * J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on
-      Acoustics, Speech and Signal Processing 28 (1980), 27-34.
-    * SciPy reference, `scipy.fft.idctn`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
     return _several("idctn", x, type, s, axes, norm, orthogonalize)
 
 
+@_documented(
+    "The discrete sine transform along several axes",
+    '>>> vm.gradient(lambda x: vm.dstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def dstn(
     x: Operand,
     type: int = 2,
@@ -469,49 +357,15 @@ def dstn(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The discrete sine transform along several axes: `scipy.fft.dstn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `dst` along one axis after the other, and so is the derivative.
-
-    References
-    ----------
-    SciPy reference, `scipy.fft.dstn`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
     return _several("dstn", x, type, s, axes, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dstn`",
+    '>>> vm.gradient(lambda x: vm.idstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def idstn(
     x: Operand,
     type: int = 2,
@@ -521,44 +375,4 @@ def idstn(
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
-    """The inverse of `dstn`: `scipy.fft.idstn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `idst` along one axis after the other, and so is the derivative.
-
-    References
-    ----------
-    SciPy reference, `scipy.fft.idstn`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
     return _several("idstn", x, type, s, axes, norm, orthogonalize)

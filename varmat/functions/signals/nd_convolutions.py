@@ -33,8 +33,10 @@ def _convolved(a: Operand, v: Operand, mode: str, method: str, axes: tuple[int, 
     return np.asarray(along)
 
 
-def _window(m: int, n: int, mode: str) -> slice:
-    """The part of the full convolution of m and n elements that a mode keeps."""
+def _scipy_window(m: int, n: int, mode: str) -> slice:
+    """The part of the full convolution of m and n elements that a mode of SciPy keeps: by the first
+    operand.
+    """
     if mode == "same":
         return slice((n - 1) // 2, (n - 1) // 2 + m)
     return slice(0, m + n - 1) if mode == "full" else slice(min(m, n) - 1, max(m, n))
@@ -72,7 +74,10 @@ def nd_convolution_reverse(
 ) -> Any:
     shape, window = list(g.shape), [slice(None)] * g.ndim
     for i in axes:
-        shape[i], window[i] = a.shape[i] + v.shape[i] - 1, _window(a.shape[i], v.shape[i], mode)
+        shape[i], window[i] = (
+            a.shape[i] + v.shape[i] - 1,
+            _scipy_window(a.shape[i], v.shape[i], mode),
+        )
     full = np.zeros(shape)
     full[tuple(window)] = g
 
@@ -341,7 +346,7 @@ def _two_dimensional(
         return nd_convolution(a, v, mode=mode, **settings)
     around: list[tuple[int, int]] = []
     for m, n in zip(np.shape(a), np.shape(v), strict=True):
-        part = _window(m, n + later, mode)
+        part = _scipy_window(m, n + later, mode)
         around.append((n - 1 - part.start, part.stop - m))
     extra = {"constant_values": fillvalue} if boundary == "fill" else {}
     padded: Any = np.pad(a, around, mode=_PADDING[boundary], **extra)  # type: ignore[call-overload]
