@@ -14,7 +14,7 @@ import pytest
 from recordings import EVERY_RUNNER, RUNNERS, agree
 
 import varmat as vm
-from varmat.functions.special.shape_derivatives import zeta_difference_straight
+from varmat.functions.special.gamma_differences import zeta_difference_straight
 from varmat.programs import symbols
 from varmat.programs.interpret import interpret
 

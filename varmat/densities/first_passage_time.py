@@ -30,8 +30,8 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
 from varmat.densities.first_passage import first_passage_ratio, log_first_passage
-from varmat.functions.elementwise import formula
-from varmat.functions.special.shape_derivatives import gauss
+from varmat.functions.rows import formula
+from varmat.functions.special.quadrature import gauss
 
 __all__: list[str] = []
 

@@ -19,7 +19,7 @@ from varmat.densities.counts import neg_binomial_2_lpmf, neg_binomial_lpmf
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.location_scale import student_t_lpdf
 from varmat.functions.special import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
-from varmat.functions.special.table import betaincc
+from varmat.functions.special.incomplete_functions import betaincc
 
 __all__ = [
     "beta_cdf", "beta_lccdf", "beta_lcdf", "beta_proportion_cdf", "beta_proportion_lccdf",
