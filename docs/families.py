@@ -49,7 +49,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Arithmetic and losses": (
             ("functions.special.table:inv inv_sqrt inv_square fma fdim step huber pseudo_huber "
             "kl_div rel_entr entr binary_log_loss"),
-            "functions.linalg.forms:plus minus elt_divide elt_multiply",
+            "functions.linalg.products:plus minus elt_divide elt_multiply",
         ),
         "Normal probabilities and error functions": (
             ("functions.special.table:Phi* inv_Phi ndtr* log_ndtr owens_t std_normal_* erf* "
@@ -72,25 +72,31 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "Constants and constant arrays": ("functions.arrays.constant_arrays",
          "functions.arrays.containers:linspaced_*"),
-        "Sums, means, norms": ("functions.arrays.reductions", "functions.arrays.exponentials",
+        "Sums, means, norms": ("functions.arrays.reductions", "functions.arrays.sums", "functions.arrays.spreads",
+         "functions.linalg.norms", "functions.arrays.exponentials",
          "functions.arrays.cumulative", "functions.signals.lags"),
         "Arrays and containers": (
             "functions.arrays.containers", "functions.arrays.constant_values",
-             "functions.arrays.gathering", "functions.arrays.joining", "functions.arrays.shaping",
+             "functions.arrays.diagonals", "functions.arrays.repeating", "functions.arrays.joining", "functions.arrays.shaping",
             "functions.arrays.orderings",
         ),
         "Products and forms": (
-            "functions.linalg.products", "functions.linalg.dot_products", "functions.linalg.forms",
+            "functions.linalg.products", "functions.linalg.dot_products",
+             "functions.linalg.quadratic_forms", "functions.linalg.gram_matrices",
+             "functions.linalg.diagonal_products",
+             "functions.linalg.matrix_functions:*_multiply",
              "functions.linalg.inverse_forms:trace_*",
         ),
         "Linear systems, inverses and determinants": (
-            "functions.linalg.solves", "functions.linalg.banded",
+            "functions.linalg.solves", "functions.linalg.triangular_solves",
+             "functions.linalg.spd_solves", "functions.linalg.banded",
              "functions.linalg.toeplitz_systems", "functions.linalg.matrix_equations",
             "functions.linalg.riccati", "functions.linalg.inverse_forms",
              "functions.linalg.determinants", "functions.linalg.least_squares",
         ),
         "Factors, eigenvalues and matrix functions": (
-            "functions.linalg.factorisations", "functions.linalg.decompositions",
+            "functions.linalg.cholesky", "functions.linalg.qr", "functions.linalg.eigenvalues",
+             "functions.linalg.singular_values", "functions.linalg.decompositions",
              "functions.linalg.matrix_functions", "functions.linalg.matrix_roots",
             "functions.linalg.matrix_trigonometry",
         ),

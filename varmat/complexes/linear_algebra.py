@@ -16,7 +16,7 @@ from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, pla
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.checks import check_square, check_values
-from varmat.functions.linalg import determinants, products, solves
+from varmat.functions.linalg import determinants, matmul, solves, systems
 from varmat.functions.linalg.lapack import MatrixError
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "eigenvectors",
 ]
 
-COMPLEX[products.matmul] = COMPLEX[np.matmul]
+COMPLEX[matmul.matmul] = COMPLEX[np.matmul]
 COMPLEX[np.linalg.matrix_power] = SUPPORTED[np.linalg.matrix_power]
 
 
@@ -144,7 +144,7 @@ def complex_solve_push(r: Any, a: Any, b: Any) -> Any:
 
 @answers_for(np.linalg.solve, solves.solve)
 def solve(a: Any, b: Any) -> Any:
-    solves.check_system("solve", a, b)
+    systems.check_system("solve", a, b)
     if np.ndim(b) == 1:
         return complex_solve(a, np.reshape(b, (-1, 1)))[..., 0]
     return complex_solve(a, b)

@@ -2,7 +2,8 @@
 definite ones.
 
 The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle
-is read, and the derivative lies in it (see `varmat.functions.linalg.solves`)."""
+is read, and the derivative lies in it (see `varmat.functions.linalg.symmetric_arguments`).
+"""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE, is_held, one
 from varmat.functions.linalg.determinants import log_determinant_spd_of
 from varmat.functions.linalg.lapack import (
-    above,
     cholesky_factor,
-    diagonal_of,
-    half_diagonal,
     inverse_triangle,
     log_diagonal,
     triangular_solve,
 )
-from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import symmetric
+from varmat.functions.linalg.systems import inner
+from varmat.functions.linalg.triangles import above, diagonal_of, half_diagonal
 from varmat.functions.special.table import (
     digamma,
     gammaln,

@@ -25,19 +25,18 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import (
     blas,
-    check_symmetric,
     cholesky_factor,
-    clear_above,
-    diagonal_of,
-    half_diagonal,
     inverse_triangle,
     lapack,
     log_diagonal,
     lower_outer,
-    triangle_mask,
     triangular_solve,
 )
-from varmat.functions.linalg.solves import inner, inverse_spd_of, solve_triangular, symmetric
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.systems import inner
+from varmat.functions.linalg.triangles import clear_above, diagonal_of, half_diagonal, triangle_mask
+from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.functions.special.table import log_rising_factorial, zeta_difference
 from varmat.programs.symbols import (
     applied,
@@ -549,7 +548,7 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
     -----
     {formula}
     The derivative with respect to {name} lies in its lower triangle, the only one that is read (see
-    `varmat.functions.linalg.solves`). In SciPy ``{scipy}``.
+    `varmat.functions.linalg.symmetric_arguments`). In SciPy ``{scipy}``.
 
     References
     ----------

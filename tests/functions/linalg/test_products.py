@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import varmat as vm
 from varmat.core.variables import Large
-from varmat.functions.linalg import products
+from varmat.functions.linalg import matmul as matrix_product
 from varmat.functions.linalg.lapack import add_outer
 from varmat.testing import expect_ad
 
@@ -259,7 +259,9 @@ STEPS = {
 def test_weights_used_at_every_step(name, form, monkeypatch):
     step, shape = STEPS[name]
     added, evaluated = [], []
-    monkeypatch.setattr(products, "add_outer", lambda *args: (added.append(args), add_outer(*args)))
+    monkeypatch.setattr(
+        matrix_product, "add_outer", lambda *args: (added.append(args), add_outer(*args))
+    )
     rng = np.random.default_rng(4)
     weights, start = rng.normal(size=(5, 5)), rng.normal(size=shape)
 
@@ -333,10 +335,10 @@ def test_adjoints_of_transposes_lie_as_their_values_do(shapes, form):
 def test_contributions_to_transposes_are_made_as_these_lie_in_memory(n, turned):
     matrix, transpose, vector = numbers(n, n), numbers(n, n).T, numbers(n)
     for c in (
-        products.left_factor(matrix, transpose, matrix),
-        products.left_factor(vector, transpose, vector),
-        products.right_factor(matrix, matrix, transpose),
-        products.right_factor(vector, vector, transpose),
+        matrix_product.left_factor(matrix, transpose, matrix),
+        matrix_product.left_factor(vector, transpose, vector),
+        matrix_product.right_factor(matrix, matrix, transpose),
+        matrix_product.right_factor(vector, vector, transpose),
     ):
         assert c.flags.f_contiguous == turned
         assert c.flags.c_contiguous != turned

@@ -13,7 +13,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.arrays.gathering import rep_vector
+from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
 from varmat.functions.checks import check_values, integer
 

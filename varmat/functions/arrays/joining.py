@@ -13,7 +13,7 @@ from varmat.core.elementwise import mismatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
-from varmat.functions.arrays.gathering import align, alike
+from varmat.functions.arrays.repeating import align, alike
 from varmat.functions.checks import check_settings, delivered, fixed
 from varmat.plain_arrays import where as chosen
 from varmat.programs.conditions import Condition

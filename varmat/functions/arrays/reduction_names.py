@@ -14,20 +14,9 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import ARRAYS
-from varmat.functions.arrays.reductions import (
-    AVERAGE,
-    TOTAL,
-    add_reduce,
-    count_of,
-    max,
-    mean,
-    min,
-    prod,
-    reduced_to_scalar,
-    std,
-    sum,
-    var,
-)
+from varmat.functions.arrays.reductions import add_reduce, count_of, max, min, prod
+from varmat.functions.arrays.spreads import std, var
+from varmat.functions.arrays.sums import AVERAGE, TOTAL, mean, reduced_to_scalar, sum
 from varmat.functions.checks import broadcastable, check_settings, delivered
 from varmat.programs.conditions import Condition
 

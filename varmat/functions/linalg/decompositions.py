@@ -12,15 +12,15 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values, in_the_name_of
-from varmat.functions.linalg.factorisations import cholesky
-from varmat.functions.linalg.factorisations import eigh as symmetric_eigh
+from varmat.functions.linalg.cholesky import cholesky
+from varmat.functions.linalg.eigenvalues import eigh as symmetric_eigh
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.linalg.matrix_equations import (
     check_matrix_of,
     check_one_square,
     solve_sylvester,
 )
-from varmat.functions.linalg.solves import solve_triangular
+from varmat.functions.linalg.triangular_solves import solve_triangular
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
 

@@ -10,9 +10,7 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square, fixed
 from varmat.functions.linalg.lapack import (
     LU,
-    check_symmetric,
     cholesky_factor,
-    half_diagonal,
     inverse_triangle,
     log_diagonal,
     lu_det,
@@ -20,9 +18,12 @@ from varmat.functions.linalg.lapack import (
     lu_inverse,
     lu_logabsdet,
     lu_sign,
-    transposed,
 )
-from varmat.functions.linalg.solves import inner, inverse_of, inverse_spd_of, symmetric
+from varmat.functions.linalg.solves import inverse_of
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.systems import inner
+from varmat.functions.linalg.triangles import half_diagonal, transposed
 from varmat.plain_arrays import is_safe_divisor
 from varmat.programs.symbols import (
     inverse_lower,

@@ -11,9 +11,9 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.arrays.reductions import dot_self, norm2
 from varmat.functions.checks import broadcastable
-from varmat.functions.linalg.solves import column
+from varmat.functions.linalg.norms import dot_self, norm2
+from varmat.functions.linalg.systems import column
 
 __all__ = [
     "columns_dot_product",
@@ -24,9 +24,7 @@ __all__ = [
     "squared_distance",
 ]
 
-
 # --- rows and columns ---
-
 # The axis that is summed over -> subscripts of the matrix and of the result.
 _SUMMED = {-1: "...ij,...ij->...i", -2: "...ij,...ij->...j"}
 

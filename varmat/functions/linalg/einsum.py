@@ -125,10 +125,10 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
     >>> vm.gradient(lambda b: np.einsum("i,ij,j->", b, X, b), np.ones(2))
     array([ 7., 13.])
     """
-    return _sum(subscripts, optimize, *arrays)
+    return _einstein_sum(subscripts, optimize, *arrays)
 
 
-def _sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
+def _einstein_sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
     """`numpy.einsum`, also in a good order where much is to be summed: to find one takes 50 us, but
     only once.
     """
@@ -163,7 +163,7 @@ def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -
     """
     term, letters, known, text = _adjoint_sum(subscripts, k)
     shape = np.shape(arrays[k])
-    c = _sum(text, optimize, g, *arrays[:k], *arrays[k + 1 :])
+    c = _einstein_sum(text, optimize, g, *arrays[:k], *arrays[k + 1 :])
     if known != letters:  # axes that only this operand has were summed over
         c = np.reshape(c, [c.shape[known.index(x)] if x in known else 1 for x in letters])
     if letters == term:

@@ -10,22 +10,12 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import broadcastable, check_matrix, check_square, check_values
-from varmat.functions.linalg.lapack import (
-    check_symmetric,
-    cholesky_factor,
-    cholesky_solve,
-    folded_outer,
-)
-from varmat.functions.linalg.solves import (
-    check_diagonal,
-    check_system,
-    column,
-    inner,
-    inverse_spd_of,
-    solve_triangular,
-    symmetric,
-    uncolumn,
-)
+from varmat.functions.linalg.lapack import cholesky_factor, cholesky_solve, folded_outer
+from varmat.functions.linalg.solves import right_solution
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
+from varmat.functions.linalg.triangular_solves import check_diagonal, solve_triangular
 
 __all__ = [
     "mdivide_left_tri",
@@ -106,18 +96,12 @@ def mdivide_right_tri(b: Any, a: Any, lower: bool = True) -> Any:
     >>> vm.mdivide_right_tri(np.array([2.0, 5.0]), vm.var([[2.0, 1.0], [0.0, 1.0]]), lower=False)
     VarMat([1., 4.])
     """
-    b, a = as_operand(b, "mdivide_right_tri: b"), as_operand(a, "mdivide_right_tri: a")
-    check_square("mdivide_right_tri", "a", np.shape(a))
-    if np.shape(b)[-1:] != np.shape(a)[-1:]:
-        columns = np.shape(a)[-1]
-        raise ShapeError(
-            f"mdivide_right_tri: b has shape {np.shape(b)}, but must have {columns} columns, as a "
-            "has rows!"
-        )
-    check_values(partial(check_diagonal, "mdivide_right_tri"), a)
-    if np.ndim(b) == 1:
+
+    def left(a: Any, b: Any) -> Any:
+        check_values(partial(check_diagonal, "mdivide_right_tri"), a)
         return solve_triangular(a, b, lower=lower, trans=1)
-    return solve_triangular(a, b.mT, lower=lower, trans=1).mT
+
+    return right_solution("mdivide_right_tri", left, b, a)
 
 
 @operation()

@@ -11,26 +11,29 @@ of a loop in Python."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
-from varmat.functions.checks import TOLERANCE
+from varmat.functions.linalg.symmetric_arguments import to_triangle
+from varmat.functions.linalg.triangles import (
+    BLOCK,
+    clear_above,
+    half_diagonal,
+    lower_triangle,
+    place_of,
+    tril,
+)
 from varmat.plain_arrays import is_safe_divisor, ones
 
 __all__: list[str] = []
 
 # Below it stacks of matrices go through NumPy's loops.
-SMALL = 16
-# Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read,
-# and are large enough for products.
-BLOCK = 64
-# Bytes from row to row that have few places in the cache.
-GAP = 2048
+FEWEST_ROWS = 16
 
 
 @cache
@@ -66,12 +69,6 @@ def check_svd(function: str, a: Any) -> None:
         )
 
 
-def place_of(index: Iterable[Any]) -> str:
-    """Brackets for the elements of an index; nothing for an empty one."""
-    inside = ", ".join(str(int(i)) for i in index)
-    return f"[{inside}]" if inside else ""
-
-
 def copied(a: np.ndarray, workspace: Any) -> np.ndarray:
     """A copy in C order, in memory from a workspace."""
     copy: np.ndarray = workspace(a.shape)
@@ -81,91 +78,12 @@ def copied(a: np.ndarray, workspace: Any) -> np.ndarray:
 
 def many_small(a: np.ndarray) -> bool:
     """Whether `a` is left to NumPy's loops: a stack of small matrices, or nothing at all."""
-    return not a.size or (a.ndim > 2 and a.shape[-1] < SMALL)
+    return not a.size or (a.ndim > 2 and a.shape[-1] < FEWEST_ROWS)
 
 
 def matrices(x: np.ndarray) -> Any:
     """The matrices of a C-contiguous stack, as views."""
     return (x,) if x.ndim == 2 else x.reshape(-1, *x.shape[-2:])
-
-
-# Triangles and transposes. Large matrices are taken in blocks, for a matrix is much slower to read
-# along its columns.
-
-
-def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
-    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal
-    out.
-    """
-    n, m = shape[-2:]
-    return (
-        np.tri(n, m, -1 if strict else 0, dtype=bool)
-        if lower
-        else ~np.tri(n, m, 0 if strict else -1, dtype=bool)
-    )
-
-
-@lru_cache
-def above(n: int, k: int = 0) -> np.ndarray:
-    """Where a block of `n` rows and columns lies above its diagonal `k`."""
-    mask = ~np.tri(n, k=k, dtype=bool)
-    mask.flags.writeable = False
-    return mask
-
-
-def gapped(x: np.ndarray) -> np.ndarray:
-    """A block of a matrix as it is best read along its columns: a copy with gaps if the rows are
-    multiples of 2048 bytes apart.
-
-    Then the elements of a column have few places in the cache, and to read them takes 2 to 4 times
-    as long."""
-    if x.strides[-2] % GAP:
-        return x
-    copy = np.empty((*x.shape[:-1], x.shape[-1] + 8))[..., :-8]
-    np.copyto(copy, x)
-    return copy
-
-
-def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """Set to zero, in place, what stands above the diagonal of square matrices, or also the
-    diagonal, if `k` is -1.
-    """
-    n = x.shape[-1]
-    if n <= BLOCK:
-        np.copyto(x, 0.0, where=above(n, k))
-        return x
-    for i, j in blocks(n):
-        if j < n:
-            x[..., i:j, j:] = 0.0
-        np.copyto(x[..., i:j, i:j], 0.0, where=above(j - i, k))
-    return x
-
-
-def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """`numpy.tril` of square matrices, and faster."""
-    return clear_above(np.array(x, order="C"), k)
-
-
-@lru_cache
-def blocks(n: int) -> tuple[tuple[int, int], ...]:
-    """Begin and end of each block of rows."""
-    return tuple((i, min(i + BLOCK, n)) for i in range(0, n, BLOCK))
-
-
-def diagonal_of(x: Any) -> Any:
-    """The diagonals as a view to write to."""
-    return (
-        x.reshape(-1)[:: len(x) + 1]
-        if x.ndim == 2 and x.flags.c_contiguous
-        else np.einsum("...ii->...i", x)
-    )
-
-
-def half_diagonal(x: Any) -> Any:
-    """Halve the diagonal of an array in place."""
-    diagonal = diagonal_of(x)
-    np.multiply(diagonal, 0.5, diagonal)
-    return x
 
 
 def log_diagonal(factor: np.ndarray) -> Any:
@@ -178,28 +96,6 @@ def log_diagonal(factor: np.ndarray) -> Any:
         if logarithms.ndim == 1
         else np.add.reduce(logarithms, axis=-1)
     )
-
-
-def lower_triangle(shape: tuple[int, ...], rows: Callable[[int, int, Any], Any]) -> np.ndarray:
-    """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the
-    rows i to j up to column j.
-    """
-    x = np.empty(shape)
-    for i, j in blocks(shape[-1]):
-        rows(i, j, x[..., i:j, :j])
-    return clear_above(x)
-
-
-def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
-    """The transpose of "copy one triangle to the other" as a linear map: fold a matrix onto one
-    triangle.
-    """
-    folded: np.ndarray = half_diagonal(
-        lower_triangle(
-            c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out)
-        )
-    )
-    return folded if lower else transposed(folded)
 
 
 def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
@@ -254,82 +150,9 @@ def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray
     )
 
 
-def mirrored(x: np.ndarray) -> np.ndarray:
-    """Copy, in place, the lower triangle of square matrices to the upper one."""
-    for i, j in blocks(x.shape[-1]):
-        block = x[..., i:j, i:j]
-        np.copyto(block, block.mT, where=above(j - i, 0))
-        if i:
-            x[..., :i, i:j] = gapped(x[..., i:j, :i]).mT
-    return x
-
-
 def product(x: np.ndarray, y: np.ndarray) -> Any:
     """``x @ y``; of two small matrices in less than half the time."""
     return x.dot(y) if x.ndim == y.ndim == 2 and type(y) is np.ndarray else x @ y
-
-
-def transposed(x: np.ndarray, factor: Any = 1.0) -> np.ndarray:
-    """The transpose in C order, times a number for each matrix."""
-    factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
-    if x.shape[-1] <= BLOCK:
-        return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
-    out = np.empty(x.mT.shape)
-    for i, j in blocks(x.shape[-2]):
-        np.multiply(gapped(x[..., i:j, :]).mT, factor, out=out[..., i:j])
-    return out
-
-
-def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
-    """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and
-    relatively.
-    """
-    # No difference is larger than the square root of the sum of their squares. With finite squares
-    # nothing overflows or is invalid; to find that out takes half as long as `errstate`.
-    if a.shape[-1] <= BLOCK and np.vdot(a, a) < math.inf:
-        difference = a.mT.copy()
-        np.subtract(difference, a, difference)
-        if np.vdot(difference, difference) <= TOLERANCE**2:
-            return
-    _look_for_asymmetry(function, a, name)
-
-
-@np.errstate(all="ignore")
-def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
-    squares = 0.0
-    for i, j in blocks(a.shape[-1]):
-        difference = np.subtract(a[..., :j, i:j], gapped(a[..., i:j, :j]).mT, order="C")
-        squares += np.vdot(difference, difference)
-    # Nan and inf are passed on by the sum.
-    if squares <= TOLERANCE**2:
-        return
-    wrong = np.argwhere(~(np.abs(a - a.mT) <= TOLERANCE * np.maximum(1.0, np.abs(a))))
-    if not len(wrong):
-        return
-    index = tuple(wrong[0])
-    mirror = (*index[:-2], index[-1], index[-2])
-    if np.isfinite(a[index]) and not np.isfinite(a[mirror]):
-        index, mirror = mirror, index
-    value, other = a[index].item(), a[mirror].item()
-    rule = (
-        f"{other!r}, as {name}{place_of(mirror)} is, for a symmetric matrix"
-        if np.isfinite(value)
-        else "finite"
-    )
-    raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
-
-
-def check_lower(function: str, a: np.ndarray, name: str) -> None:
-    """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
-    if any(
-        a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in blocks(a.shape[-1])
-    ):
-        index = np.argwhere(np.triu(a, 1))[0]
-        value = a[tuple(index)].item()
-        raise DomainError(
-            f"{function}: {name}{place_of(index)} is {value!r}, but must be 0.0, above the "
-            "diagonal!"
-        )
 
 
 # Systems of equations
@@ -380,7 +203,7 @@ def triangular_solve(
     """
     if a.ndim == 2 and b.ndim == 1 and b.size:  # with keywords the call would take 0.2 us more
         return blas().dtrsv(a.T, b, 1, 0, not lower, not trans, unit)
-    if a.ndim > 2 and a.shape[-1] < SMALL and math.prod(a.shape[:-2]) > a.shape[-1]:
+    if a.ndim > 2 and a.shape[-1] < FEWEST_ROWS and math.prod(a.shape[:-2]) > a.shape[-1]:
         if vector:
             return _substituted(a, b[..., None], lower, trans, unit)[..., 0].copy()
         # From the right it is the transposed system, of the transposes.

@@ -10,10 +10,11 @@ from varmat.core.dispatch import implements, plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square
-from varmat.functions.linalg.factorisations import svd_vh
 from varmat.functions.linalg.lapack import check_svd
-from varmat.functions.linalg.products import matmul
-from varmat.functions.linalg.solves import column, symmetric, uncolumn
+from varmat.functions.linalg.matmul import matmul
+from varmat.functions.linalg.singular_values import svd_vh
+from varmat.functions.linalg.symmetric_arguments import symmetric
+from varmat.functions.linalg.systems import column, uncolumn
 
 __all__ = ["generalized_inverse"]
 

@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dispatch import implements
-from varmat.core.operation import as_operand, operation
+from varmat.core.errors import ShapeError
+from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_square, fixed
+from varmat.functions.linalg.matmul import matmul_reverse
+from varmat.functions.linalg.systems import check_system, column, uncolumn
+from varmat.plain_arrays import unbroadcast
 
-__all__ = ["expm", "matrix_exp", "matrix_power"]
+__all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_matrix_exp_multiply"]
 
 
 @operation(stacked=True)
@@ -147,3 +151,106 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 matrix_exp = expm
+
+
+# --- exponentials times matrices ---
+
+
+@operation()
+def scale_matrix_exp_multiply(t: Any, a: Any, b: Any) -> Any:
+    """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
+    with matrix `a` and start `b`.
+
+    Parameters
+    ----------
+    t : scalar
+    a : array_like, shape (..., n, n)
+    b : array_like, shape (n,) or (..., n, m)
+
+    Returns
+    -------
+    VarMat, shape (..., n) or (..., n, m)
+
+    Raises
+    ------
+    ShapeError
+        If `t` is not a scalar, `a` is not square, or `b` has another number of rows.
+
+    Notes
+    -----
+    The derivative with respect to `t` is ``a`` times the result; that with respect to `a` goes
+    through the Fréchet derivative of the exponential, see `expm`, and is computed only if `a` is a
+    variable.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> a, b = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([1.0, 3.0])
+    >>> vm.scale_matrix_exp_multiply(vm.var(2.0), a, b)
+    VarMat([7., 3.])
+    """
+    if np.ndim(t):
+        raise ShapeError(
+            f"scale_matrix_exp_multiply: t has shape {np.shape(t)}, but must be a scalar!"
+        )
+    check_system("scale_matrix_exp_multiply", a, b)
+    e = expm(t * a)
+    return Saved(np.matmul(e, b), e=e)
+
+
+@scale_matrix_exp_multiply.reverse
+def scale_matrix_exp_multiply_reverse(g: Any, r: Any, t: Any, a: Any, b: Any, e: Any) -> Any:
+    of_e, of_b = matmul_reverse(g, r, e, b)
+    vector = b.ndim == 1
+    return (
+        lambda: np.sum(g * _applied(a, r, vector)),
+        lambda: t * expm_reverse(unbroadcast(of_e(), e.shape), e, t * a),
+        of_b,
+    )
+
+
+@scale_matrix_exp_multiply.tangent
+def scale_matrix_exp_multiply_tangent(r: Any, t: Any, a: Any, b: Any) -> Any:
+    e, vector = expm(t * a), np.ndim(b) == 1
+    return (
+        lambda s: s * _applied(a, r, vector),
+        lambda s: expm_tangent(e, t * a)(t * s) @ b,
+        lambda s: _applied(e, s, False),
+    )
+
+
+def _applied(a: Any, x: Any, vector: bool) -> Any:
+    """``a @ x`` for a matrix of columns or, in the last axis, vectors; differentiable."""
+    return uncolumn(a @ column(x, vector), vector)
+
+
+def matrix_exp_multiply(a: Any, b: Any) -> Any:
+    """The product ``expm(a) @ b``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    b : array_like, shape (n,) or (..., n, m)
+
+    Returns
+    -------
+    VarMat, shape (..., n) or (..., n, m)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square, or `b` has another number of rows.
+
+    Notes
+    -----
+    The exponential and its product with `b`, whose derivatives these are.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.matrix_exp_multiply(vm.var([[0.0, 2.0], [0.0, 0.0]]), np.array([1.0, 3.0]))
+    VarMat([7., 3.])
+    """
+    a, b = as_operand(a, "matrix_exp_multiply: a"), as_operand(b, "matrix_exp_multiply: b")
+    check_system("matrix_exp_multiply", a, b)
+    return expm(a) @ b

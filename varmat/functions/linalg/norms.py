@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
 from varmat.core.errors import DomainError, ShapeError
-from varmat.core.operation import as_operand
-from varmat.functions.arrays.reductions import p_norm
-from varmat.functions.checks import check_matrix
-from varmat.functions.linalg.factorisations import singular_values
+from varmat.core.operation import as_operand, operation
+from varmat.functions.arrays.reductions import axes_of, max_reduce, min_reduce, restored
+from varmat.functions.arrays.sums import sum_of_squares
+from varmat.functions.checks import check_matrix, fixed
+from varmat.functions.linalg.singular_values import singular_values
+from varmat.plain_arrays import is_between, summed
+from varmat.programs.symbols import refuse, require
 
-__all__: list[str] = []
+__all__ = ["dot_self", "norm1", "norm2"]
 
 _INFINITE = (np.inf, -np.inf)
 
@@ -140,3 +144,222 @@ def cond(x: Any, p: Any = None) -> Any:
         most, least = _extreme(s, 2), _extreme(s, -2)
         return np.where(most == 0.0, np.inf, least / most if p == -2 else most / least)
     return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+
+
+# Sums of powers, and norms, that are far from the ends of what a float holds: nothing was lost on
+# the way to them.
+ORDINARY = (1e-140, 1e140)
+
+
+@operation(stacked=True)
+def dot_self(x: Any) -> Any:
+    """Sum of squares of all elements.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    Var
+
+    Notes
+    -----
+    The derivative is ``2 x``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.dot_self, np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    return np.vdot(x, x)
+
+
+@dot_self.reverse
+def dot_self_reverse(g: Any, r: Any, x: Any) -> Any:
+    return (g + g) * x
+
+
+@dot_self.tangent
+def dot_self_tangent(r: Any, x: Any) -> Any:
+    axes = axes_of(None, np.ndim(x))
+    return lambda t: 2.0 * np.sum(x * t, axis=axes)
+
+
+def norm1(x: Any) -> Any:
+    """Sum of the absolute values of all elements.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    Var
+
+    Notes
+    -----
+    The derivative is the sign of each element, zero at zero.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.norm1, np.array([1.0, -2.0]))
+    array([ 1., -1.])
+    """
+    return p_norm(as_operand(x, "norm1: x"), ord=1.0)
+
+
+def norm2(x: Any) -> Any:
+    """Euclidean length of all elements, the root of the sum of squares, without overflow or
+    underflow.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    Var
+
+    Notes
+    -----
+    The derivative is ``x / norm2(x)``; zero at the origin, the smallest subgradient there (Stan has
+    nan).
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.norm2, np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
+    return p_norm(as_operand(x, "norm2: x"))
+
+
+@operation(stacked=True)
+def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero,
+    without overflow or underflow.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+    ord : float
+        The order; 2 is the Euclidean (for a matrix the Frobenius) norm.
+    axis : int or tuple of int, optional
+        All axes by default.
+    keepdims : bool
+        Keep the summed axes with length one.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    The derivative is :math:`\\mathrm{sign}(x_i) (|x_i| / r)^{p-1}`. It is taken to be zero where
+    :math:`x_i = 0`, and so for the vector of zeros, where the norm has no derivative: zero is one
+    of its subgradients.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(np.linalg.norm, np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    >>> vm.gradient(np.linalg.norm, np.zeros(2))
+    array([0., 0.])
+    """
+    if ord == 1:
+        return summed(np.abs(x), axis, keepdims)
+    if ord == 2 and axis is None and not keepdims:  # the common case, which needs no `errstate`
+        total = np.vdot(x, x)
+        if is_between(total, *ORDINARY):
+            return math.sqrt(total)
+    return _root_of_powers(x, ord, axis, keepdims)
+
+
+@np.errstate(all="ignore")
+def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
+    """A norm; where the sum of the powers leaves the range of a float, that of the elements in
+    units of the one that dominates.
+    """
+
+    def powers(x: Any) -> Any:
+        return (
+            sum_of_squares(x, axis, keepdims)
+            if ord == 2
+            else summed(np.abs(x) ** ord, axis, keepdims)
+        )
+
+    def root(total: Any) -> Any:
+        return np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
+
+    total = powers(x)
+    r = root(total)
+    if is_between(total, *ORDINARY):
+        return r
+    reduce, initial = (max_reduce, 0.0) if ord > 0 else (min_reduce, np.inf)
+    unit = reduce(np.abs(x), axis=axis, keepdims=True, initial=initial)
+    # What is zero, infinite or nan is so in any unit.
+    lost = ~((total > 1e-290) & (total < np.inf)) & ((unit > 0) & (unit < np.inf)).reshape(
+        np.shape(r)
+    )
+    if not np.count_nonzero(lost):
+        return r
+    return np.where(lost, unit.reshape(np.shape(r)) * root(powers(x / unit)), r)[()]
+
+
+def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> Any:
+    """`g` times the derivative with respect to each element, for `r` with all axes;
+    differentiable.
+    """
+    if ord == 1:
+        return g * np.sign(x_plain)
+    if ord == 2 and type(r_plain) in (float, np.ndarray) and is_between(r_plain, *ORDINARY):
+        return x * (g / r)
+    none = r_plain == 0
+    slope = x / np.where(none, 1.0, r)
+    if ord != 2:
+        sign = np.sign(x_plain)
+        slope = np.where(
+            sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0)
+        )
+    return np.where(none, 0.0, g * slope)
+
+
+@p_norm.straight
+def p_norm_straight(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
+    if not np.size(x):
+        refuse()
+    size = np.abs(x)
+    total = np.sum(
+        size if ord == 1 else np.square(x) if ord == 2 else size**ord, axis=axis, keepdims=True
+    )
+    if ord != 1:
+        require((total > ORDINARY[0]) & (total < ORDINARY[1]))
+    r = total if ord == 1 else np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
+
+    def contribution(g: Any) -> Any:
+        g = np.reshape(g, np.shape(r))
+        if ord in (1, 2):
+            return g * np.sign(x) if ord == 1 else x * (g / r)
+        return g * np.where(
+            x == 0.0, 0.0, np.sign(x) * (np.where(x == 0.0, r, size) / r) ** (ord - 1.0)
+        )
+
+    return (r if keepdims else np.squeeze(r, axis=axis)), contribution
+
+
+@p_norm.reverse
+def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
+    if axis is not None and not keepdims:
+        g, r = (restored(each, x.shape, axis, False) for each in (g, r))
+    return _slope(g, r, x, ord, r, x)
+
+
+@p_norm.tangent
+def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
+    axes, r = axes_of(axis, np.ndim(x)), restored(r, np.shape(x), axis, keepdims)
+    slope = _slope(1.0, r, x, ord, fixed(r), fixed(x))
+    return lambda t: np.sum(slope * t, axis=axes, keepdims=keepdims)

@@ -1,6 +1,4 @@
-"""The QR decomposition, with NumPy's signs and with Stan's.
-`varmat.functions.linalg.factorisations` has the public names.
-"""
+"""QR decompositions, with NumPy's signs and with Stan's."""
 
 from __future__ import annotations
 
@@ -12,10 +10,11 @@ from varmat.core.dispatch import implements, plain
 from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_matrix, fixed, is_watched
-from varmat.functions.linalg.lapack import triangle_mask, triangular_solve
-from varmat.functions.linalg.solves import solve_triangular
+from varmat.functions.linalg.lapack import triangular_solve
+from varmat.functions.linalg.triangles import triangle_mask
+from varmat.functions.linalg.triangular_solves import solve_triangular
 
-__all__: list[str] = []
+__all__ = ["qr", "qr_Q", "qr_R", "qr_thin", "qr_thin_Q", "qr_thin_R"]
 
 
 @operation(stacked=True)

@@ -332,3 +332,40 @@ def sparse_to_dense_tangent(r: Any, w: Any, pattern: Any) -> Any:
 @sparse_to_dense.straight
 def sparse_to_dense_straight(w: Any, pattern: Any) -> Any:
     return spread_back(w, pattern.places, pattern.shape), lambda g: np.ravel(g)[pattern.places]
+
+
+@operation()
+def collected(x: Any, *, places: Any, size: int) -> Any:
+    """A vector of sums: element i is that of the elements of `x` whose place is i.
+
+    Parameters
+    ----------
+    x : array_like, shape (k,)
+    places : ndarray of int, shape (k,)
+    size : int
+        The length of the result.
+
+    Returns
+    -------
+    VarMat, shape (size,)
+
+    Notes
+    -----
+    The adjoint of an element is that of the sum it went into.
+    """
+    return np.bincount(places, x, size) if len(places) else np.zeros(size)
+
+
+@collected.reverse
+def collected_reverse(g: Any, r: Any, x: Any, places: Any, size: int) -> Any:
+    return g[places]
+
+
+@collected.tangent
+def collected_tangent(r: Any, x: Any, places: Any, size: int) -> Any:
+    return lambda t: collected(t, places=places, size=size)
+
+
+@collected.straight
+def collected_straight(x: Any, places: Any, size: int) -> Any:
+    return spread_back(x, places, (size,)), lambda g: g[places]

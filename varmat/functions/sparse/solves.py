@@ -3,9 +3,10 @@ by `scipy.sparse.linalg.splu`.
 
 A matrix is factorised once for the value; the factors serve the reverse pass. Functions of a
 symmetric matrix read its lower triangle, once it is checked that the upper one is the same, and
-their adjoint lies there, as it does for dense matrices (see `varmat.functions.linalg.solves`). The
-order of elimination and the structure of the factor are kept with the pattern: where a function is
-called again and again, hand the `pattern` of one `SparseVar` on to the next.
+their adjoint lies there, as it does for dense matrices (see
+`varmat.functions.linalg.symmetric_arguments`). The order of elimination and the structure of the
+factor are kept with the pattern: where a function is called again and again, hand the `pattern` of
+one `SparseVar` on to the next.
 
 In recorded programs these are calls of Python.
 """
