@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core import umath
@@ -20,6 +20,11 @@ from varmat.core.variables import ARRAYS, like
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.shaping import memory_of
 from varmat.functions.checks import check_settings, delivered
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -35,7 +40,7 @@ def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
-        def answer(*args: Any, **settings: Any) -> Any:
+        def answer(*args: Any, **settings: Any) -> Result:
             result = function(*args, **settings)
             kinds = {type(x) for x in (*args, *settings.values())}
             if MatVar not in kinds:
@@ -55,15 +60,15 @@ def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 @composite(np.clip)
 def clip(
-    a: Any,
-    a_min: Any = None,
-    a_max: Any = None,
-    out: Any = None,
+    a: Operand,
+    a_min: Operand = None,
+    a_max: Operand = None,
+    out: Operand = None,
     *,
-    min: Any = None,
-    max: Any = None,
+    min: Operand = None,
+    max: Operand = None,
     **settings: Any,
-) -> Any:
+) -> Result:
     """Limit the values; the derivative goes to the bound where a value is outside, to `a` inside
     and at the bounds.
     """
@@ -91,8 +96,12 @@ SUPPORTED[_CLIP] = _ClipUfunc()
 
 @composite(np.nan_to_num)
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+    x: Operand,
+    copy: bool = True,
+    nan: Operand = 0.0,
+    posinf: Operand = None,
+    neginf: Operand = None,
+) -> Result:
     """Replace what is not finite; the derivative there is that of the replacement."""
     if not copy:
         raise TypeError(
@@ -106,24 +115,24 @@ def nan_to_num(
 
 
 @operation()
-def round(a: Any, decimals: int = 0) -> Any:
+def round(a: Value, decimals: int = 0) -> Value:
     """Round to a number of decimals; the derivative is zero."""
     return np.round(a, decimals)
 
 
 @round.reverse
-def round_reverse(g: Any, r: Any, a: Any, decimals: int) -> Any:
+def round_reverse(g: Adjoint, r: Value, a: Value, decimals: int) -> Adjoint:
     return np.zeros(np.shape(r))
 
 
 @round.tangent
-def round_tangent(r: Any, a: Any, decimals: int) -> Any:
+def round_tangent(r: Result, a: Operand, decimals: int) -> Linear:
     return lambda t: np.zeros(np.shape(r))
 
 
-def _answer_for_rounding(function: Any) -> None:
+def _answer_for_rounding(function: Function) -> None:
     @implements(function)
-    def rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    def rounded(a: Operand, decimals: int = 0, out: Operand = None) -> Result:
         check_settings(function, out)
         return delivered(function, out, round(a, decimals=decimals))
 
@@ -133,14 +142,14 @@ _answer_for_rounding(np.around)
 
 
 @composite(*named("fix"))
-def fix(x: Any, out: Any = None) -> Any:
+def fix(x: Operand, out: Operand = None) -> Result:
     """Round towards zero; the derivative is zero."""
     check_settings(np.fix, out)
     return delivered(np.fix, out, np.trunc(x))
 
 
 @operation(np.unwrap)
-def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
+def unwrap(p: Value, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Value:
     """Take jumps of a multiple of `period` out of a sequence; they are constants, so the derivative
     is one.
     """
@@ -150,23 +159,25 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * n
 
 
 @unwrap.reverse
-def unwrap_reverse(g: Any, r: Any, p: Any, **settings: Any) -> Any:
+def unwrap_reverse(g: Adjoint, r: Value, p: Value, **settings: Any) -> Adjoint:
     return g
 
 
 @unwrap.tangent
-def unwrap_tangent(r: Any, p: Any, **settings: Any) -> Any:
+def unwrap_tangent(r: Result, p: Operand, **settings: Any) -> Linear:
     return lambda t: t
 
 
 @composite(np.real_if_close)
-def real_if_close(a: Any, tol: float = 100) -> Any:
+def real_if_close(a: Operand, tol: float = 100) -> Result:
     """The argument: variables are real."""
     return a
 
 
 @composite(np.piecewise)
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: Operand, condlist: Operand, funclist: Sequence[Any], *args: Any, **kw: Any
+) -> Result:
     """Each function (or number) where its condition holds, the last of those that hold; zero
     elsewhere.
     """
@@ -199,8 +210,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 @composite(np.apply_along_axis)
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
+    func1d: Callable[..., Any], axis: int, arr: Operand, *args: Any, **kwargs: Any
+) -> Result:
     """A function of vectors, applied to each vector along an axis."""
     axis = normalize_axis_index(axis, np.ndim(arr))
     lanes = np.moveaxis(arr, axis, -1)
@@ -219,7 +230,7 @@ def apply_along_axis(
 
 
 @composite(np.apply_over_axes)
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[[Any, int], Any], a: Operand, axes: Any) -> Result:
     """A reduction, applied along one axis after the other."""
     for axis in np.atleast_1d(axes).tolist():
         axis = normalize_axis_index(axis, np.ndim(a))
@@ -230,13 +241,13 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
 
 @composite(np.unique)
 def unique(
-    ar: Any,
-    return_index: Any = False,
-    return_inverse: Any = False,
-    return_counts: Any = False,
-    axis: Any = None,
+    ar: Operand,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
     **settings: Any,
-) -> Any:
+) -> Result:
     """The distinct values in order; the derivative of each goes to its first occurrence."""
     found: Any = np.unique
     _, index, *others = found(plain(ar), True, return_inverse, return_counts, axis, **settings)
@@ -245,13 +256,13 @@ def unique(
     return results if len(results) > 1 else values
 
 
-def _answer_for_unique(function: Any) -> None:
+def _answer_for_unique(function: Function) -> None:
     """The array API's variants: one returns the values, the others named tuples with the values in
     them.
     """
 
     @composite(function)
-    def variant(x: Any) -> Any:
+    def variant(x: Operand) -> Result:
         result: Any = function(plain(x))
         values = np.unique(x, equal_nan=False)
         return type(result)(values, *result[1:]) if isinstance(result, tuple) else values
@@ -262,23 +273,23 @@ for _function in (np.unique_values, np.unique_all, np.unique_counts, np.unique_i
 
 
 @operation()
-def bincount_weighted(weights: Any, *, x: Any, minlength: int) -> Any:
+def bincount_weighted(weights: Value, *, x: Value, minlength: int) -> Value:
     """The sums of the weights that belong to each integer."""
     return np.bincount(x, weights, minlength)
 
 
 @bincount_weighted.reverse
-def bincount_reverse(g: Any, r: Any, weights: Any, x: Any, minlength: int) -> Any:
+def bincount_reverse(g: Adjoint, r: Value, weights: Value, x: Value, minlength: int) -> Adjoint:
     return g[x]
 
 
 @bincount_weighted.tangent
-def bincount_tangent(r: Any, weights: Any, x: Any, minlength: int) -> Any:
+def bincount_tangent(r: Result, weights: Operand, x: Operand, minlength: int) -> Linear:
     return lambda t: np.bincount(x, t, minlength)
 
 
 @composite(np.bincount)
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(x: Operand, weights: Operand = None, minlength: int = 0) -> Result:
     """The sums of the weights that belong to each integer, linear in the weights."""
     if is_differentiable(x):
         raise TypeError(
@@ -290,12 +301,12 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 # With like=
 
 
-def _answer_with_like(function: Any, first: str) -> None:
+def _answer_with_like(function: Function, first: str) -> None:
     """An array of variables, asked for with ``like=``; data stays data."""
     name = function.__name__
 
     @implements(function)
-    def make(*args: Any, **settings: Any) -> Any:
+    def make(*args: Any, **settings: Any) -> Result:
         if not is_differentiable([*args, *settings.values()]):
             return function(*args, **settings)
         a, *rest = args or (settings.pop(first),)
@@ -322,7 +333,9 @@ for _function in named("asarray asanyarray ascontiguousarray asfortranarray requ
 
 
 @composite(*named("astype"))
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(
+    x: Operand, dtype: DTypeLike | None, /, *, copy: bool = True, device: Any = None
+) -> Result:
     """The method: a copy, or for integers and truth values a constant."""
     check_settings(np.astype, device=device)
     return x.astype(dtype, copy=copy)
@@ -332,12 +345,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 @composite(np.linalg.diagonal)
-def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def linalg_diagonal(x: Operand, /, *, offset: int = 0) -> Result:
     """The diagonal of each matrix of a stack."""
     return np.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 @composite(np.linalg.matrix_transpose)
-def linalg_matrix_transpose(x: Any, /) -> Any:
+def linalg_matrix_transpose(x: Operand, /) -> Result:
     """The transpose of each matrix of a stack."""
     return np.swapaxes(x, -1, -2)

@@ -6,12 +6,17 @@ Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.checks import integer
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function
 
 __all__ = [
     "e",
@@ -233,7 +238,7 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
     return _one_hot("one_hot_int_array", K, k, np.int64)
 
 
-def _one_hot(function: str, size: Any, k: Any, dtype: Any) -> np.ndarray:
+def _one_hot(function: str, size: int, k: Any, dtype: DTypeLike | None) -> np.ndarray:
     result, k = np.zeros(_size(function, "K", size, 1), dtype), integer(function, "k", k)
     if not 0 <= k < result.size:
         raise DomainError(f"{function}: k is {k}, but must be a place from 0 to {result.size - 1}!")
@@ -416,7 +421,7 @@ Examples
 """
 
 
-def _constant(name: str, value: float, about: str, numpy: str) -> Any:
+def _constant(name: str, value: float, about: str, numpy: str) -> Function:
     def constant() -> float:
         return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.orderings import descending_order, stable_order
 from varmat.functions.checks import check_values, integer
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result, Value
 
 __all__ = [
     "choose",
@@ -35,11 +38,11 @@ __all__ = [
 # --- sizes ---
 
 
-def _shape(function: str, x: Any) -> tuple[int, ...]:
+def _shape(function: str, x: Operand) -> tuple[int, ...]:
     return tuple(np.shape(as_operand(x, f"{function}: x")))
 
 
-def dims(x: Any) -> tuple[int, ...]:
+def dims(x: Operand) -> tuple[int, ...]:
     """The lengths of the axes of an array: `numpy.shape`.
 
     Parameters
@@ -63,7 +66,7 @@ def dims(x: Any) -> tuple[int, ...]:
     return _shape("dims", x)
 
 
-def num_elements(x: Any) -> int:
+def num_elements(x: Operand) -> int:
     """The number of all elements: `numpy.size`.
 
     Parameters
@@ -88,14 +91,14 @@ def num_elements(x: Any) -> int:
     return math.prod(_shape("num_elements", x))
 
 
-def _sides(function: str, x: Any) -> tuple[int, int]:
+def _sides(function: str, x: Operand) -> tuple[int, int]:
     shape = _shape(function, x)
     if len(shape) not in (1, 2):
         raise ShapeError(f"{function}: x has shape {shape}, but must be a vector or a matrix!")
     return shape[0], shape[1] if len(shape) == 2 else 1
 
 
-def rows(x: Any) -> int:
+def rows(x: Operand) -> int:
     """The number of rows of a matrix; a vector is a column.
 
     Parameters
@@ -124,7 +127,7 @@ def rows(x: Any) -> int:
     return _sides("rows", x)[0]
 
 
-def cols(x: Any) -> int:
+def cols(x: Operand) -> int:
     """The number of columns of a matrix; a vector is a column.
 
     Parameters
@@ -158,7 +161,7 @@ def cols(x: Any) -> int:
 _number = Domain("a number", lambda x: ~np.isnan(x))
 
 
-def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Any) -> Any:
+def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Operand) -> Result:
     """What is found in the values of a vector; refuses nan. A recording holds where the same is
     found.
     """
@@ -166,14 +169,14 @@ def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Any) -> Any:
     if np.ndim(x) != 1:
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a vector!")
 
-    def found(values: Any) -> Any:
+    def found(values: Value) -> Result:
         _number.check(function, "x", np.asarray(values))
         return find(np.asarray(values))
 
     return check_values(found, x)
 
 
-def sort_indices_asc(x: Any) -> np.ndarray:
+def sort_indices_asc(x: Operand) -> np.ndarray:
     """The places of the elements of a vector in ascending order of their values: `numpy.argsort`.
 
     Parameters
@@ -207,7 +210,7 @@ def sort_indices_asc(x: Any) -> np.ndarray:
     return order
 
 
-def sort_indices_desc(x: Any) -> np.ndarray:
+def sort_indices_desc(x: Operand) -> np.ndarray:
     """The places of the elements of a vector in descending order of their values.
 
     Parameters
@@ -241,7 +244,7 @@ def sort_indices_desc(x: Any) -> np.ndarray:
     return order
 
 
-def rank(x: Any, s: int) -> int:
+def rank(x: Operand, s: int) -> int:
     """The number of elements of a vector that are less than one of them.
 
     Parameters
@@ -280,7 +283,7 @@ def rank(x: Any, s: int) -> int:
 # --- whole numbers ---
 
 
-def choose(n: Any, k: Any) -> Any:
+def choose(n: Any, k: Any) -> Result:
     """The binomial coefficient of whole numbers, exactly.
 
     Parameters
@@ -334,7 +337,7 @@ _LARGEST = int(np.iinfo(np.int64).max)
 _in_range = Domain("between -2**63 and 2**63", lambda x: abs(x) < 2.0**63)
 
 
-def to_int(x: Any) -> Any:
+def to_int(x: Operand) -> Result:
     """The whole number that is left if the decimals are dropped.
 
     Parameters
@@ -364,12 +367,12 @@ def to_int(x: Any) -> Any:
     return int(found) if not np.ndim(found) else found
 
 
-def _whole(x: Any) -> Any:
+def _whole(x: Operand) -> Result:
     _in_range.check("to_int", "x", x)
     return np.trunc(x).astype(np.int64)
 
 
-def int_step(x: Any) -> Any:
+def int_step(x: Operand) -> Result:
     """1 where a number is positive, 0 elsewhere.
 
     Parameters
@@ -400,5 +403,5 @@ def int_step(x: Any) -> Any:
     return int(found) if not np.ndim(found) else found
 
 
-def _is_positive(x: Any) -> Any:
+def _is_positive(x: Operand) -> Result:
     return np.greater(x, 0.0).astype(np.int64)

@@ -7,7 +7,7 @@ was translated without the shift fails at the edges, as it would there."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from varmat.core.operation import as_operand
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
 from varmat.functions.checks import check_values, integer
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "block",
@@ -58,7 +61,7 @@ def _place(function: str, name: str, i: Any, size: int) -> int:
 
 
 def _slice(
-    function: str, start: Any, count: Any, size: int, names: tuple[str, str] = ("i", "n")
+    function: str, start: Operand, count: Any, size: int, names: tuple[str, str] = ("i", "n")
 ) -> slice:
     """So many places from one on; of none it does not matter where they would be."""
     n = _count(function, names[1], count)
@@ -73,21 +76,21 @@ def _slice(
     return slice(i, i + n)
 
 
-def _matrix(function: str, x: Any) -> Any:
+def _matrix(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 2:
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a matrix!")
     return x
 
 
-def _listing(function: str, x: Any) -> Any:
+def _listing(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
     if not np.ndim(x):
         raise ShapeError(f"{function}: x is a scalar, but must have at least one axis!")
     return x
 
 
-def block(x: Any, i: int, j: int, n_rows: int, n_cols: int) -> Any:
+def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
     """A rectangular part of a matrix, ``x[i : i + n_rows, j : j + n_cols]``, as a view.
 
     Parameters
@@ -126,7 +129,7 @@ def block(x: Any, i: int, j: int, n_rows: int, n_cols: int) -> Any:
     return x[rows, _slice("block", j, n_cols, np.shape(x)[1], ("j", "n_cols"))]
 
 
-def row(x: Any, i: int) -> Any:
+def row(x: Operand, i: int) -> Result:
     """A row of a matrix, ``x[i]``, as a view.
 
     Parameters
@@ -160,7 +163,7 @@ def row(x: Any, i: int) -> Any:
     return x[_place("row", "i", i, np.shape(x)[0])]
 
 
-def col(x: Any, j: int) -> Any:
+def col(x: Operand, j: int) -> Result:
     """A column of a matrix, ``x[:, j]``, as a view.
 
     Parameters
@@ -194,7 +197,7 @@ def col(x: Any, j: int) -> Any:
     return x[:, _place("col", "j", j, np.shape(x)[1])]
 
 
-def sub_row(x: Any, i: int, j: int, n_cols: int) -> Any:
+def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
     """A part of a row of a matrix, ``x[i, j : j + n_cols]``, as a view.
 
     Parameters
@@ -231,7 +234,7 @@ def sub_row(x: Any, i: int, j: int, n_cols: int) -> Any:
     return x[_place("sub_row", "i", i, np.shape(x)[0]), columns]
 
 
-def sub_col(x: Any, i: int, j: int, n_rows: int) -> Any:
+def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
     """A part of a column of a matrix, ``x[i : i + n_rows, j]``, as a view.
 
     Parameters
@@ -268,7 +271,7 @@ def sub_col(x: Any, i: int, j: int, n_rows: int) -> Any:
     return x[rows, _place("sub_col", "j", j, np.shape(x)[1])]
 
 
-def segment(x: Any, i: int, n: int) -> Any:
+def segment(x: Operand, i: int, n: int) -> Result:
     """`n` elements (or slices) along the first axis from one on, ``x[i : i + n]``, as a view.
 
     Parameters
@@ -314,7 +317,7 @@ def _end(function: str, n: Any, size: int) -> int:
     return count
 
 
-def head(x: Any, n: int) -> Any:
+def head(x: Operand, n: int) -> Result:
     """The first `n` elements (or slices) along the first axis, ``x[:n]``, as a view.
 
     Parameters
@@ -347,7 +350,7 @@ def head(x: Any, n: int) -> Any:
     return x[: _end("head", n, np.shape(x)[0])]
 
 
-def tail(x: Any, n: int) -> Any:
+def tail(x: Operand, n: int) -> Result:
     """The last `n` elements (or slices) along the first axis, as a view.
 
     Parameters
@@ -381,7 +384,7 @@ def tail(x: Any, n: int) -> Any:
     return x[size - _end("tail", n, size) :]
 
 
-def to_array_2d(x: Any) -> Any:
+def to_array_2d(x: Operand) -> Result:
     """A matrix as it is: here a matrix is an array with two axes.
 
     Parameters
@@ -411,7 +414,7 @@ def to_array_2d(x: Any) -> Any:
     return _matrix("to_array_2d", x)
 
 
-def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:
+def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
     """`K` equally spaced numbers from `lower` to `upper`; one of them is `upper`.
 
     Parameters
@@ -457,7 +460,7 @@ def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:
     return np.linspace(*ends, n) if n != 1 else np.stack([ends[1]])
 
 
-def _check_ends(lower: Any, upper: Any) -> None:
+def _check_ends(lower: Operand, upper: Operand) -> None:
     Domain(f"at least lower, which is {lower!r}", lambda x: x >= lower).check(
         "linspaced_vector", "upper", upper
     )

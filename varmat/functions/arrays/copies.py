@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,16 @@ from varmat.core.variables import VARIABLES, data, make_leaf
 from varmat.functions.arrays.repeating import broadcast_to
 from varmat.functions.checks import check_settings
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
+
 __all__: list[str] = []
 
 
 @operation(np.copy, native=True, stacked=True)
-def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+def copy(a: Value, order: str = "K", subok: bool = False) -> Value:
     """A copy, which may be assigned to without changing the original.
 
     Parameters
@@ -48,32 +53,32 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 
 @copy.straight
-def copy_straight(a: Any, **settings: Any) -> Any:
+def copy_straight(a: Operand, **settings: Any) -> tuple[Result, Function]:
     return a, lambda g: g
 
 
 @copy.reverse
-def copy_reverse(g: Any, r: Any, a: Any, **settings: Any) -> Any:
+def copy_reverse(g: Adjoint, r: Value, a: Value, **settings: Any) -> Adjoint:
     return g
 
 
 @copy.tangent
-def copy_tangent(r: Any, a: Any, **settings: Any) -> Any:
+def copy_tangent(r: Result, a: Operand, **settings: Any) -> Any:
     return np.copy
 
 
-def _to_be_filled(make: Any) -> Any:
+def _to_be_filled(make: Function) -> Function:
     function = getattr(np, f"{make.__name__}_like")
 
     def like(
-        a: Any,
-        dtype: Any = None,
+        a: Operand,
+        dtype: DTypeLike | None = None,
         order: Any = "K",
         subok: bool = True,
         shape: Any = None,
         *,
         device: Any = None,
-    ) -> Any:
+    ) -> Result:
         check_settings(function, device=device)
         if dtype is not None and np.dtype(dtype) != FLOAT64:
             if np.dtype(dtype).kind == "c" and is_differentiable(a):
@@ -104,15 +109,15 @@ empty_like = dispatch.implements(np.empty_like)(_to_be_filled(np.empty))
 
 @dispatch.implements(np.full_like)
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    a: Operand,
+    fill_value: Operand,
+    dtype: DTypeLike | None = None,
     order: Any = "K",
     subok: bool = True,
     shape: Any = None,
     *,
     device: Any = None,
-) -> Any:
+) -> Result:
     """`np.full_like`, for data and for variables to fill with."""
     check_settings(np.full_like, device=device)
     if not is_differentiable(fill_value):

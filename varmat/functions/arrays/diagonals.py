@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from varmat.functions.arrays.moving import moved
 from varmat.functions.arrays.repeating import directions
 from varmat.functions.checks import check_matrix, check_square
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result, Thunk, Value
+
 __all__ = ["add_diag", "diag_matrix", "symmetrize_from_lower_tri", "symmetrize_from_upper_tri"]
 
 
-def _triangle(function: Any) -> Any:
-    def answer(m: Any, k: int = 0) -> Any:
-        def move(a: Any) -> Any:
+def _triangle(function: Function) -> Function:
+    def answer(m: Operand, k: int = 0) -> Result:
+        def move(a: Operand) -> Result:
             return function(a, k)
 
         return moved(m, move=move, back=move if m.ndim > 1 else None)
@@ -31,7 +34,7 @@ dispatch.SUPPORTED[np.triu] = _triangle(np.triu)
 
 
 @dispatch.implements(np.diag)
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: Operand, k: int = 0) -> Result:
     """The matrix with a given diagonal, or the diagonal of a matrix (as a view).
 
     Parameters
@@ -67,12 +70,12 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @dispatch.implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: Operand, k: int = 0) -> Result:
     """`np.diagflat`."""
     return diag(np.ravel(v), k)
 
 
-def symmetrize_from_lower_tri(a: Any) -> Any:
+def symmetrize_from_lower_tri(a: Operand) -> Result:
     """The symmetric matrix with the lower triangle of `a`; its upper triangle is not looked at.
 
     Parameters
@@ -102,7 +105,7 @@ def symmetrize_from_lower_tri(a: Any) -> Any:
     return _symmetrized("symmetrize_from_lower_tri", a, np.tri)
 
 
-def symmetrize_from_upper_tri(a: Any) -> Any:
+def symmetrize_from_upper_tri(a: Operand) -> Result:
     """The symmetric matrix with the upper triangle of `a`; its lower triangle is not looked at.
 
     Parameters
@@ -132,14 +135,14 @@ def symmetrize_from_upper_tri(a: Any) -> Any:
     return _symmetrized("symmetrize_from_upper_tri", a, lambda n, dtype: np.tri(n, dtype=dtype).T)
 
 
-def _symmetrized(name: str, a: Any, triangle: Any) -> Any:
+def _symmetrized(name: str, a: Operand, triangle: Any) -> Result:
     check_square(name, "a", np.shape(a))
     kept = triangle(np.shape(a)[-1], dtype=bool)
     return moved(a, move=lambda x: np.where(kept, x, np.swapaxes(x, -1, -2)))
 
 
 @operation(stacked=True)
-def add_diag(m: Any, d: Any) -> Any:
+def add_diag(m: Value, d: Value) -> Value:
     """A matrix with something added to its diagonal.
 
     Parameters
@@ -183,17 +186,17 @@ def add_diag(m: Any, d: Any) -> Any:
 
 
 @add_diag.reverse
-def add_diag_reverse(g: Any, r: Any, m: Any, d: Any) -> Any:
+def add_diag_reverse(g: Adjoint, r: Value, m: Value, d: Value) -> tuple[Thunk, ...]:
     return lambda: g, lambda: np.diagonal(g, axis1=-2, axis2=-1)
 
 
 @add_diag.straight
-def add_diag_straight(m: Any, d: Any) -> Any:
+def add_diag_straight(m: Operand, d: Operand) -> tuple[Result, Function]:
     n, p = np.shape(m)[-2:]
     on_diagonal = np.eye(n, p, dtype=bool)
     along = d[:, None] if np.ndim(d) and n <= p else d
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         diagonal = np.diagonal(g, axis1=-2, axis2=-1)
         return g, diagonal if np.ndim(d) else np.sum(diagonal)
 
@@ -201,12 +204,12 @@ def add_diag_straight(m: Any, d: Any) -> Any:
 
 
 @add_diag.tangent
-def add_diag_tangent(r: Any, m: Any, d: Any) -> Any:
+def add_diag_tangent(r: Result, m: Operand, d: Operand) -> Any:
     n, p = np.shape(m)[-2:]
     on_diagonal = np.tri(n, p, dtype=bool) & np.tri(p, n, dtype=bool).T
     matrix = (1, 1) if not np.ndim(d) else (n, 1) if n <= p else (1, p)
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         return np.where(
             on_diagonal, np.reshape(t, (*directions(t, d), *(1,) * (np.ndim(r) - 2), *matrix)), 0.0
         )

@@ -4,7 +4,7 @@ Each answers for NumPy's function of the same name, with its arguments and value
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -14,6 +14,9 @@ from varmat.core.errors import DomainError, ShapeError, nonnegative
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite, nonzero
 from varmat.functions.arrays.constant import named
+
+if TYPE_CHECKING:
+    from varmat.typing import Axis, Operand, Result
 
 __all__: list[str] = []
 
@@ -27,7 +30,9 @@ def _along(axis: int, *limits: int | None) -> tuple[slice, ...]:
 
 
 @composite(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: Operand, n: int = 1, axis: int = -1, prepend: Operand = None, append: Operand = None
+) -> Result:
     """Differences of neighbours, `n` times over."""
     nonnegative.check("diff", "n", n)
     a = as_operand(a, "diff: a")
@@ -47,14 +52,14 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @composite(np.ediff1d)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: Operand, to_end: Operand = None, to_begin: Operand = None) -> Result:
     """Differences of neighbours of the flattened array, between given ends."""
     parts = (to_begin, np.diff(np.ravel(as_operand(ary, "ediff1d: ary"))), to_end)
     return np.concatenate([np.ravel(part) for part in parts if part is not None])
 
 
 @composite(*named("trapezoid trapz"))
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1) -> Result:
     """The integral by the trapezoidal rule."""
     y = as_operand(y, "trapezoid: y")
     along = normalize_axis_index(axis, np.ndim(y))
@@ -69,7 +74,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @composite(np.gradient)
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: Operand, *varargs: Operand, axis: Axis = None, edge_order: int = 1) -> Result:
     """Second-order differences inside, one-sided ones of first or second order at the ends."""
     if edge_order not in (1, 2):
         raise DomainError(f"gradient: edge_order is {edge_order}, but must be 1 or 2!")
@@ -87,7 +92,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     return results[0] if len(axes) == 1 else tuple(results)
 
 
-def _gradient_along(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
+def _gradient_along(f: Operand, axis: int, spacing: Operand, edge_order: int) -> Result:
     x = np.moveaxis(f, axis, -1)
     n = np.shape(x)[-1]
     if n <= edge_order:
@@ -120,8 +125,13 @@ def _gradient_along(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
 
 @composite(np.interp)
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+    x: Operand,
+    xp: Operand,
+    fp: Operand,
+    left: Operand = None,
+    right: Operand = None,
+    period: Any = None,
+) -> Result:
     """Linear interpolation, differentiable in all of `x`, `xp` and `fp`; at a knot the slope is
     that to its right.
     """

@@ -5,7 +5,7 @@ Each answers for NumPy's function of the same name, with its arguments and value
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,11 @@ from varmat.core.operation import as_operand
 from varmat.functions.arrays.composites import composite, nonzero
 from varmat.functions.checks import check_settings
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Operand, Result
+
 __all__: list[str] = []
 
 
@@ -23,16 +28,16 @@ __all__: list[str] = []
 
 @composite(np.linspace)
 def linspace(
-    start: Any,
-    stop: Any,
+    start: Operand,
+    stop: Operand,
     num: Any = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
-) -> Any:
+) -> Result:
     """Evenly spaced numbers between variable ends."""
     check_settings(np.linspace, dtype=dtype, device=device)
     num = operator.index(num)
@@ -51,14 +56,14 @@ def linspace(
 
 @composite(np.logspace)
 def logspace(
-    start: Any,
-    stop: Any,
+    start: Operand,
+    stop: Operand,
     num: Any = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: Operand = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Result:
     """Powers of `base` with evenly spaced exponents between variable ends."""
     check_settings(np.logspace, dtype=dtype)
     base = as_operand(base, "logspace: base")
@@ -70,8 +75,13 @@ def logspace(
 
 @composite(np.geomspace)
 def geomspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: Operand,
+    stop: Operand,
+    num: Any = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Result:
     """A geometric progression between variable ends of one sign."""
     check_settings(np.geomspace, dtype=dtype)
     start, stop = as_operand(start, "geomspace: start"), as_operand(stop, "geomspace: stop")

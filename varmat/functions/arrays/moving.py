@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,11 +18,16 @@ from varmat.core.operation import is_differentiable, operation
 from varmat.functions.checks import by_position, kept
 from varmat.programs.symbols import refuse, spread_back
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+
 __all__: list[str] = []
 
 
 @operation(native=True, stacked=True)
-def moved(a: Any, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | None = None) -> Any:
+def moved(
+    a: Value, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | None = None
+) -> Value:
     """The elements of an array moved elsewhere, with zeros where none goes.
 
     Parameters
@@ -51,7 +56,7 @@ def moved(a: Any, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | No
     return move(a)
 
 
-def sources(move: Callable[[Any], Any], shape: tuple[int, ...]) -> Any:
+def sources(move: Callable[[Any], Any], shape: tuple[int, ...]) -> Result:
     """Where each element of the result comes from: 1 + its place among the elements of an array of
     `shape`, 0 for a zero.
     """
@@ -59,7 +64,7 @@ def sources(move: Callable[[Any], Any], shape: tuple[int, ...]) -> Any:
 
 
 @moved.reverse
-def moved_reverse(g: Any, r: Any, a: Any, move: Any, back: Any) -> Any:
+def moved_reverse(g: Adjoint, r: Value, a: Value, move: Linear, back: Any) -> Adjoint:
     if back is not None:
         return back(g)
     shape = np.shape(a)
@@ -69,7 +74,7 @@ def moved_reverse(g: Any, r: Any, a: Any, move: Any, back: Any) -> Any:
 
 
 @moved.straight
-def moved_straight(a: Any, move: Any, back: Any = None) -> Any:
+def moved_straight(a: Operand, move: Linear, back: Any = None) -> tuple[Result, Function]:
     places = np.asarray(sources(move, np.shape(a)))
     if not np.size(a) or not places.size:
         refuse()
@@ -82,8 +87,8 @@ def moved_straight(a: Any, move: Any, back: Any = None) -> Any:
 
 
 @moved.tangent
-def moved_tangent(r: Any, a: Any, move: Any, back: Any) -> Any:
-    def push(t: Any) -> Any:
+def moved_tangent(r: Result, a: Operand, move: Linear, back: Any) -> Linear:
+    def push(t: Operand) -> Result:
         if np.ndim(t) == np.ndim(a):
             return move(t)
         k, shape = len(t), np.shape(a)
@@ -95,7 +100,7 @@ def moved_tangent(r: Any, a: Any, move: Any, back: Any) -> Any:
 
 
 @dispatch.implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: Operand, shift: Any, axis: Axis = None) -> Result:
     """`np.roll`."""
     shift, axis = kept(shift), kept(axis)
     return moved(
@@ -105,8 +110,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     )
 
 
-def _mover(function: Any) -> Any:
-    def answer(a: Any, *args: Any, **settings: Any) -> Any:
+def _mover(function: Function) -> Function:
+    def answer(a: Operand, *args: Any, **settings: Any) -> Result:
         return moved(a, move=lambda x: function(x, *args, **settings))
 
     return by_position(function, answer)
@@ -119,8 +124,13 @@ dispatch.SUPPORTED.update((_function, _mover(_function)) for _function in MOVERS
 
 @dispatch.implements(sliding_window_view)
 def _sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> Any:
+    x: Operand,
+    window_shape: Any,
+    axis: Axis = None,
+    *,
+    subok: bool = False,
+    writeable: bool = False,
+) -> Result:
     """A copy, unlike NumPy's: in a view the adjoints of an element that is in several windows would
     be one number.
     """
@@ -139,7 +149,7 @@ PADS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 @dispatch.implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Any:
+def pad(array: Operand, pad_width: Any, mode: Any = "constant", **settings: Any) -> Result:
     """`np.pad`, in the modes that copy elements or put constants around them."""
     if mode not in PADS or settings.get("reflect_type") == "odd":
         odd = " with reflect_type='odd'" if mode in PADS else ""

@@ -5,7 +5,7 @@ Each answers for NumPy's function of the same name, with its arguments and value
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from varmat.core.operation import as_operand
 from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import check_values
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__: list[str] = []
 
 
@@ -21,7 +24,7 @@ __all__: list[str] = []
 
 
 @composite(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: Operand, x: Operand) -> Result:
     """A polynomial by Horner's rule, the highest power first."""
     p, x = as_operand(p, "polyval: p"), as_operand(x, "polyval: x")
     result: Any = np.zeros(np.shape(x))
@@ -31,7 +34,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 @composite(np.vander)
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result:
     """The powers of `x` as columns, the highest first."""
     if np.ndim(x) != 1:
         raise ShapeError(f"vander: x has shape {np.shape(x)}, but must be a vector!")
@@ -39,7 +42,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     return np.power(x[:, None], powers if increasing else powers[::-1])
 
 
-def _polynomials(a: Any, b: Any) -> tuple[Any, Any]:
+def _polynomials(a: Operand, b: Operand) -> tuple[Any, Any]:
     """Both coefficient vectors with leading zeros to one length."""
     a, b = (
         np.atleast_1d(as_operand(a, "a polynomial")),
@@ -54,19 +57,19 @@ def _polynomials(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @composite(np.polyadd)
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: Operand, a2: Operand) -> Result:
     """The sum of two polynomials."""
     return operator.add(*_polynomials(a1, a2))
 
 
 @composite(np.polysub)
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: Operand, a2: Operand) -> Result:
     """The difference of two polynomials."""
     return operator.sub(*_polynomials(a1, a2))
 
 
 @composite(np.polymul)
-def polymul(a1: Any, a2: Any) -> Any:
+def polymul(a1: Operand, a2: Operand) -> Result:
     """The product of two polynomials, without their leading zeros."""
     p, q = (
         np.atleast_1d(as_operand(x, f"polymul: {name}")) for name, x in (("a1", a1), ("a2", a2))
@@ -74,13 +77,13 @@ def polymul(a1: Any, a2: Any) -> Any:
     return np.convolve(p[check_values(_leading_zeros, p) :], q[check_values(_leading_zeros, q) :])
 
 
-def _leading_zeros(p: Any) -> int:
+def _leading_zeros(p: Operand) -> int:
     """How many zeros stand before the first other coefficient, or before the last one."""
     return int(np.argmax(np.append(p[:-1] != 0, True)))
 
 
 @composite(np.poly)
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: Operand) -> Result:
     """The polynomial with given real zeros."""
     if np.ndim(seq_of_zeros) > 1:
         raise TypeError(
@@ -96,7 +99,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 @composite(np.polyder)
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: Operand, m: int = 1) -> Result:
     """The `m`-th derivative of a polynomial."""
     nonnegative.check("polyder", "m", m)
     for _ in range(m):
@@ -105,7 +108,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 @composite(np.polyint)
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: Operand, m: int = 1, k: Any = None) -> Result:
     """The `m`-th antiderivative of a polynomial, with constants of integration `k`."""
     nonnegative.check("polyint", "m", m)
     p = as_operand(p, "polyint: p")

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -18,6 +18,9 @@ from varmat.functions.checks import fixed
 from varmat.plain_arrays import by_columns, is_safe_divisor
 from varmat.programs.symbols import refuse
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+
 __all__ = ["prod"]
 
 # Typed as Any: NumPy's stubs know no general axis.
@@ -27,7 +30,7 @@ max_reduce: Any = np.maximum.reduce
 min_reduce: Any = np.minimum.reduce
 
 
-def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
     """The reduced axes, counted from the end: right also below a leading axis of directions."""
     if axis is None or not ndim:
         return tuple(range(-ndim, 0))
@@ -36,7 +39,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(i - ndim for i in normalize_axis_tuple(axis, ndim))
 
 
-def count_of(shape: tuple[int, ...], axis: Any) -> int:
+def count_of(shape: tuple[int, ...], axis: Axis) -> int:
     """How many elements are reduced to one."""
     return (
         math.prod(shape)
@@ -45,7 +48,7 @@ def count_of(shape: tuple[int, ...], axis: Any) -> int:
     )
 
 
-def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
+def restored(r: Operand, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Result:
     """A reduced array with its reduced axes back, of length one, so that it broadcasts against what
     was reduced.
     """
@@ -58,7 +61,7 @@ def restored(r: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
 
 
 @operation(native=True, stacked=True)
-def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def prod(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     """Product of the elements over given axes.
 
     Parameters
@@ -87,18 +90,18 @@ def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return multiply_reduce(by_columns(a, axis), axis=axis, keepdims=keepdims)
 
 
-def before(x: Any) -> Any:
+def before(x: Operand) -> Result:
     """Each element's predecessor along the last axis; one before the first."""
     return np.concatenate([np.ones(np.shape(x[..., :1])), x[..., :-1]], axis=-1)
 
 
-def _others(a: Any) -> Any:
+def _others(a: Operand) -> Result:
     """Along the last axis, the product of all elements but the one at each place."""
     backwards = np.cumprod(a[..., ::-1], axis=-1)
     return before(np.cumprod(a, axis=-1)) * before(backwards)[..., ::-1]
 
 
-def _merged(x: Any, axes: tuple[int, ...]) -> Any:
+def _merged(x: Operand, axes: tuple[int, ...]) -> Result:
     """`x` with the given axes (counted from the end) as one, the last."""
     x = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x
     lead = np.shape(x)[: np.ndim(x) - len(axes)]
@@ -106,13 +109,13 @@ def _merged(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 @prod.straight
-def prod_straight(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def prod_straight(a: Operand, axis: Axis = None, keepdims: bool = False) -> tuple[Result, Function]:
     if not np.size(a):
         refuse()
     shape, axes = np.shape(a), axes_of(axis, np.ndim(a))
     r, inner = np.prod(a, axis=axis, keepdims=True), tuple(range(-len(axes), 0))
 
-    def contribution(g: Any) -> Any:
+    def contribution(g: Adjoint) -> Result:
         others = np.reshape(
             _others(_merged(a, axes)), np.shape(np.moveaxis(np.empty(shape, bool), axes, inner))
         )
@@ -122,7 +125,7 @@ def prod_straight(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @prod.reverse
-def prod_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def prod_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
     shape = np.shape(a)
     g = restored(g, shape, axis, keepdims)
     if is_safe_divisor(r):
@@ -134,18 +137,18 @@ def prod_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
 
 
 @prod.tangent
-def prod_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def prod_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     axes = axes_of(axis, np.ndim(a))
     others = _others(_merged(a, axes))
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         dr = np.sum(_merged(t, axes) * others, axis=-1)
         return np.reshape(dr, np.shape(t)[: np.ndim(t) - np.ndim(a)] + np.shape(r))
 
     return push
 
 
-def _reduced_extreme(name: str, reduce: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def _reduced_extreme(name: str, reduce: Function, a: Operand, axis: Axis, keepdims: bool) -> Result:
     try:
         return reduce(by_columns(a, axis), axis=axis, keepdims=keepdims)
     except ValueError:
@@ -157,7 +160,7 @@ def _reduced_extreme(name: str, reduce: Any, a: Any, axis: Any, keepdims: bool) 
 
 
 @operation(stacked=True)
-def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def max(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     """Maximum over given axes.
 
     Parameters
@@ -192,7 +195,7 @@ def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @operation(stacked=True)
-def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def min(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     """Minimum over given axes.
 
     Parameters
@@ -226,7 +229,7 @@ def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _reduced_extreme("min", min_reduce, a, axis, keepdims)
 
 
-def _attained(a: Any, r: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+def _attained(a: Operand, r: Operand, axis: Axis, keepdims: bool) -> tuple[Any, Any]:
     """Where an extreme is attained, and how often (with the reduced axes kept)."""
     if isinstance(r, float):
         there = a == r if r == r else np.isnan(a)
@@ -238,12 +241,12 @@ def _attained(a: Any, r: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     return there, add_reduce(np.where(there, 1.0, 0.0), axis=axis, keepdims=True)
 
 
-def extreme_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def extreme_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
     there, count = _attained(a, r, axis, keepdims)
     return np.where(there, restored(g, np.shape(a), axis, keepdims) / count, 0.0)
 
 
-def extreme_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def extreme_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     there, count = _attained(fixed(a), fixed(r), axis, keepdims)
     axes = axes_of(axis, np.ndim(a))
     return lambda t: np.sum(np.where(there, t / count, 0.0), axis=axes, keepdims=keepdims)

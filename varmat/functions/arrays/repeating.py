@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -16,11 +16,14 @@ from varmat.core.variables import ARRAYS, Var
 from varmat.functions.arrays.selecting import repeat_each
 from varmat.functions.checks import integer
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
+
 __all__ = ["rep_array", "rep_matrix", "rep_vector"]
 
 
 @operation(native=True, stacked=True)
-def broadcast_to(a: Any, *, shape: Any) -> Any:
+def broadcast_to(a: Value, *, shape: Shape) -> Value:
     """The elements repeated along new or longer axes.
 
     Parameters
@@ -47,26 +50,26 @@ def broadcast_to(a: Any, *, shape: Any) -> Any:
 
 
 @broadcast_to.straight
-def broadcast_to_straight(a: Any, shape: Any) -> Any:
+def broadcast_to_straight(a: Operand, shape: Shape) -> tuple[Result, Function]:
     return np.broadcast_to(a, shape), lambda g: g
 
 
 @broadcast_to.reverse
-def broadcast_to_reverse(g: Any, r: Any, a: Any, shape: Any) -> Any:
+def broadcast_to_reverse(g: Adjoint, r: Value, a: Value, shape: Shape) -> Adjoint:
     return g
 
 
 @broadcast_to.tangent
-def broadcast_to_tangent(r: Any, a: Any, shape: Any) -> Any:
+def broadcast_to_tangent(r: Result, a: Operand, shape: Shape) -> Linear:
     return lambda t: np.broadcast_to(align(t, a, r), (*directions(t, a), *np.shape(r)))
 
 
-def directions(t: Any, x: Any) -> Any:
+def directions(t: Operand, x: Operand) -> Result:
     """The leading axis of the tangents `t` of `x`, if there is one."""
     return np.shape(t)[: np.ndim(t) - np.ndim(x)]
 
 
-def align(t: Any, x: Any, r: Any) -> Any:
+def align(t: Operand, x: Operand, r: Operand) -> Result:
     """The tangents of an operand of a broadcasting function: directions stay in front of the axes
     that broadcasting adds.
     """
@@ -75,13 +78,13 @@ def align(t: Any, x: Any, r: Any) -> Any:
 
 
 @dispatch.implements(np.broadcast_to)
-def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+def _broadcast_to(array: Operand, shape: Any, subok: bool = False) -> Result:
     shape = tuple(shape) if np.iterable(shape) else (shape,)
     return array if array.shape == shape else broadcast_to(array, shape=shape)
 
 
 @dispatch.implements(np.repeat)
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat(a: Operand, repeats: Any, axis: int | None = None) -> Result:
     """`np.repeat`; as often for every element, it is a broadcast."""
     a = a if np.ndim(a) else np.atleast_1d(a)
     if type(repeats) is not int or repeats < 2:
@@ -98,7 +101,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 
 @dispatch.implements(np.tile)
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: Operand, reps: Any) -> Result:
     """`np.tile`: a broadcast along axes between the array's own."""
     counts, shape = (tuple(reps) if np.iterable(reps) else (reps,)), np.shape(A)
     ndim = max(len(counts), len(shape))
@@ -111,7 +114,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 @dispatch.implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+def broadcast_arrays(*args: Any, subok: bool = False) -> Result:
     """`np.broadcast_arrays`."""
     shape = np.broadcast_shapes(*map(np.shape, args))
     return tuple(np.broadcast_to(x, shape) for x in alike(args))
@@ -131,7 +134,7 @@ def alike(arrays: Iterable[Any]) -> list[Any]:
 
 
 @dispatch.implements(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Result:
     """`np.meshgrid`."""
     if indexing not in ("xy", "ij"):
         raise DomainError(f"meshgrid: indexing is {indexing!r}, but must be 'xy' or 'ij'!")
@@ -149,7 +152,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(np.copy(x) if sparse else broadcast_to(x, shape=shape) for x in grids)
 
 
-def rep_vector(x: Any, n: int) -> Any:
+def rep_vector(x: Operand, n: int) -> Result:
     """A vector of `n` elements equal to `x`.
 
     Parameters
@@ -182,7 +185,7 @@ def rep_vector(x: Any, n: int) -> Any:
     return _along_new_axes("rep_vector", x, n=n)
 
 
-def rep_matrix(x: Any, m: int, n: int | None = None) -> Any:
+def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
     """A matrix of equal elements, or of equal columns.
 
     Parameters
@@ -222,7 +225,7 @@ def rep_matrix(x: Any, m: int, n: int | None = None) -> Any:
     return _along_new_axes("rep_matrix", x, m=m, n=n)
 
 
-def rep_array(x: Any, *counts: int) -> Any:
+def rep_array(x: Operand, *counts: int) -> Result:
     """`x` repeated along new leading axes.
 
     Parameters
@@ -255,12 +258,12 @@ def rep_array(x: Any, *counts: int) -> Any:
     return _along_new_axes("rep_array", x, **{f"counts[{i}]": n for i, n in enumerate(counts)})
 
 
-def _check_ndim(function: str, x: Any, ndim: int, rule: str) -> None:
+def _check_ndim(function: str, x: Operand, ndim: int, rule: str) -> None:
     if np.ndim(x) != ndim:
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be {rule}!")
 
 
-def _along_new_axes(function: str, x: Any, **counts: int) -> Any:
+def _along_new_axes(function: str, x: Operand, **counts: int) -> Result:
     """`x` along new leading axes, of lengths named as in the function that the user called."""
     lengths = [integer(function, name, n) for name, n in counts.items()]
     for name, n in zip(counts, lengths, strict=True):

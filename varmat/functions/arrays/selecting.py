@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -16,13 +16,16 @@ from varmat.core.variables import Var
 from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import scatter_add
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Index, Linear, Operand, Result, Shape, Value
+
 __all__: list[str] = []
 
 
 @dispatch.implements(np.take)
 def take(
-    a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise"
-) -> Any:
+    a: Operand, indices: Any, axis: int | None = None, out: Operand = None, mode: Any = "raise"
+) -> Result:
     """`np.take`: elements, or slices, at given places along an axis."""
     check_settings(np.take, out)
     if axis is None:
@@ -33,7 +36,7 @@ def take(
     return delivered(np.take, out, a[(slice(None),) * axis + (places,)] if axis else a[places])
 
 
-def _selection(function: Any, condition_first: bool = False) -> Any:
+def _selection(function: Function, condition_first: bool = False) -> Function:
     """An answer for a function that selects along an axis: what it does to the places, `np.take`
     does to the elements.
     """
@@ -41,7 +44,7 @@ def _selection(function: Any, condition_first: bool = False) -> Any:
     signature = inspect.signature(function)
     first, second, *_ = signature.parameters
 
-    def answer(*args: Any, **settings: Any) -> Any:
+    def answer(*args: Any, **settings: Any) -> Result:
         given = signature.bind(*args, **settings).arguments
         out = given.get("out")
         check_settings(function, out)
@@ -71,7 +74,7 @@ repeat_each = _selection(np.repeat)
 
 
 @dispatch.implements(np.trim_zeros)
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Operand, trim: str = "fb", axis: Axis = None) -> Result:
     """`np.trim_zeros`: a view without the zeros at the ends."""
     ndim, places = np.ndim(filt), np.argwhere(dispatch.plain(filt))
     axes = normalize_axis_tuple(range(ndim) if axis is None else axis, ndim)
@@ -88,7 +91,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 @operation()
-def scattered(x: Any, *, shape: tuple[int, ...], index: Any) -> Any:
+def scattered(x: Value, *, shape: tuple[int, ...], index: Index) -> Value:
     """Zeros of a shape with `x` added at an index, as often as the index names an element."""
     total = np.zeros(shape)
     scatter_add(total, index, x)
@@ -96,17 +99,17 @@ def scattered(x: Any, *, shape: tuple[int, ...], index: Any) -> Any:
 
 
 @scattered.reverse
-def scattered_reverse(g: Any, r: Any, x: Any, shape: Any, index: Any) -> Any:
+def scattered_reverse(g: Adjoint, r: Value, x: Value, shape: Shape, index: Index) -> Adjoint:
     return g[index]
 
 
 @scattered.tangent
-def scattered_tangent(r: Any, x: Any, shape: Any, index: Any) -> Any:
+def scattered_tangent(r: Result, x: Operand, shape: Shape, index: Index) -> Linear:
     return lambda t: scattered(t, shape=shape, index=index)
 
 
-def _at(ufunc: Any) -> Any:
-    def at(a: Any, indices: Any, b: Any) -> None:
+def _at(ufunc: np.ufunc) -> Function:
+    def at(a: Operand, indices: Any, b: Operand) -> None:
         dispatch.refuse_plain_out(ufunc, a)
         index = frozen(indices)
         part = np.broadcast_to(0.0, np.shape(a))[index].shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,14 @@ from varmat.functions.checks import fixed
 from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+
 __all__ = ["sd", "variance"]
 
 
 @operation(stacked=True)
-def var(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> Any:
+def var(a: Value, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
     """Variance over given axes.
 
     Parameters
@@ -50,29 +53,31 @@ def var(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
     return Saved(np.true_divide(sum_of_squares(d, axis, keepdims), _freedom(a, axis, ddof)), d=d)
 
 
-def _deviations(a: Any, axis: Any, mean: Any = np.mean) -> Any:
+def _deviations(a: Operand, axis: Axis, mean: Any = np.mean) -> Result:
     return a - mean(a, axis=axis, keepdims=axis is not None) if np.ndim(a) else a - a
 
 
-def _freedom(a: Any, axis: Any, ddof: float) -> Any:
+def _freedom(a: Operand, axis: Axis, ddof: float) -> Result:
     # small integers would wrap around
     return builtins.max(count_of(np.shape(a), axis) - float(ddof), 0.0)
 
 
 @var.reverse
-def var_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, ddof: float, d: Any) -> Any:
+def var_reverse(
+    g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool, ddof: float, d: Value
+) -> Adjoint:
     return restored(np.true_divide(g + g, _freedom(a, axis, ddof)), np.shape(a), axis, keepdims) * d
 
 
 @var.tangent
-def var_tangent(r: Any, a: Any, axis: Any, keepdims: Any, ddof: float) -> Any:
+def var_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool, ddof: float) -> Linear:
     axes, n = axes_of(axis, np.ndim(a)), _freedom(a, axis, ddof)
     d = _deviations(a, axis) * np.true_divide(2.0, n)
     return lambda t: np.sum(d * t, axis=axes, keepdims=keepdims)
 
 
 @operation(stacked=True)
-def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> Any:
+def std(a: Value, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
     """Standard deviation over given axes.
 
     Parameters
@@ -112,7 +117,9 @@ def std(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> An
 
 
 @std.straight
-def std_straight(a: Any, axis: Any = None, keepdims: bool = False, ddof: float = 0) -> Any:
+def std_straight(
+    a: Operand, axis: Axis = None, keepdims: bool = False, ddof: float = 0
+) -> tuple[Result, Function]:
     n, m = (
         _freedom(a, axis, ddof),
         np.sum(a, axis=axis, keepdims=True) / builtins.max(count_of(np.shape(a), axis), 1),
@@ -128,25 +135,27 @@ def std_straight(a: Any, axis: Any = None, keepdims: bool = False, ddof: float =
 
 
 @std.reverse
-def std_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, ddof: float, d: Any) -> Any:
+def std_reverse(
+    g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool, ddof: float, d: Value
+) -> Adjoint:
     scale = np.where(r == 0, 0.0, np.true_divide(g, r * _freedom(a, axis, ddof)))
     return restored(scale, np.shape(a), axis, keepdims) * d
 
 
 @std.tangent
-def std_tangent(r: Any, a: Any, axis: Any, keepdims: Any, ddof: float) -> Any:
+def std_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool, ddof: float) -> Linear:
     axes, n = axes_of(axis, np.ndim(a)), _freedom(a, axis, ddof)
     d, flat = _deviations(a, axis), (fixed(r) == 0) | (n == 0)
     divisor = np.where(flat, 1.0, r) * n
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         dr = np.sum(d * t, axis=axes, keepdims=keepdims) / divisor
         return np.where(flat, 0.0, dr) if type(flat) is Condition or np.any(flat) else dr
 
     return push
 
 
-def variance(x: Any) -> Any:
+def variance(x: Operand) -> Result:
     """Sample variance of all elements, with the denominator ``n - 1``; zero for a single element.
 
     Parameters
@@ -175,7 +184,7 @@ def variance(x: Any) -> Any:
     return var(x, ddof=_sample_ddof("variance", x))
 
 
-def sd(x: Any) -> Any:
+def sd(x: Operand) -> Result:
     """Sample standard deviation of all elements, with the denominator ``n - 1``; zero for a single
     element.
 
@@ -205,7 +214,7 @@ def sd(x: Any) -> Any:
     return std(x, ddof=_sample_ddof("sd", x))
 
 
-def _sample_ddof(name: str, x: Any) -> int:
+def _sample_ddof(name: str, x: Operand) -> int:
     size = np.size(x)
     if not size:
         raise ShapeError(f"{name}: x has shape {np.shape(x)}, but must not be empty!")

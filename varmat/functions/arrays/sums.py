@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,16 @@ from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.plain_arrays import summed
 from varmat.programs.tape_programs import TapeProgram, writes
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Linear, Operand, Result, Value
+
 __all__ = ["mean"]
 
 # Elements from which an adjoint that is the same everywhere is not written out.
 REPEATED = 1024
 
 
-def _along_reduced_axes(g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
+def _along_reduced_axes(g: Adjoint, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Result:
     """The adjoint of a reduced array, repeated along the reduced axes."""
     g = restored(g, shape, axis, keepdims)
     if math.prod(shape) > LARGE or not isinstance(g, (float, np.ndarray)):
@@ -33,7 +36,7 @@ def _along_reduced_axes(g: Any, shape: tuple[int, ...], axis: Any, keepdims: boo
 
 
 @operation(native=True, stacked=True)
-def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def sum(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     """Sum of the elements over given axes.
 
     Parameters
@@ -62,18 +65,18 @@ def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @sum.reverse
-def sum_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def sum_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
     return _along_reduced_axes(g, np.shape(a), axis, keepdims)
 
 
 @sum.tangent
-def sum_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def sum_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     axes = axes_of(axis, np.ndim(a))
     return lambda t: np.sum(t, axis=axes, keepdims=keepdims)
 
 
 @operation(native=True, stacked=True)
-def mean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     """Arithmetic mean over given axes.
 
     Parameters
@@ -106,19 +109,19 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @mean.reverse
-def mean_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def mean_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
     return _along_reduced_axes(
         np.true_divide(g, count_of(np.shape(a), axis)), np.shape(a), axis, keepdims
     )
 
 
 @mean.tangent
-def mean_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def mean_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     axes, n = axes_of(axis, np.ndim(a)), count_of(np.shape(a), axis) or 1
     return lambda t: np.sum(t, axis=axes, keepdims=keepdims) / n
 
 
-def _total_chain(result: Any, x: Any, count: Any) -> None:
+def _total_chain(result: Operand, x: Operand, count: Any) -> None:
     shape = x._val.shape
     adjoint = result._adj if count is None else result._adj / count
     if x._val.size > REPEATED:
@@ -137,7 +140,7 @@ TOTAL = Rule("sum", _total_chain, None, lambda _, x, count: np.sum(x))
 AVERAGE = Rule("mean", _total_chain, None, lambda _, x, count: np.mean(x))
 
 
-def reduced_to_scalar(callback: Rule, a: Any, val: float, count: Any) -> Any:
+def reduced_to_scalar(callback: Rule, a: Operand, val: float, count: Any) -> Result:
     """Sums and means of a whole `VarMat`, the common case, without the rhythm."""
     result: Any = new(Var)
     result._val = val
@@ -147,12 +150,12 @@ def reduced_to_scalar(callback: Rule, a: Any, val: float, count: Any) -> Any:
     return result
 
 
-def sum_of_squares(d: Any, axis: Any, keepdims: bool) -> Any:
+def sum_of_squares(d: Operand, axis: Axis, keepdims: bool) -> Result:
     return np.vdot(d, d) if axis is None and not keepdims else summed(d * d, axis, keepdims)
 
 
 @writes(TOTAL, AVERAGE)
-def _write_sum(program: TapeProgram, rule: Any, result: Any, x: Any, count: Any) -> None:
+def _write_sum(program: TapeProgram, rule: Any, result: Operand, x: Operand, count: Any) -> None:
     operand, builder = program.find(x), program.builder
     number = None if count is None else builder.constant(float(count))
     value = builder.sum(operand.value)

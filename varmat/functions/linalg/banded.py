@@ -7,7 +7,7 @@ derivative."""
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,17 +16,22 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import in_the_name_of, integer, pair
 from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, triangular_solve
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
 
 
 @cache
-def _lapack() -> Any:
+def _lapack() -> Result:
     from scipy.linalg import lapack
 
     return lapack
 
 
-def _check_bands(function: str, ab: Any, rows: int | None, b: Any = None, name: str = "ab") -> None:
+def _check_bands(
+    function: str, ab: Operand, rows: int | None, b: Operand = None, name: str = "ab"
+) -> None:
     """Refuse what does not store a banded matrix, or a right-hand side that does not go with it."""
     if np.ndim(ab) != 2 or (np.shape(ab)[0] != rows if rows is not None else not np.shape(ab)[0]):
         rule = (
@@ -63,7 +68,7 @@ def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
     return c
 
 
-def _times(ab: Any, x: Any, upper: int) -> Any:
+def _times(ab: Operand, x: Operand, upper: int) -> Result:
     """The product of a banded matrix with a vector or a matrix; differentiable."""
     n, rest = np.shape(x)[0], np.shape(x)[1:]
     total: Any = np.zeros(np.shape(x))
@@ -76,7 +81,7 @@ def _times(ab: Any, x: Any, upper: int) -> Any:
     return total
 
 
-def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
+def solve_banded(l_and_u: Any, ab: Operand, b: Operand) -> Result:
     """Solve a system with a banded matrix: `scipy.linalg.solve_banded`.
 
     Parameters
@@ -119,7 +124,7 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
 
 
 @operation()
-def banded_solution(ab: Any, b: Any, *, lower: int, upper: int) -> Any:
+def banded_solution(ab: Value, b: Value, *, lower: int, upper: int) -> Saved:
     """The solution, with the factor that `dgbtrf` makes."""
     _check_bands("solve_banded", ab, lower + upper + 1, b)
     if not np.size(b):
@@ -138,7 +143,7 @@ def banded_solution(ab: Any, b: Any, *, lower: int, upper: int) -> Any:
 
 @banded_solution.reverse
 def banded_solution_reverse(
-    g: Any, r: Any, ab: Any, b: Any, lower: int, upper: int, factor: Any
+    g: Adjoint, r: Value, ab: Value, b: Value, lower: int, upper: int, factor: Value
 ) -> Any:
     if factor is None:
         return np.zeros(ab.shape), np.zeros(b.shape)
@@ -147,7 +152,9 @@ def banded_solution_reverse(
 
 
 @banded_solution.tangent
-def banded_solution_tangent(r: Any, ab: Any, b: Any, lower: int, upper: int) -> Any:
+def banded_solution_tangent(
+    r: Result, ab: Operand, b: Operand, lower: int, upper: int
+) -> tuple[Linear, ...]:
     return (
         lambda t: -banded_solution(ab, _times(t, r, upper), lower=lower, upper=upper),
         lambda t: banded_solution(ab, t, lower=lower, upper=upper),
@@ -179,7 +186,7 @@ def _from_factor(factor: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
     return np.ascontiguousarray(_lapack().dpbtrs(factor, b, lower=int(lower))[0])
 
 
-def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
+def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
     """Solve a system with a symmetric positive definite banded matrix:
     `scipy.linalg.solveh_banded`.
 
@@ -220,7 +227,7 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
 
 
 @operation()
-def symmetric_banded_solution(ab: Any, b: Any, *, lower: bool) -> Any:
+def symmetric_banded_solution(ab: Value, b: Value, *, lower: bool) -> Saved:
     """The solution, with the factor that `dpbtrf` makes."""
     _check_bands("solveh_banded", ab, None, b)
     factor = _cholesky("solveh_banded", ab, lower)
@@ -229,11 +236,11 @@ def symmetric_banded_solution(ab: Any, b: Any, *, lower: bool) -> Any:
 
 @symmetric_banded_solution.reverse
 def symmetric_banded_solution_reverse(
-    g: Any, r: Any, ab: Any, b: Any, lower: bool, factor: Any
-) -> Any:
+    g: Adjoint, r: Value, ab: Value, b: Value, lower: bool, factor: Value
+) -> tuple[Thunk, ...]:
     z, upper = _from_factor(factor, g, lower), 0 if lower else ab.shape[0] - 1
 
-    def of_ab() -> Any:
+    def of_ab() -> Result:
         c = _bands(z, r, upper, ab.shape[0]) + _bands(r, z, upper, ab.shape[0])
         c[upper] *= 0.5
         return -c
@@ -241,7 +248,7 @@ def symmetric_banded_solution_reverse(
     return of_ab, lambda: z
 
 
-def _symmetric_times(ab: Any, x: Any, lower: bool) -> Any:
+def _symmetric_times(ab: Operand, x: Operand, lower: bool) -> Result:
     """The product of a symmetric matrix of which one half is stored; differentiable."""
     upper = 0 if lower else np.shape(ab)[0] - 1
     n, rest = np.shape(x)[0], np.shape(x)[1:]
@@ -257,14 +264,16 @@ def _symmetric_times(ab: Any, x: Any, lower: bool) -> Any:
 
 
 @symmetric_banded_solution.tangent
-def symmetric_banded_solution_tangent(r: Any, ab: Any, b: Any, lower: bool) -> Any:
+def symmetric_banded_solution_tangent(
+    r: Result, ab: Operand, b: Operand, lower: bool
+) -> tuple[Linear, ...]:
     return (
         lambda t: -symmetric_banded_solution(ab, _symmetric_times(t, r, lower), lower=lower),
         lambda t: symmetric_banded_solution(ab, t, lower=lower),
     )
 
 
-def cholesky_banded(ab: Any, lower: bool = False) -> Any:
+def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
     """The Cholesky factor of a symmetric positive definite banded matrix:
     `scipy.linalg.cholesky_banded`.
 
@@ -312,7 +321,7 @@ def cholesky_banded(ab: Any, lower: bool = False) -> Any:
     return _flipped(banded_cholesky(_flipped(ab, False)), True)
 
 
-def _flipped(ab: Any, to_upper: bool) -> Any:
+def _flipped(ab: Operand, to_upper: bool) -> Result:
     """Diagonals above the main one in the storage of those below, or the other way round."""
     m, n = np.shape(ab)
     rows = []
@@ -325,7 +334,7 @@ def _flipped(ab: Any, to_upper: bool) -> Any:
 
 
 @operation()
-def banded_cholesky(ab: Any) -> Any:
+def banded_cholesky(ab: Value) -> Value:
     """The diagonals of the lower factor."""
     return _cholesky("cholesky_banded", ab, True)
 
@@ -335,7 +344,7 @@ _BLOCK = 48
 
 
 @banded_cholesky.reverse
-def banded_cholesky_reverse(g: Any, r: Any, ab: Any) -> Any:
+def banded_cholesky_reverse(g: Adjoint, r: Value, ab: Value) -> Adjoint:
     # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D,
     # B D^T = A_B, and then B B^T was taken from the block below and to the right. Here it is undone
     # from the last columns to the first. Elements beside the band are zero, and their adjoints are
@@ -364,12 +373,12 @@ def banded_cholesky_reverse(g: Any, r: Any, ab: Any) -> Any:
 
 
 @banded_cholesky.tangent
-def banded_cholesky_tangent(r: Any, ab: Any) -> Any:
+def banded_cholesky_tangent(r: Result, ab: Operand) -> Linear:
     return lambda t: banded_cholesky_rate(r, t)
 
 
 @operation()
-def banded_cholesky_rate(factor: Any, t: Any) -> Any:
+def banded_cholesky_rate(factor: Value, t: Value) -> Value:
     """The derivative of the lower factor along `t`, of the factor itself."""
     width, n = t.shape[0] - 1, t.shape[1]
     left = np.array(t)  # what is left of the rate of the matrix
@@ -387,7 +396,7 @@ def banded_cholesky_rate(factor: Any, t: Any) -> Any:
 
 
 @banded_cholesky_rate.reverse
-def banded_cholesky_rate_reverse(g: Any, r: Any, factor: Any, t: Any) -> Any:
+def banded_cholesky_rate_reverse(g: Adjoint, r: Value, factor: Value, t: Value) -> Any:
     width, n = t.shape[0] - 1, t.shape[1]
     of_left, of_factor, of_rate = np.zeros(t.shape), np.zeros(t.shape), np.array(g)
     for k in range(n - 1, -1, -1):
@@ -409,16 +418,16 @@ def banded_cholesky_rate_reverse(g: Any, r: Any, factor: Any, t: Any) -> Any:
 
 
 @banded_cholesky_rate.tangent
-def banded_cholesky_rate_tangent(r: Any, factor: Any, t: Any) -> Any:
+def banded_cholesky_rate_tangent(r: Result, factor: Value, t: Operand) -> tuple[Linear, ...]:
     # Of r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
     # of L' r' + r L'.
-    def of_factor(rate: Any) -> Any:
+    def of_factor(rate: Operand) -> Result:
         return -banded_cholesky_rate(factor, _outer_bands(rate, r))
 
     return of_factor, lambda u: banded_cholesky_rate(factor, u)
 
 
-def _outer_bands(x: Any, y: Any) -> Any:
+def _outer_bands(x: Operand, y: Operand) -> Result:
     """The diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a banded
     matrix; differentiable.
     """
@@ -435,7 +444,7 @@ def _outer_bands(x: Any, y: Any) -> Any:
     return np.stack(rows)
 
 
-def cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
+def cho_solve_banded(cb_and_lower: Operand, b: Operand) -> Result:
     """Solve a system of the factor that `cholesky_banded` makes: `scipy.linalg.cho_solve_banded`.
 
     Parameters

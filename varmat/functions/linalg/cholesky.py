@@ -5,7 +5,7 @@ Which triangle is read, and where the adjoint lies, is said in
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from varmat.functions.linalg.triangles import transposed, triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.programs.symbols import refuse, require, solve_lower, triangle, unrolled
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["cholesky_decompose"]
 
 
 @operation(np.linalg.cholesky, stacked=True)
-def cholesky(a: Any, *, upper: bool = False, workspace: Any = np.empty) -> Any:
+def cholesky(a: Value, *, upper: bool = False, workspace: Function = np.empty) -> Value:
     """The Cholesky factor of a symmetric positive definite matrix.
 
     Parameters
@@ -69,21 +72,21 @@ def cholesky(a: Any, *, upper: bool = False, workspace: Any = np.empty) -> Any:
     )
 
 
-def _phi(x: Any) -> Any:
+def _phi(x: Operand) -> Result:
     """The lower triangle with halved diagonal; differentiable."""
     mask = triangle_mask(np.shape(x))
     return np.where(mask, x, 0.0) * (mask - 0.5 * np.eye(len(mask)))
 
 
 @cholesky.reverse
-def cholesky_reverse(g: Any, r: Any, a: Any, upper: bool = False) -> Any:
+def cholesky_reverse(g: Adjoint, r: Value, a: Value, upper: bool = False) -> Adjoint:
     return transposed(cholesky_adjoint(transposed(r), g.mT)) if upper else cholesky_adjoint(r, g)
 
 
 # With Phi the lower triangle with halved diagonal, the contribution is Phi(S + S^T), S = L^-T
 # Phi(L^T G) L^-1.
 @cholesky.straight
-def cholesky_straight(a: Any, upper: bool = False) -> Any:
+def cholesky_straight(a: Operand, upper: bool = False) -> tuple[Result, Function]:
     if np.ndim(a) != 2:
         refuse()
     unrolled(a)
@@ -91,7 +94,7 @@ def cholesky_straight(a: Any, upper: bool = False) -> Any:
     # all of it is nan where the matrix is not positive definite
     require(np.isfinite(factor[:1, 0]))
 
-    def contribution(g: Any) -> Any:
+    def contribution(g: Adjoint) -> Result:
         phi = triangle(factor.mT @ triangle(g.mT if upper else g), half=True)
         left = solve_lower(factor, phi, transposed=True)
         s = solve_lower(factor, left.mT, transposed=True)
@@ -102,10 +105,10 @@ def cholesky_straight(a: Any, upper: bool = False) -> Any:
 
 
 @cholesky.tangent
-def cholesky_tangent(r: Any, a: Any, upper: bool = False) -> Any:
+def cholesky_tangent(r: Result, a: Operand, upper: bool = False) -> Linear:
     factor = r.mT if upper else r
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         left = solve_triangular(factor, symmetric(t, not upper), lower=True)
         d = factor @ _phi(solve_triangular(factor, left.mT, lower=True))
         return d.mT if upper else d
@@ -114,7 +117,7 @@ def cholesky_tangent(r: Any, a: Any, upper: bool = False) -> Any:
 
 
 @operation(stacked=True)
-def cholesky_decompose(a: Any, workspace: Any = np.empty) -> Any:
+def cholesky_decompose(a: Value, workspace: Function = np.empty) -> Value:
     """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky`
     with a check of symmetry.
 
@@ -156,6 +159,6 @@ cholesky_decompose.tangent(cholesky_tangent)
 
 
 @cholesky_decompose.straight
-def cholesky_decompose_straight(a: Any) -> Any:
+def cholesky_decompose_straight(a: Operand) -> Any:
     require(np.abs(a - a.mT) <= TOLERANCE)
     return cholesky_straight(a)

@@ -5,7 +5,7 @@ symmetric eigenproblem.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from varmat.functions.linalg.matrix_equations import (
 )
 from varmat.functions.linalg.triangular_solves import solve_triangular
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
 
 
@@ -35,7 +38,7 @@ def _check_finite(function: str, a: np.ndarray) -> None:
 # --- triangular factors ---
 
 
-def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
+def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
     """The factors of a matrix by elimination, ``a = p @ l @ u``: `scipy.linalg.lu`.
 
     Parameters
@@ -112,7 +115,7 @@ def _pivots(a: np.ndarray) -> tuple[int, ...]:
 
 
 @operation()
-def elimination(a: Any) -> Any:
+def elimination(a: Value) -> Value:
     """The triangular factors of a square matrix, its rows as they are."""
     if not a.size:
         return np.array(a), np.array(a)
@@ -128,7 +131,7 @@ def elimination(a: Any) -> Any:
 
 
 @cache
-def dgetrf() -> Any:
+def dgetrf() -> Result:
     from scipy.linalg.lapack import dgetrf as routine
 
     return routine
@@ -145,7 +148,7 @@ def _eliminated(a: np.ndarray) -> np.ndarray:
 
 
 @elimination.reverse
-def elimination_reverse(g: Any, r: Any, a: Any) -> Any:
+def elimination_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     (low, up), of_m = r, np.zeros(a.shape)
     if g[0] is not None:
         of_m += np.tril(low.T @ g[0], -1)
@@ -156,10 +159,10 @@ def elimination_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @elimination.tangent
-def elimination_tangent(r: Any, a: Any) -> Any:
+def elimination_tangent(r: Result, a: Operand) -> Linear:
     low, up = r
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         left = solve_triangular(low, t, lower=True, unit_diagonal=True)
         m = solve_triangular(up, left.T, trans=1).T
         return low @ np.tril(m, -1), np.triu(m) @ up
@@ -170,7 +173,7 @@ def elimination_tangent(r: Any, a: Any) -> Any:
 # --- polar factors ---
 
 
-def polar_decompose(a: Any, side: str = "right") -> Any:
+def polar_decompose(a: Operand, side: str = "right") -> Result:
     """The polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal columns and
     the rest.
 
@@ -236,7 +239,7 @@ def polar_decompose(a: Any, side: str = "right") -> Any:
 
 
 @operation()
-def polar_factors(a: Any) -> Any:
+def polar_factors(a: Value) -> Value:
     """The right factors, by singular values."""
     _check_finite("polar_decompose", a)
     w, s, vt = np.linalg.svd(a, full_matrices=False)
@@ -250,7 +253,7 @@ def polar_factors(a: Any) -> Any:
 
 
 @polar_factors.reverse
-def polar_factors_reverse(g: Any, r: Any, a: Any) -> Any:
+def polar_factors_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     (u, p), (of_u, of_p) = r, g
     of_u, of_p = (np.zeros(x.shape) if each is None else each for each, x in ((of_u, u), (of_p, p)))
     across = np.linalg.solve(p, of_u.T).T
@@ -259,10 +262,10 @@ def polar_factors_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @polar_factors.tangent
-def polar_factors_tangent(r: Any, a: Any) -> Any:
+def polar_factors_tangent(r: Result, a: Operand) -> Linear:
     u, p = r
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         m = u.T @ t
         rotation = solve_sylvester(p, p, m - m.T)
         return u @ rotation + np.linalg.solve(p, (t - u @ m).T).T, m - rotation @ p
@@ -270,7 +273,7 @@ def polar_factors_tangent(r: Any, a: Any) -> Any:
     return push
 
 
-def orthogonal_procrustes(a: Any, b: Any) -> Any:
+def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
     """The orthogonal matrix that brings one matrix nearest to another one:
     `scipy.linalg.orthogonal_procrustes`.
 
@@ -316,7 +319,7 @@ def orthogonal_procrustes(a: Any, b: Any) -> Any:
 # --- Schur factors ---
 
 
-def schur(a: Any) -> Any:
+def schur(a: Operand) -> Result:
     """The real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
     `scipy.linalg.schur`.
 
@@ -357,7 +360,7 @@ def schur(a: Any) -> Any:
 
 
 @operation()
-def schur_decomposition(a: Any) -> Any:
+def schur_decomposition(a: Value) -> Value:
     """`schur`."""
     from scipy.linalg import schur as factors
 
@@ -372,7 +375,7 @@ def schur_decomposition(a: Any) -> Any:
 
 
 @schur_decomposition.reverse
-def schur_decomposition_reverse(g: Any, r: Any, a: Any) -> Any:
+def schur_decomposition_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     (t, z), (of_t, of_z) = r, g
     of_f = np.zeros(a.shape)
     of_rotation = np.zeros(a.shape)
@@ -387,10 +390,10 @@ def schur_decomposition_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @schur_decomposition.tangent
-def schur_decomposition_tangent(r: Any, a: Any) -> Any:
+def schur_decomposition_tangent(r: Result, a: Operand) -> Linear:
     t, z = r
 
-    def push(d: Any) -> Any:
+    def push(d: Operand) -> Result:
         f = z.T @ d @ z
         m = commuted(t, -np.tril(f, -1))
         rotation = m - m.T
@@ -400,7 +403,7 @@ def schur_decomposition_tangent(r: Any, a: Any) -> Any:
 
 
 @operation()
-def commuted(t: Any, f: Any) -> Any:
+def commuted(t: Value, f: Value) -> Value:
     """The matrix M below the diagonal of which ``t @ M - M @ t`` is `f` below the diagonal, for an
     upper triangle `t`.
     """
@@ -432,14 +435,14 @@ def _commuted_back(t: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 @commuted.reverse
-def commuted_reverse(g: Any, r: Any, t: Any, f: Any) -> Any:
+def commuted_reverse(g: Adjoint, r: Value, t: Value, f: Value) -> tuple[Thunk, ...]:
     c = _commuted_back(t, g)
     return lambda: np.triu(r.T @ c - c @ r.T), lambda: c
 
 
 @commuted.tangent
-def commuted_tangent(r: Any, t: Any, f: Any) -> Any:
-    def of_t(d: Any) -> Any:
+def commuted_tangent(r: Result, t: Operand, f: Operand) -> tuple[Linear, ...]:
+    def of_t(d: Operand) -> Result:
         d = np.triu(d)
         return commuted(t, np.tril(r @ d - d @ r, -1))
 
@@ -449,7 +452,7 @@ def commuted_tangent(r: Any, t: Any, f: Any) -> Any:
 # --- symmetric eigenproblems ---
 
 
-def eigh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
+def eigh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Result:
     """Eigenvalues and vectors of symmetric matrices, ``a @ v = b @ v * w``: `scipy.linalg.eigh`.
 
     Parameters
@@ -510,7 +513,7 @@ def eigh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
     return w, (factor @ y if type == 3 else solve_triangular(factor, y, lower=True, trans=1))
 
 
-def eigvalsh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
+def eigvalsh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Result:
     """Eigenvalues of symmetric matrices, ``a @ v = b @ v * w``: `scipy.linalg.eigvalsh`.
 
     Parameters

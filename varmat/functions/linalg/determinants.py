@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,18 +34,21 @@ from varmat.programs.symbols import (
     unrolled,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
 SlogdetResult: Any = type(np.linalg.slogdet(np.empty((0, 0))))
 
 
-def scaled(g: Any, x: Any) -> Any:
+def scaled(g: Adjoint, x: Operand) -> Result:
     """Multiply matrices, in place, by a number for each of them."""
     return np.multiply(x, g[..., None, None] if isinstance(g, np.ndarray) else g, out=x)
 
 
 @operation(stacked=True)
-def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
+def log_determinant_spd(a: Value, workspace: Function = np.empty) -> Value:
     """The logarithm of the determinant of a symmetric positive definite matrix.
 
     Parameters
@@ -83,17 +86,17 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     return _log_determinant_of(factor)
 
 
-def _log_determinant_of(factor: Any) -> Saved:
+def _log_determinant_of(factor: Value) -> Saved:
     return Saved(2.0 * log_diagonal(factor), factor=factor)
 
 
-def log_determinant_spd_of(a: Any, factor: Any) -> Any:
+def log_determinant_spd_of(a: Operand, factor: Value) -> Result:
     """The logarithm of the determinant of a matrix of which the Cholesky factor is at hand."""
     return log_determinant_spd.known(_log_determinant_of(factor), a)
 
 
 @log_determinant_spd.straight
-def log_determinant_spd_straight(a: Any) -> Any:
+def log_determinant_spd_straight(a: Operand) -> tuple[Result, Function]:
     if np.ndim(a) != 2:
         refuse()
     factor = positive_definite(a)
@@ -103,18 +106,18 @@ def log_determinant_spd_straight(a: Any) -> Any:
 
 
 @log_determinant_spd.reverse
-def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
+def log_determinant_spd_reverse(g: Adjoint, r: Value, a: Value, factor: Value) -> Adjoint:
     return scaled(g + g, half_diagonal(inverse_triangle(factor)))
 
 
 @log_determinant_spd.tangent
-def log_determinant_spd_tangent(r: Any, a: Any, factor: Any) -> Any:
+def log_determinant_spd_tangent(r: Result, a: Operand, factor: Value) -> Linear:
     x = inverse_spd_of(a, factor)
     return lambda t: inner(x, symmetric(t))
 
 
 @operation(np.linalg.det, stacked=True)
-def det(a: Any, workspace: Any = np.empty) -> Any:
+def det(a: Value, workspace: Function = np.empty) -> Value | Saved:
     """The determinant of a square matrix.
 
     Parameters
@@ -150,7 +153,7 @@ def det(a: Any, workspace: Any = np.empty) -> Any:
 
 
 @det.straight
-def det_straight(a: Any) -> Any:
+def det_straight(a: Operand) -> tuple[Result, Function]:
     unrolled(a)
     d = np.linalg.det(a)
     require((abs(d) > 1e-290) & (abs(d) < 1e290))
@@ -158,12 +161,12 @@ def det_straight(a: Any) -> Any:
 
 
 @det.reverse
-def det_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+def det_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
     return _cofactors(a, r, factor, g)
 
 
 @det.tangent
-def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+def det_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
     values = fixed(a), fixed(r)
     # A recording computes the cofactors at every run.
     c = (
@@ -174,7 +177,7 @@ def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
     return lambda t: inner(c, t)
 
 
-def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
+def _cofactors(a: Operand, d: Operand, factor: LU | None, g: Adjoint = 1.0) -> Result:
     """The cofactors of `a` with determinant `d`, times g.
 
     Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`,
@@ -191,11 +194,11 @@ def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
     return scaled(g, u @ ((sign * np.multiply(*_products(s)))[..., None] * vt))
 
 
-def _inverse(a: Any, factor: LU | None) -> Any:
+def _inverse(a: Operand, factor: LU | None) -> Result:
     return lu_inverse(factor) if factor else np.linalg.inv(a)
 
 
-def _signed_svd(a: Any) -> Any:
+def _signed_svd(a: Operand) -> Result:
     # A matrix with nan would be refused, and those beside it in a stack.
     finite = np.isfinite(a).all((-2, -1), keepdims=True)
     u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
@@ -209,7 +212,7 @@ def _signed_svd(a: Any) -> Any:
     return sign, u[..., order], s[..., order], vt[..., order, :]
 
 
-def _products(s: Any) -> tuple[Any, Any]:
+def _products(s: Value) -> tuple[Any, Any]:
     """For each element of the last axis the product of those before it, and of those after it."""
     one = np.ones((*s.shape[:-1], 1))
     before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)
@@ -217,7 +220,7 @@ def _products(s: Any) -> tuple[Any, Any]:
     return before, after
 
 
-def _leave_two_out(s: Any) -> Any:
+def _leave_two_out(s: Value) -> Result:
     """For each pair of elements of the last axis the product of all others; zero on the
     diagonal.
     """
@@ -230,7 +233,7 @@ def _leave_two_out(s: Any) -> Any:
 
 
 @operation(stacked=True)
-def cofactor(a: Any) -> Any:
+def cofactor(a: Value) -> Value:
     """The matrix of cofactors, the derivative of the determinant.
 
     Parameters
@@ -255,7 +258,7 @@ def cofactor(a: Any) -> Any:
 
 
 @cofactor.reverse
-def cofactor_reverse(g: Any, r: Any, a: Any) -> Any:
+def cofactor_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     # The second derivative of the determinant: symmetric, so the reverse rule is the forward one.
     sign, u, s, vt = _signed_svd(a)
     b, pairs = u.mT @ g @ vt.mT, _leave_two_out(s)
@@ -265,13 +268,13 @@ def cofactor_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @cofactor.tangent
-def cofactor_tangent(r: Any, a: Any) -> Any:
+def cofactor_tangent(r: Result, a: Operand) -> Linear:
     x = np.linalg.inv(a).mT
     return lambda t: r * np.sum(x * t, axis=(-2, -1), keepdims=True) - r @ t.mT @ x
 
 
 @operation(np.linalg.slogdet, stacked=True)
-def slogdet(a: Any, workspace: Any = np.empty) -> Any:
+def slogdet(a: Value, workspace: Function = np.empty) -> Value | Saved:
     """Sign and logarithm of the absolute value of the determinant.
 
     Parameters
@@ -311,12 +314,12 @@ def slogdet(a: Any, workspace: Any = np.empty) -> Any:
 
 
 @slogdet.straight
-def slogdet_straight(a: Any) -> Any:
+def slogdet_straight(a: Operand) -> tuple[Result, Function]:
     value, contribution = _log_straight(a)
     return value, lambda g: 0.0 if g[1] is None else contribution(g[1])
 
 
-def _log_straight(a: Any) -> Any:
+def _log_straight(a: Operand) -> tuple[Result, Function]:
     unrolled(a)
     value = np.linalg.slogdet(a)
     require(np.isfinite(value[1]))
@@ -324,20 +327,20 @@ def _log_straight(a: Any) -> Any:
 
 
 @slogdet.reverse
-def slogdet_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+def slogdet_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
     if g[1] is None:
         return np.zeros(a.shape)
     return log_determinant_reverse(g[1], r[1], a, factor)
 
 
 @slogdet.tangent
-def slogdet_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+def slogdet_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
     push = log_determinant_tangent(r[1], a, factor)
     return lambda t: (np.zeros(np.shape(t)[:-2]), push(t))
 
 
 @operation(stacked=True)
-def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
+def log_determinant(a: Value, workspace: Function = np.empty) -> Value | Saved:
     """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
 
     Parameters
@@ -372,21 +375,21 @@ def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
 
 
 @log_determinant.straight
-def log_determinant_straight(a: Any) -> Any:
+def log_determinant_straight(a: Operand) -> tuple[Result, Function]:
     (_, value), contribution = _log_straight(a)
     return value, contribution
 
 
 @log_determinant.reverse
-def log_determinant_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+def log_determinant_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
     if factor:
         return transposed(lu_inverse(factor), g)
-    singular = np.isneginf(r)[..., None, None]
+    singular = np.isneginf(r)[..., None, None]  # type: ignore[index]
     return transposed(np.linalg.inv(np.where(singular, np.nan, a)), g)
 
 
 @log_determinant.tangent
-def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+def log_determinant_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
     if not factor:  # beside a singular matrix there may be others in a stack
         singular = np.equal(fixed(r), -np.inf)
         a = np.where(singular[..., None, None] if np.ndim(r) else singular, np.nan, a)
@@ -394,7 +397,7 @@ def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
     return lambda t: inner(x, t)
 
 
-def trace(a: Any) -> Any:
+def trace(a: Operand) -> Result:
     """The sum of the diagonal of a matrix: `numpy.linalg.trace`.
 
     Parameters

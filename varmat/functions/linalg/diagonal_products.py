@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,13 +10,16 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import broadcastable, check_matrix, check_square
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["diag_post_multiply", "diag_pre_multiply", "quad_form_diag"]
 
 
 # --- what is refused ---
 
 
-def _check_diagonal(function: str, v: Any, m: Any, axis: int) -> None:
+def _check_diagonal(function: str, v: Operand, m: Operand, axis: int) -> None:
     """Raise `ShapeError` unless `v` has an element for each row (axis -2) or column (axis -1) of
     the matrix `m`.
     """
@@ -33,7 +36,7 @@ def _check_diagonal(function: str, v: Any, m: Any, axis: int) -> None:
 # --- diagonal matrices ---
 
 
-def diag_pre_multiply(v: Any, m: Any) -> Any:
+def diag_pre_multiply(v: Operand, m: Operand) -> Result:
     """The product ``diag(v) @ m``: each row of `m` times an element of `v`.
 
     Parameters
@@ -66,7 +69,7 @@ def diag_pre_multiply(v: Any, m: Any) -> Any:
     return v[..., None] * m
 
 
-def diag_post_multiply(m: Any, v: Any) -> Any:
+def diag_post_multiply(m: Operand, v: Operand) -> Result:
     """The product ``m @ diag(v)``: each column of `m` times an element of `v`.
 
     Parameters
@@ -100,7 +103,7 @@ def diag_post_multiply(m: Any, v: Any) -> Any:
 
 
 @operation()
-def quad_form_diag(m: Any, v: Any, workspace: Any = np.empty) -> Any:
+def quad_form_diag(m: Value, v: Value, workspace: Function = np.empty) -> Saved:
     """The product ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard
     deviations.
 
@@ -140,8 +143,10 @@ def quad_form_diag(m: Any, v: Any, workspace: Any = np.empty) -> Any:
 
 
 @quad_form_diag.reverse
-def quad_form_diag_reverse(g: Any, r: Any, m: Any, v: Any, scales: Any) -> Any:
-    def of_v() -> Any:
+def quad_form_diag_reverse(
+    g: Adjoint, r: Value, m: Value, v: Value, scales: Value
+) -> tuple[Thunk, ...]:
+    def of_v() -> Result:
         h = g * m
         return (h @ v[..., None])[..., 0] + (v[..., None, :] @ h)[..., 0, :]
 
@@ -149,8 +154,8 @@ def quad_form_diag_reverse(g: Any, r: Any, m: Any, v: Any, scales: Any) -> Any:
 
 
 @quad_form_diag.tangent
-def quad_form_diag_tangent(r: Any, m: Any, v: Any) -> Any:
-    def scaled(m: Any, u: Any, v: Any) -> Any:
+def quad_form_diag_tangent(r: Result, m: Operand, v: Operand) -> tuple[Linear, ...]:
+    def scaled(m: Operand, u: Operand, v: Operand) -> Result:
         return u[..., :, None] * v[..., None, :] * m
 
     return lambda t: scaled(t, v, v), lambda t: scaled(m, t, v) + scaled(m, v, t)

@@ -13,7 +13,7 @@ Which triangle is read, and where the adjoint lies, is said in
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,16 +22,19 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_square, check_values, fixed
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+
 __all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
 
 
-def reciprocal(x: Any, tolerance: Any) -> Any:
+def reciprocal(x: Operand, tolerance: Operand) -> Result:
     """``1 / x``, and zero where `x` is zero to within `tolerance`; differentiable."""
     zero = np.abs(fixed(x)) <= tolerance
     return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, x))
 
 
-def rounding_tolerance(values: Any, n: int) -> Any:
+def rounding_tolerance(values: Value, n: int) -> Result:
     """Below which differences of eigenvalues or singular values of an n x n matrix are rounding
     errors.
     """
@@ -41,7 +44,7 @@ def rounding_tolerance(values: Any, n: int) -> Any:
 
 
 @operation(np.linalg.eigh, stacked=True)
-def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+def eigh(a: Value, UPLO: Any = "L") -> Value:  # noqa: N803 - NumPy's name
     """Eigenvalues and eigenvectors of a symmetric matrix.
 
     Parameters
@@ -85,14 +88,14 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
     return np.linalg.eigh(a, UPLO)
 
 
-def _inverse_gaps(values: Any) -> Any:
+def _inverse_gaps(values: Value) -> Result:
     """``1 / (w_j - w_i)`` and zero for equal ones; differentiable."""
     tolerance = rounding_tolerance(values, np.shape(values)[-1])
     return reciprocal(values[..., None, :] - values[..., :, None], tolerance[..., None])
 
 
 @eigh.reverse
-def eigh_reverse(g: Any, r: Any, a: Any, UPLO: str) -> Any:  # noqa: N803 - NumPy's name
+def eigh_reverse(g: Adjoint, r: Value, a: Value, UPLO: Any) -> Adjoint:  # noqa: N803 - NumPy's name
     (w, v), (gw, gv) = r, g
     inside = np.zeros(a.shape) if gv is None else _inverse_gaps(w) * (v.mT @ gv)
     if gw is not None:
@@ -101,11 +104,11 @@ def eigh_reverse(g: Any, r: Any, a: Any, UPLO: str) -> Any:  # noqa: N803 - NumP
 
 
 @eigh.tangent
-def eigh_tangent(r: Any, a: Any, UPLO: str) -> Any:  # noqa: N803 - NumPy's name
+def eigh_tangent(r: Result, a: Operand, UPLO: Any) -> Linear:  # noqa: N803 - NumPy's name
     w, v = r
     gaps = _inverse_gaps(w)
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         p = v.mT @ symmetric(t, UPLO.upper() == "L") @ v
         return np.diagonal(p, axis1=-2, axis2=-1), v @ (gaps * p)
 
@@ -113,18 +116,18 @@ def eigh_tangent(r: Any, a: Any, UPLO: str) -> Any:  # noqa: N803 - NumPy's name
 
 
 @implements(np.linalg.eigvalsh)
-def _eigvalsh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+def _eigvalsh(a: Operand, UPLO: Any = "L") -> Result:  # noqa: N803 - NumPy's name
     return eigh(a, UPLO)[0]
 
 
-def _symmetric_argument(function: str, a: Any) -> Any:
+def _symmetric_argument(function: str, a: Operand) -> Result:
     a = as_operand(a, f"{function}: a")
     check_square(function, "a", np.shape(a))
     check_values(partial(check_symmetric, function), a)
     return a
 
 
-def eigenvalues_sym(a: Any) -> Any:
+def eigenvalues_sym(a: Operand) -> Result:
     """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh` with a
     check of symmetry.
 
@@ -161,7 +164,7 @@ def eigenvalues_sym(a: Any) -> Any:
     return np.linalg.eigvalsh(a)
 
 
-def eigenvectors_sym(a: Any) -> Any:
+def eigenvectors_sym(a: Operand) -> Result:
     """The eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`: the
     first of `eigendecompose_sym`.
 
@@ -196,7 +199,7 @@ def eigenvectors_sym(a: Any) -> Any:
     return eigh(_symmetric_argument("eigenvectors_sym", a))[1]
 
 
-def eigendecompose_sym(a: Any) -> Any:
+def eigendecompose_sym(a: Operand) -> Result:
     """Eigenvectors and eigenvalues of a symmetric matrix, in this order: `numpy.linalg.eigh` has
     the other one.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import string
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import unbroadcast
 from varmat.programs import contractions  # noqa: F401 - how symbols answer
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -79,13 +84,13 @@ def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ..
 
 @dispatch.implements(np.einsum)
 def _einsum(
-    *operands: Any,
-    out: Any = None,
+    *operands: Operand,
+    out: Operand = None,
     optimize: Any = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: Any = "K",
     casting: Any = "safe",
-) -> Any:
+) -> Result:
     check_settings(np.einsum, out, dtype, casting)
     terms, output, arrays = _terms(operands)
     arrays = [as_operand(x, f"einsum: operand {i + 1}") for i, x in enumerate(arrays)]
@@ -97,7 +102,7 @@ def _einsum(
 
 
 @operation(variadic=True, stacked=True)
-def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
+def einsum(*arrays: Value, subscripts: str, optimize: Any) -> Value:
     """Sum of products over named axes: `numpy.einsum` with explicit subscripts.
 
     Parameters
@@ -128,7 +133,7 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
     return _einstein_sum(subscripts, optimize, *arrays)
 
 
-def _einstein_sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
+def _einstein_sum(subscripts: str, optimize: Any, *arrays: Operand) -> Result:
     """`numpy.einsum`, also in a good order where much is to be summed: to find one takes 50 us, but
     only once.
     """
@@ -138,7 +143,7 @@ def _einstein_sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
 
 
 @lru_cache(1024)
-def _order(subscripts: str, *shapes: tuple[int, ...]) -> Any:
+def _order(subscripts: str, *shapes: tuple[int, ...]) -> Result:
     return np.einsum_path(
         subscripts, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize=True
     )[0]
@@ -157,7 +162,7 @@ def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
     return terms[k], letters, known, f"{','.join(sources)}->{known}"
 
 
-def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -> Any:
+def _contribution(k: int, g: Adjoint, arrays: Operand, subscripts: str, optimize: Any) -> Result:
     """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of
     that one.
     """
@@ -175,20 +180,20 @@ def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -
 
 
 @einsum.reverse
-def einsum_reverse(g: Any, r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
+def einsum_reverse(g: Adjoint, r: Value, *arrays: Value, subscripts: str, optimize: Any) -> Adjoint:
     return tuple(
         partial(_contribution, k, g, arrays, subscripts, optimize) for k in range(len(arrays))
     )
 
 
 @einsum.tangent
-def einsum_tangent(r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
+def einsum_tangent(r: Result, *arrays: Operand, subscripts: str, optimize: Any) -> Any:
     inputs, _, output = subscripts.partition("->")
     terms = inputs.split(",")
     direction = next(c for c in string.ascii_letters if c not in subscripts)
 
-    def push(k: int) -> Any:
-        def apply(t: Any) -> Any:
+    def push(k: int) -> Function:
+        def apply(t: Operand) -> Result:
             lead = direction * (np.ndim(t) - len(terms[k]))
             text = (
                 ",".join(lead * (i == k) + term for i, term in enumerate(terms))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_matrix
 from varmat.functions.linalg.triangles import lower_triangle
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
@@ -17,7 +20,7 @@ __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
 
 @operation(stacked=True, native=True)
-def crossprod(m: Any) -> Any:
+def crossprod(m: Value) -> Value:
     """The product ``m.T @ m``, exactly symmetric.
 
     Parameters
@@ -49,21 +52,21 @@ def crossprod(m: Any) -> Any:
 
 
 @crossprod.reverse
-def crossprod_reverse(g: Any, r: Any, m: Any) -> Any:
+def crossprod_reverse(g: Adjoint, r: Value, m: Value) -> Adjoint:
     return m @ (g + g.mT)
 
 
 @crossprod.tangent
-def crossprod_tangent(r: Any, m: Any) -> Any:
+def crossprod_tangent(r: Result, m: Operand) -> Linear:
     return lambda t: _plus_transpose(m.mT @ t)
 
 
-def _plus_transpose(x: Any) -> Any:
+def _plus_transpose(x: Operand) -> Result:
     return x + x.mT
 
 
 @operation(stacked=True, native=True)
-def tcrossprod(m: Any) -> Any:
+def tcrossprod(m: Value) -> Value:
     """The product ``m @ m.T``, exactly symmetric.
 
     Parameters
@@ -95,17 +98,17 @@ def tcrossprod(m: Any) -> Any:
 
 
 @tcrossprod.reverse
-def tcrossprod_reverse(g: Any, r: Any, m: Any) -> Any:
+def tcrossprod_reverse(g: Adjoint, r: Value, m: Value) -> Adjoint:
     return (g + g.mT) @ m
 
 
 @tcrossprod.tangent
-def tcrossprod_tangent(r: Any, m: Any) -> Any:
+def tcrossprod_tangent(r: Result, m: Operand) -> Linear:
     return lambda t: _plus_transpose(t @ m.mT)
 
 
 @operation(stacked=True)
-def multiply_lower_tri_self_transpose(m: Any) -> Any:
+def multiply_lower_tri_self_transpose(m: Value) -> Saved:
     """The product of the lower triangle of a matrix with its transpose, exactly symmetric.
 
     Parameters
@@ -140,13 +143,15 @@ def multiply_lower_tri_self_transpose(m: Any) -> Any:
 
 
 @multiply_lower_tri_self_transpose.straight
-def multiply_lower_tri_self_transpose_straight(m: Any) -> Any:
+def multiply_lower_tri_self_transpose_straight(m: Operand) -> tuple[Result, Function]:
     lower = np.tril(m)
     return lower @ lower.mT, lambda g: np.tril((g + g.mT) @ lower)
 
 
 @multiply_lower_tri_self_transpose.reverse
-def multiply_lower_tri_self_transpose_reverse(g: Any, r: Any, m: Any, lower: Any) -> Any:
+def multiply_lower_tri_self_transpose_reverse(
+    g: Adjoint, r: Value, m: Value, lower: Value
+) -> Adjoint:
     s = g + g.mT
     if m.shape[-2] != m.shape[-1]:
         return np.tril(s @ lower)
@@ -156,6 +161,6 @@ def multiply_lower_tri_self_transpose_reverse(g: Any, r: Any, m: Any, lower: Any
 
 
 @multiply_lower_tri_self_transpose.tangent
-def multiply_lower_tri_self_transpose_tangent(r: Any, m: Any) -> Any:
+def multiply_lower_tri_self_transpose_tangent(r: Result, m: Operand) -> Linear:
     lower = np.tril(m)
     return lambda t: _plus_transpose(np.tril(t) @ lower.mT)

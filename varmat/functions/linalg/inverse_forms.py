@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetr
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
 from varmat.functions.linalg.triangular_solves import check_diagonal, solve_triangular
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+
 __all__ = [
     "mdivide_left_tri",
     "mdivide_right_tri",
@@ -25,7 +28,7 @@ __all__ = [
 ]
 
 
-def mdivide_left_tri(a: Any, b: Any, lower: bool = True) -> Any:
+def mdivide_left_tri(a: Operand, b: Operand, lower: bool = True) -> Result:
     """``inv(a) @ b`` for a triangular `a`: `solve_triangular` with the lower triangle by default.
 
     Parameters
@@ -64,7 +67,7 @@ def mdivide_left_tri(a: Any, b: Any, lower: bool = True) -> Any:
     return solve_triangular(a, b, lower=lower)
 
 
-def mdivide_right_tri(b: Any, a: Any, lower: bool = True) -> Any:
+def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
     """``b @ inv(a)`` for a triangular `a`: `solve_triangular` with the transposed matrices.
 
     Parameters
@@ -97,7 +100,7 @@ def mdivide_right_tri(b: Any, a: Any, lower: bool = True) -> Any:
     VarMat([1., 4.])
     """
 
-    def left(a: Any, b: Any) -> Any:
+    def left(a: Operand, b: Operand) -> Result:
         check_values(partial(check_diagonal, "mdivide_right_tri"), a)
         return solve_triangular(a, b, lower=lower, trans=1)
 
@@ -105,7 +108,7 @@ def mdivide_right_tri(b: Any, a: Any, lower: bool = True) -> Any:
 
 
 @operation()
-def trace_inv_quad_form_ldlt(a: Any, b: Any) -> Any:
+def trace_inv_quad_form_ldlt(a: Value, b: Value) -> Saved:
     """The trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -149,20 +152,24 @@ def trace_inv_quad_form_ldlt(a: Any, b: Any) -> Any:
 
 
 @trace_inv_quad_form_ldlt.reverse
-def trace_inv_quad_form_ldlt_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any, x: Any) -> Any:
+def trace_inv_quad_form_ldlt_reverse(
+    g: Adjoint, r: Value, a: Value, b: Value, factor: Value, x: Value
+) -> tuple[Thunk, ...]:
     scaled = np.asarray(g)[..., None, None] * x
     return lambda: folded_outer(scaled, x, -1.0), lambda: uncolumn(scaled + scaled, b.ndim == 1)
 
 
 @trace_inv_quad_form_ldlt.tangent
-def trace_inv_quad_form_ldlt_tangent(r: Any, a: Any, b: Any, factor: Any) -> Any:
+def trace_inv_quad_form_ldlt_tangent(
+    r: Result, a: Operand, b: Operand, factor: Value
+) -> tuple[Linear, ...]:
     vector = np.ndim(b) == 1
     x = inverse_spd_of(a, factor) @ column(b, vector)
     return lambda t: -inner(x, symmetric(t) @ x), lambda t: 2.0 * inner(x, column(t, vector))
 
 
 @operation()
-def trace_gen_inv_quad_form_ldlt(d: Any, a: Any, b: Any) -> Any:
+def trace_gen_inv_quad_form_ldlt(d: Value, a: Value, b: Value) -> Saved:
     """The trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -216,8 +223,8 @@ def trace_gen_inv_quad_form_ldlt(d: Any, a: Any, b: Any) -> Any:
 
 @trace_gen_inv_quad_form_ldlt.reverse
 def trace_gen_inv_quad_form_ldlt_reverse(
-    g: Any, r: Any, d: Any, a: Any, b: Any, factor: Any, x: Any
-) -> Any:
+    g: Adjoint, r: Value, d: Value, a: Value, b: Value, factor: Value, x: Value
+) -> tuple[Thunk, ...]:
     scaled = np.asarray(g)[..., None, None] * x
     return (
         lambda: scaled.mT @ b,
@@ -227,7 +234,9 @@ def trace_gen_inv_quad_form_ldlt_reverse(
 
 
 @trace_gen_inv_quad_form_ldlt.tangent
-def trace_gen_inv_quad_form_ldlt_tangent(r: Any, d: Any, a: Any, b: Any, factor: Any) -> Any:
+def trace_gen_inv_quad_form_ldlt_tangent(
+    r: Result, d: Operand, a: Operand, b: Operand, factor: Value
+) -> tuple[Linear, ...]:
     x = inverse_spd_of(a, factor) @ b
     return (
         lambda t: inner(b @ t.mT, x),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from varmat.functions.linalg.triangles import (
 )
 from varmat.plain_arrays import is_safe_divisor, ones
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result, Value
+
 __all__: list[str] = []
 
 # Below it stacks of matrices go through NumPy's loops.
@@ -37,7 +40,7 @@ FEWEST_ROWS = 16
 
 
 @cache
-def blas() -> Any:
+def blas() -> Result:
     """The module, imported on first use, for that takes longer than importing NumPy."""
     from scipy.linalg import blas
 
@@ -45,7 +48,7 @@ def blas() -> Any:
 
 
 @cache
-def lapack() -> Any:
+def lapack() -> Result:
     """The module, likewise."""
     from scipy.linalg import lapack
 
@@ -58,7 +61,7 @@ class MatrixError(DomainError, np.linalg.LinAlgError):
     """
 
 
-def check_svd(function: str, a: Any) -> None:
+def check_svd(function: str, a: Operand) -> None:
     """Refuse a matrix with infinite elements, for which LAPACK may search for singular values for
     ever, or with nan.
     """
@@ -69,7 +72,7 @@ def check_svd(function: str, a: Any) -> None:
         )
 
 
-def copied(a: np.ndarray, workspace: Any) -> np.ndarray:
+def copied(a: np.ndarray, workspace: Function) -> np.ndarray:
     """A copy in C order, in memory from a workspace."""
     copy: np.ndarray = workspace(a.shape)
     np.copyto(copy, a)
@@ -81,12 +84,12 @@ def many_small(a: np.ndarray) -> bool:
     return not a.size or (a.ndim > 2 and a.shape[-1] < FEWEST_ROWS)
 
 
-def matrices(x: np.ndarray) -> Any:
+def matrices(x: np.ndarray) -> Result:
     """The matrices of a C-contiguous stack, as views."""
     return (x,) if x.ndim == 2 else x.reshape(-1, *x.shape[-2:])
 
 
-def log_diagonal(factor: np.ndarray) -> Any:
+def log_diagonal(factor: np.ndarray) -> Result:
     """The sum of the logarithms of the diagonal, half the logarithm of the determinant; for each
     matrix of a stack.
     """
@@ -150,7 +153,7 @@ def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray
     )
 
 
-def product(x: np.ndarray, y: np.ndarray) -> Any:
+def product(x: np.ndarray, y: np.ndarray) -> Result:
     """``x @ y``; of two small matrices in less than half the time."""
     return x.dot(y) if x.ndim == y.ndim == 2 and type(y) is np.ndarray else x @ y
 
@@ -159,8 +162,8 @@ def product(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def solve_each(
-    one: Callable[..., Any], factor: tuple[Any, ...], b: Any, vector: bool = False
-) -> Any:
+    one: Callable[..., Any], factor: tuple[Any, ...], b: Operand, vector: bool = False
+) -> Result:
     """Solve, with ``one(*factor, b)`` for a single matrix, the systems of a stack of matrices and a
     stack of right-hand sides.
 
@@ -189,15 +192,15 @@ def solve_each(
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: Operand,
+    b: Operand,
     lower: bool,
     trans: bool = False,
     unit: bool = False,
     *,
     right: bool = False,
     vector: bool = False,
-) -> Any:
+) -> Result:
     """``inv(a) @ b``, or ``b @ inv(a)`` with `right`; a zero on the diagonal gives inf and nan, not
     an error.
     """
@@ -210,7 +213,7 @@ def triangular_solve(
         x = _substituted(a, b.mT if right else b, lower, trans != right, unit)
         return np.array(x.mT, order="C") if right else x
 
-    def one(a: Any, b: Any) -> Any:
+    def one(a: Operand, b: Operand) -> Result:
         x = np.array(b, order="C")
         blas().dtrsm(1.0, a.T, x.T, not right, not lower, trans, unit, 1)
         return x
@@ -251,7 +254,7 @@ class LU(NamedTuple):
         return self.lu.diagonal(0, -2, -1)
 
 
-def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
+def lu_factor(a: np.ndarray, workspace: Function = np.empty) -> LU | None:
     """The LU factors; None for what is left to NumPy's loops, which factorise again in the reverse
     pass.
     """
@@ -269,7 +272,7 @@ def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
     return LU(lu, pivots, singular)
 
 
-def _factorised(routine: Any, a: np.ndarray, workspace: Any, *options: int) -> Any:
+def _factorised(routine: Function, a: np.ndarray, workspace: Function, *options: int) -> Result:
     """What a routine of LAPACK makes of a single matrix, the factor in C order first, in memory
     from a workspace if it is large.
     """
@@ -280,14 +283,14 @@ def _factorised(routine: Any, a: np.ndarray, workspace: Any, *options: int) -> A
     return factor, *routine(factor.T, *options, 1)[1:]
 
 
-def _permutation_sign(factor: LU) -> Any:
+def _permutation_sign(factor: LU) -> Result:
     moved = factor.pivots != np.arange(factor.pivots.shape[-1])
     swaps = np.count_nonzero(moved) if moved.ndim == 1 else np.add.reduce(moved, axis=-1)
     return 1.0 - 2.0 * (swaps % 2)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def lu_det(factor: LU) -> Any:
+def lu_det(factor: LU) -> Result:
     """The determinants, by way of logarithms where the product leaves the range of a float, maybe
     only on the way.
     """
@@ -297,12 +300,12 @@ def lu_det(factor: LU) -> Any:
     return lu_sign(factor) * np.exp(lu_logabsdet(factor))
 
 
-def lu_sign(factor: LU) -> Any:
+def lu_sign(factor: LU) -> Result:
     """The signs of the determinants."""
     return _permutation_sign(factor) * np.multiply.reduce(np.sign(factor.diagonal), axis=-1)
 
 
-def lu_logabsdet(factor: LU) -> Any:
+def lu_logabsdet(factor: LU) -> Result:
     """The logarithms of the absolute values of the determinants."""
     size = np.abs(factor.diagonal)
     if not factor.singular:
@@ -322,23 +325,23 @@ def lu_inverse(factor: LU) -> np.ndarray:
     return x
 
 
-def _is_small(b: Any) -> Any:
+def _is_small(b: Operand) -> Result:
     """Whether LAPACK solves for `b` as it is: a vector, or a matrix that is transposed sooner than
     two triangles are called for.
     """
     return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= BLOCK**2))
 
 
-def _in_c_order(x: Any) -> Any:
+def _in_c_order(x: Operand) -> Result:
     return x if x.ndim == 1 else x.copy()
 
 
-def lu_solve(factor: LU, b: Any, vector: bool, trans: bool = False) -> Any:
+def lu_solve(factor: LU, b: Operand, vector: bool, trans: bool = False) -> Result:
     """Solve with the matrices, or with their transposes."""
     if factor.lu.ndim == 2 and _is_small(b):
         return _in_c_order(lapack().dgetrs(factor.lu.T, factor.pivots, b, not trans)[0])
 
-    def one(lu: Any, pivots: Any, b: Any) -> Any:
+    def one(lu: Value, pivots: Value, b: Operand) -> Result:
         # With a^T = P L U, x = P L^{-T} U^{-T} b, and U^{-1} L^{-1} P^T b for the transpose; from
         # the right, for the columns of x are rows of what LAPACK sees.
         order = _order(pivots)
@@ -354,7 +357,7 @@ def lu_solve(factor: LU, b: Any, vector: bool, trans: bool = False) -> Any:
     return solve_each(one, factor[:2], b, vector)
 
 
-def _order(pivots: Any) -> list[int]:
+def _order(pivots: Value) -> list[int]:
     """The permutation made by swapping one row after the other with that of its pivot."""
     order = list(range(len(pivots)))
     for i, p in enumerate(pivots.tolist()):
@@ -366,7 +369,7 @@ def _order(pivots: Any) -> list[int]:
 
 
 def cholesky_factor(
-    function: str, a: np.ndarray, workspace: Any = np.empty, name: str = "a"
+    function: str, a: np.ndarray, workspace: Function = np.empty, name: str = "a"
 ) -> np.ndarray:
     """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle
     is read.
@@ -410,12 +413,12 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
     )
 
 
-def cholesky_solve(factor: Any, b: Any, vector: bool) -> Any:
+def cholesky_solve(factor: Value, b: Operand, vector: bool) -> Result:
     """Solve with the matrices of which `factor` is the lower Cholesky factor."""
     if factor.ndim == 2 and _is_small(b):
         return _in_c_order(lapack().dpotrs(factor.T, b)[0])
 
-    def one(factor: Any, b: Any) -> Any:
+    def one(factor: Value, b: Operand) -> Result:
         half = triangular_solve(factor, b, lower=True)
         return triangular_solve(factor, half, lower=True, trans=True)
 

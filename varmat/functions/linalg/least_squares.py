@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from varmat.functions.linalg.singular_values import svd_vh
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import column, uncolumn
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["generalized_inverse"]
 
 
 @operation(stacked=True)
-def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
+def pinv(a: Value, rcond: Any = None, rtol: Any = None) -> Value | Saved:
     """The pseudo-inverse of Moore and Penrose.
 
     Parameters
@@ -72,7 +75,7 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     return Saved(r, basis=basis if _is_cut(a, basis) else None)
 
 
-def _inverse_and_basis(a: Any, cutoff: Any) -> tuple[Any, Any]:
+def _inverse_and_basis(a: Operand, cutoff: Any) -> tuple[Any, Any]:
     """The pseudo-inverse, and what it is made of: the singular vectors and values, and their
     inverses, zero where dropped.
     """
@@ -82,7 +85,7 @@ def _inverse_and_basis(a: Any, cutoff: Any) -> tuple[Any, Any]:
     return (vt.mT * inverse[..., None, :]) @ u.mT, (u, s, vt, inverse)
 
 
-def _is_cut(a: Any, basis: Any) -> bool:
+def _is_cut(a: Operand, basis: Value) -> bool:
     """Whether singular values were dropped that are more than rounding errors."""
     _, s, _, inverse = basis
     if inverse.all():
@@ -93,7 +96,7 @@ def _is_cut(a: Any, basis: Any) -> bool:
     return bool(np.any((inverse == 0) & (s > rounding)))
 
 
-def _product(x: Any, y: Any, z: Any) -> Any:
+def _product(x: Operand, y: Operand, z: Operand) -> Result:
     """``x @ y @ z`` in the order that keeps the long side of a matrix from being squared;
     differentiable.
     """
@@ -103,7 +106,7 @@ def _product(x: Any, y: Any, z: Any) -> Any:
 
 
 @operation()
-def coupled(t: Any, p: Any, b: Any, *, basis: Any) -> Any:
+def coupled(t: Value, p: Value, b: Value, *, basis: Value) -> Value:
     """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept
     of a matrix and the rest `b`.
 
@@ -119,7 +122,9 @@ def coupled(t: Any, p: Any, b: Any, *, basis: Any) -> Any:
 
 
 @coupled.reverse
-def coupled_reverse(g: Any, r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
+def coupled_reverse(
+    g: Adjoint, r: Value, t: Value, p: Value, b: Value, basis: Value
+) -> tuple[Thunk, ...]:
     c = coupled(g, p, b, basis=basis)
     return (
         lambda: c,
@@ -129,8 +134,10 @@ def coupled_reverse(g: Any, r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
 
 
 @coupled.tangent
-def coupled_tangent(r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
-    def push(change: Any) -> Any:
+def coupled_tangent(
+    r: Result, t: Operand, p: Operand, b: Operand, basis: Value
+) -> tuple[Linear, ...]:
+    def push(change: Operand) -> Result:
         return coupled(change, p, b, basis=basis)
 
     return (
@@ -140,7 +147,7 @@ def coupled_tangent(r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
     )
 
 
-def _of_kept(t: Any, a: Any, p: Any, basis: Any) -> Any:
+def _of_kept(t: Operand, a: Operand, p: Operand, basis: Value) -> Result:
     """How the part of `a` that is kept changes with `a`, if anything is dropped; differentiable,
     and its own adjoint.
 
@@ -155,17 +162,19 @@ def _of_kept(t: Any, a: Any, p: Any, basis: Any) -> Any:
 
 
 @pinv.reverse
-def pinv_reverse(g: Any, r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> Any:
+def pinv_reverse(
+    g: Adjoint, r: Value, a: Value, rcond: Any, rtol: Any, basis: Value = None
+) -> Adjoint:
     left, right = _product(g.mT, r, r.mT), _product(r.mT, r, g.mT)
     total = left - _product(a, r, left) + right - _product(right, r, a) - _product(r.mT, g, r.mT)
     return _of_kept(total, a, r, basis)
 
 
 @pinv.tangent
-def pinv_tangent(r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> Any:
+def pinv_tangent(r: Result, a: Operand, rcond: Any, rtol: Any, basis: Value = None) -> Linear:
     plain(a)  # which singular values are cut is another question at every run of a recording
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         t = _of_kept(t, a, r, basis)
         left, right = _product(r, r.mT, t.mT), _product(t.mT, r.mT, r)
         return left - _product(left, a, r) + right - _product(r, a, right) - _product(r, t, r)
@@ -177,7 +186,9 @@ _NOT_GIVEN = np._NoValue
 
 
 @implements(np.linalg.pinv)
-def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Any:
+def _pinv(
+    a: Operand, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN
+) -> Result:
     a = as_operand(a, "pinv: a")
     if hermitian:
         check_square("pinv", "a", np.shape(a))
@@ -199,7 +210,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
 
 
 @operation()
-def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq_solution(a: Value, b: Value, rcond: Any = None) -> Saved:
     """Solution of least norm and singular values: the differentiable part of
     `numpy.linalg.lstsq`.
     """
@@ -210,15 +221,15 @@ def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
 
 @lstsq_solution.reverse
 def lstsq_solution_reverse(
-    g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool
-) -> Any:
+    g: Adjoint, r: Value, a: Value, b: Value, rcond: Any, p: Value, basis: Value, cut: bool
+) -> tuple[Thunk, ...]:
     # Golub and Pereyra, as in pinv, applied to b without forming the adjoint of the pseudo-inverse.
     vector = b.ndim == 1
     x, b = column(r[0], vector), column(b, vector)
     c = np.zeros(x.shape) if g[0] is None else column(g[0], vector)
     z = p.T @ c
 
-    def of_a() -> Any:
+    def of_a() -> Result:
         total = (b - a @ x) @ (p @ z).T - z @ x.T + (p.T @ x) @ (c - p @ (a @ c)).T
         total = _of_kept(total, a, p, basis if cut else None)
         return total if g[1] is None else total + (basis[0] * g[1]) @ basis[2]
@@ -228,8 +239,8 @@ def lstsq_solution_reverse(
 
 @lstsq_solution.tangent
 def lstsq_solution_tangent(
-    r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool
-) -> Any:
+    r: Result, a: Operand, b: Operand, rcond: Any, p: Operand, basis: Value, cut: bool
+) -> tuple[Linear, ...]:
     plain(a)  # as in pinv
     vector, basis_if_cut = np.ndim(b) == 1, basis if cut else None
     p, (u, s, vt) = (
@@ -238,7 +249,7 @@ def lstsq_solution_tangent(
     )
     x, b = column(r[0], vector), column(b, vector)
 
-    def of_a(t: Any) -> Any:
+    def of_a(t: Operand) -> Result:
         of_s = np.sum(u * (t @ vt.mT), axis=-2)
         t = _of_kept(t, a, p, basis_if_cut)
         lost = t.mT @ (p.mT @ x)
@@ -249,7 +260,7 @@ def lstsq_solution_tangent(
 
 
 @implements(np.linalg.lstsq)
-def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq(a: Operand, b: Operand, rcond: Any = None) -> Result:
     """The least squares solution of ``a @ x = b``: `numpy.linalg.lstsq`.
 
     Parameters

@@ -4,7 +4,7 @@ it is written into a program."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from varmat.functions.arrays.repeating import align
 from varmat.functions.linalg.lapack import add_outer
 from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.program import Value
+from varmat.programs.program import Value as ProgramValue
 from varmat.programs.tape_programs import TapeProgram, writes
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
 
 __all__: list[str] = []
 
@@ -33,7 +36,7 @@ __all__: list[str] = []
 ORDER_MATTERS = 1024
 
 
-def check_matmul(name: str, a: Any, b: Any) -> None:
+def check_matmul(name: str, a: Operand, b: Operand) -> None:
     p, q = np.shape(a), np.shape(b)
     for title, shape in (("a", p), ("b", q)):
         if not shape:
@@ -53,7 +56,7 @@ def check_matmul(name: str, a: Any, b: Any) -> None:
         ) from None
 
 
-def _adjoint_product(x: Any, y: Any) -> Any:
+def _adjoint_product(x: Operand, y: Operand) -> Result:
     """``x @ y`` for matrices of which one is an adjoint: below a sum it is the same along an axis,
     and a vector will do.
     """
@@ -69,13 +72,13 @@ def _adjoint_product(x: Any, y: Any) -> Any:
     return x.dot(y)
 
 
-def _repeated_vector(vector: Any, shape: tuple[int, int], axis: int) -> Any:
+def _repeated_vector(vector: Value, shape: tuple[int, int], axis: int) -> Result:
     """A matrix with the same vector all along an axis, read-only, without writing it."""
     vector.flags.writeable = False
     return np.ndarray(shape, FLOAT64, vector, 0, (8, 0) if axis else (0, 8))
 
 
-def _lies_transposed(x: Any) -> bool:
+def _lies_transposed(x: Operand) -> bool:
     """Whether a matrix that is not small is the transpose of what lies in memory.
 
     Its adjoint is one too, and what is added to that in the same order takes a fifth of the time
@@ -83,7 +86,7 @@ def _lies_transposed(x: Any) -> bool:
     return x.ndim == 2 and x.size > ORDER_MATTERS and x.strides[0] < x.strides[1]  # type: ignore[no-any-return]
 
 
-def left_factor(g: Any, a: Any, b: Any) -> Any:
+def left_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
     """The contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
     if _lies_transposed(a) and b.ndim < 3:
         return right_factor(g.T, b.T, a.T).T
@@ -96,7 +99,7 @@ def left_factor(g: Any, a: Any, b: Any) -> Any:
     return np.matmul(b, g[..., None])[..., 0]
 
 
-def right_factor(g: Any, a: Any, b: Any) -> Any:
+def right_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
     """The contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
     if _lies_transposed(b) and a.ndim < 3:
         return left_factor(g.T, b.T, a.T).T
@@ -114,7 +117,7 @@ def right_factor(g: Any, a: Any, b: Any) -> Any:
 
 
 @operation(native=True, stacked=True)
-def matmul(a: Any, b: Any) -> Any:
+def matmul(a: Value, b: Value) -> Value:
     """Matrix product of vectors, matrices, and stacks of matrices.
 
     Parameters
@@ -149,16 +152,16 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 @matmul.reverse
-def matmul_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+def matmul_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> tuple[Thunk, ...]:
     return lambda: left_factor(g, a, b), lambda: right_factor(g, a, b)
 
 
 @matmul.tangent
-def matmul_tangent(r: Any, a: Any, b: Any) -> Any:
+def matmul_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
     return lambda t: _left_tangent(t, a, b), lambda t: _right_tangent(t, a, b)
 
 
-def _left_tangent(t: Any, a: Any, b: Any) -> Any:
+def _left_tangent(t: Result, a: Operand, b: Operand) -> Any:
     """The product of tangents of `a`, maybe with an axis of directions in front, and `b`."""
     if np.ndim(t) == np.ndim(a) or np.ndim(b) < 3:
         return np.matmul(t, b)
@@ -167,7 +170,7 @@ def _left_tangent(t: Any, a: Any, b: Any) -> Any:
     return np.matmul(align(t, a, b), b)
 
 
-def _right_tangent(t: Any, a: Any, b: Any) -> Any:
+def _right_tangent(t: Result, a: Operand, b: Operand) -> Any:
     """The product of `a` and tangents of `b`, maybe with an axis of directions in front."""
     if np.ndim(t) == np.ndim(b):
         return np.matmul(a, t)
@@ -180,7 +183,7 @@ def _right_tangent(t: Any, a: Any, b: Any) -> Any:
     return np.matmul(a, align(t, b, a))
 
 
-def _matmul_chain(result: Any, a: Any, b: Any) -> None:
+def _matmul_chain(result: Operand, a: Operand, b: Operand) -> None:
     g = result._adj
     x = a._val if type(a) in ARRAYS else a
     y = b._val if type(b) in ARRAYS else b
@@ -197,19 +200,19 @@ def _matmul_chain(result: Any, a: Any, b: Any) -> None:
         b._take(right_factor(g, x, y))
 
 
-def _added_in_place(x: Any, p: Any, q: Any) -> bool:
+def _added_in_place(x: Operand, p: Operand, q: Operand) -> bool:
     """Add ``p qᵀ``, of vectors or matrices, to the adjoint of `x` without making it first: True if
     that was done.
 
     Not for a first contribution, nor for factors with as many elements as the adjoint. For 64 x 64
     elements and vectors it takes a fifth of the time, for 256 x 256 and matrices of eight columns
     two thirds: weights of a recurrent network get one each step."""
-    c = x._adj if type(x) in ARRAYS else None
+    c: Adjoint = x._adj if type(x) in ARRAYS else None
     if (
         c is None
         or p.size + q.size >= c.size
         or p.ndim > 2
-        or not getattr(x, "_root", x)._adj.flags.writeable
+        or not getattr(x, "_root", x)._adj.flags.writeable  # type: ignore[union-attr]
     ):
         return False
     if c.flags.c_contiguous:
@@ -221,7 +224,7 @@ def _added_in_place(x: Any, p: Any, q: Any) -> bool:
     return True
 
 
-def _take_multiple(a: Any, g: float, other: Any) -> None:
+def _take_multiple(a: Operand, g: float, other: Operand) -> None:
     """The contribution to a factor of an inner product."""
     if type(a) is Large and a._adj is None:
         a._adj = np.multiply(other, g, adjoint_space(a))
@@ -232,7 +235,7 @@ def _take_multiple(a: Any, g: float, other: Any) -> None:
 MATMUL = Rule("matmul", _matmul_chain, None, lambda _, a, b: np.matmul(a, b))
 
 
-def matmul_operator(a: Any, b: Any) -> Any:
+def matmul_operator(a: Operand, b: Operand) -> Result:
     """`matmul`, with the common kinds first: arrays that are variables or data."""
     if type(a) in ARRAYS:
         x, tape = a._val, a._tape
@@ -268,12 +271,12 @@ def matmul_operator(a: Any, b: Any) -> Any:
     return result
 
 
-def _shape_of_product(x: Any, y: Any) -> tuple[int, ...]:
+def _shape_of_product(x: Operand, y: Operand) -> tuple[int, ...]:
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     return (*lead, *x.shape[-2:-1], *(y.shape[-1:] if y.ndim > 1 else ()))
 
 
-def _other_kinds(a: Any, b: Any) -> Any:
+def _other_kinds(a: Operand, b: Operand) -> Result:
     if is_foreign(a) or is_foreign(b):
         return NotImplemented  # the other side may know what to do
     if is_scipy_sparse(a):
@@ -283,11 +286,11 @@ def _other_kinds(a: Any, b: Any) -> Any:
     return matmul(a, b)
 
 
-def _reflected(self: Any, other: Any) -> Any:
+def _reflected(self: Any, other: Operand) -> Result:
     return matmul_operator(other, self)
 
 
-def _in_place(self: Any, other: Any) -> Any:
+def _in_place(self: Any, other: Operand) -> Result:
     result = matmul_operator(self, other)
     if result is not NotImplemented:
         self[...] = result
@@ -307,7 +310,7 @@ for _kind in (Var, VarMat, Dual):
 MatVar.__rmatmul__ = _reflected  # type: ignore[method-assign]
 
 
-def answer_ufunc(ufunc_name: str, function: Any) -> None:
+def answer_ufunc(ufunc_name: str, function: Function) -> None:
     """Let `function` answer for a ufunc, if this version of NumPy has it."""
     dispatch.SUPPORTED.update(dict.fromkeys(named(ufunc_name), function))
 
@@ -317,7 +320,7 @@ dispatch.SUPPORTED[np.linalg.matmul] = matmul_operator
 
 
 @writes(MATMUL)
-def _write_matmul(program: TapeProgram, rule: Any, result: Any, a: Any, b: Any) -> None:
+def _write_matmul(program: TapeProgram, rule: Any, result: Operand, a: Operand, b: Operand) -> None:
     (x, left), (y, right) = program.operand(a), program.operand(b)
     builder = program.builder
     node = program.node(result, builder.matmul(x, y))
@@ -350,13 +353,15 @@ def _write_matmul(program: TapeProgram, rule: Any, result: Any, a: Any, b: Any) 
     program.back((node,), back)
 
 
-def _last_axes_swapped(builder: Any, x: Value) -> Value:
+def _last_axes_swapped(builder: Any, x: ProgramValue) -> ProgramValue:
     axes = list(range(len(x.shape)))
     axes[-2:] = axes[:-3:-1]
     return builder.transposed(x, axes)  # type: ignore[no-any-return]
 
 
-def _contribute_product(program: TapeProgram, operand: Any, p: Value, q: Value, shape: Any) -> None:
+def _contribute_product(
+    program: TapeProgram, operand: Operand, p: ProgramValue, q: ProgramValue, shape: Any
+) -> None:
     """Add a product to the adjoint of an operand that was a matrix, or a stack of them, of a
     shape.
     """

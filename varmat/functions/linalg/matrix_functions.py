@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from varmat.functions.linalg.matmul import matmul_reverse
 from varmat.functions.linalg.systems import check_system, column, uncolumn
 from varmat.plain_arrays import unbroadcast
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+
 __all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_matrix_exp_multiply"]
 
 
 @operation(stacked=True)
-def expm(a: Any) -> Any:
+def expm(a: Value) -> Value:
     """The matrix exponential.
 
     Parameters
@@ -66,7 +69,7 @@ _SMALL_NORM = 100.0
 
 
 @expm.reverse
-def expm_reverse(g: Any, r: Any, a: Any) -> Any:
+def expm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     from scipy.linalg import expm_frechet
 
     c = np.full(a.shape, np.nan)
@@ -83,10 +86,10 @@ def expm_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @expm.tangent
-def expm_tangent(r: Any, a: Any) -> Any:
+def expm_tangent(r: Result, a: Operand) -> Linear:
     n = np.shape(a)[-1]
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         # A tangent much larger than the matrix would decide how often the block matrix is squared.
         scale = np.exp2(np.ceil(np.log2(np.max(np.abs(fixed(t)), initial=1.0))))
         top = np.concatenate([np.broadcast_to(a, np.shape(t)), t / scale], axis=-1)
@@ -97,7 +100,7 @@ def expm_tangent(r: Any, a: Any) -> Any:
 
 
 @implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: Operand, n: int) -> Result:
     """A matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated squares.
 
     Parameters
@@ -157,7 +160,7 @@ matrix_exp = expm
 
 
 @operation()
-def scale_matrix_exp_multiply(t: Any, a: Any, b: Any) -> Any:
+def scale_matrix_exp_multiply(t: Value, a: Value, b: Value) -> Saved:
     """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
     with matrix `a` and start `b`.
 
@@ -199,7 +202,9 @@ def scale_matrix_exp_multiply(t: Any, a: Any, b: Any) -> Any:
 
 
 @scale_matrix_exp_multiply.reverse
-def scale_matrix_exp_multiply_reverse(g: Any, r: Any, t: Any, a: Any, b: Any, e: Any) -> Any:
+def scale_matrix_exp_multiply_reverse(
+    g: Adjoint, r: Value, t: Value, a: Value, b: Value, e: Value
+) -> Any:
     of_e, of_b = matmul_reverse(g, r, e, b)
     vector = b.ndim == 1
     return (
@@ -210,7 +215,9 @@ def scale_matrix_exp_multiply_reverse(g: Any, r: Any, t: Any, a: Any, b: Any, e:
 
 
 @scale_matrix_exp_multiply.tangent
-def scale_matrix_exp_multiply_tangent(r: Any, t: Any, a: Any, b: Any) -> Any:
+def scale_matrix_exp_multiply_tangent(
+    r: Result, t: Operand, a: Operand, b: Operand
+) -> tuple[Linear, ...]:
     e, vector = expm(t * a), np.ndim(b) == 1
     return (
         lambda s: s * _applied(a, r, vector),
@@ -219,12 +226,12 @@ def scale_matrix_exp_multiply_tangent(r: Any, t: Any, a: Any, b: Any) -> Any:
     )
 
 
-def _applied(a: Any, x: Any, vector: bool) -> Any:
+def _applied(a: Operand, x: Operand, vector: bool) -> Result:
     """``a @ x`` for a matrix of columns or, in the last axis, vectors; differentiable."""
     return uncolumn(a @ column(x, vector), vector)
 
 
-def matrix_exp_multiply(a: Any, b: Any) -> Any:
+def matrix_exp_multiply(a: Operand, b: Operand) -> Result:
     """The product ``expm(a) @ b``.
 
     Parameters

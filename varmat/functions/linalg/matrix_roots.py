@@ -4,7 +4,7 @@ its eigenvalues.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from varmat.functions.checks import fixed, in_the_name_of
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.linalg.matrix_equations import check_one_square, solve_sylvester
 from varmat.functions.linalg.matrix_functions import expm
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = ["fractional_matrix_power", "funm", "logm", "signm", "sqrtm"]
 
@@ -30,7 +33,7 @@ _DEPENDENT = 1e6
 _NEAR = 0.25
 
 
-def _real(function: str, a: np.ndarray, compute: Any) -> np.ndarray:
+def _real(function: str, a: np.ndarray, compute: Function) -> np.ndarray:
     """A function of SciPy that has a complex value where the real one does not exist."""
     check_one_square(function, "a", a)
     if not np.isfinite(a).all():
@@ -53,7 +56,7 @@ def _real(function: str, a: np.ndarray, compute: Any) -> np.ndarray:
     return np.array(r, dtype=float)
 
 
-def _or_nan(function: Any, *args: Any) -> np.ndarray:
+def _or_nan(function: Function, *args: Any) -> np.ndarray:
     """What solves an equation; nan where there is no solution, for there the derivative does not
     exist.
     """
@@ -64,7 +67,7 @@ def _or_nan(function: Any, *args: Any) -> np.ndarray:
 
 
 @operation()
-def sqrtm(a: Any) -> Any:
+def sqrtm(a: Value) -> Value:
     """The principal square root of a matrix: `scipy.linalg.sqrtm`.
 
     Parameters
@@ -105,17 +108,17 @@ def sqrtm(a: Any) -> Any:
 
 
 @sqrtm.reverse
-def sqrtm_reverse(g: Any, r: Any, a: Any) -> Any:
+def sqrtm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     return _or_nan(solve_sylvester, r.T, r.T, g)
 
 
 @sqrtm.tangent
-def sqrtm_tangent(r: Any, a: Any) -> Any:
+def sqrtm_tangent(r: Result, a: Operand) -> Linear:
     return lambda t: solve_sylvester(r, r, t)
 
 
 @operation()
-def logm(a: Any) -> Any:
+def logm(a: Value) -> Value:
     """The principal logarithm of a matrix: `scipy.linalg.logm`.
 
     Parameters
@@ -154,7 +157,7 @@ def logm(a: Any) -> Any:
     return _real("logm", a, _logarithm)
 
 
-def _logarithm(a: np.ndarray) -> Any:
+def _logarithm(a: np.ndarray) -> Result:
     from scipy.linalg import logm as logarithm
 
     rest = a - np.eye(a.shape[0])
@@ -173,17 +176,17 @@ def _logarithm(a: np.ndarray) -> Any:
 
 
 @logm.reverse
-def logm_reverse(g: Any, r: Any, a: Any) -> Any:
+def logm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     if not np.isfinite(g).all():
         return np.full(a.shape, np.nan)
     return np.array(logm_tangent(r.T, a.T)(g))
 
 
 @logm.tangent
-def logm_tangent(r: Any, a: Any) -> Any:
+def logm_tangent(r: Result, a: Operand) -> Linear:
     n = np.shape(a)[0]
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         # A tangent of another size than the matrix would decide how many roots are taken, and what
         # is lost.
         scale = np.exp2(
@@ -202,7 +205,7 @@ def logm_tangent(r: Any, a: Any) -> Any:
 
 
 @operation()
-def signm(a: Any) -> Any:
+def signm(a: Value) -> Value:
     """The sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left of the
     imaginary axis.
 
@@ -266,19 +269,19 @@ def _newton_sign(a: np.ndarray) -> np.ndarray:
 
 
 @signm.reverse
-def signm_reverse(g: Any, r: Any, a: Any) -> Any:
+def signm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     n = (r @ a).T
     z = _or_nan(solve_sylvester, n, n, g)
     return z - r.T @ z @ r.T
 
 
 @signm.tangent
-def signm_tangent(r: Any, a: Any) -> Any:
+def signm_tangent(r: Result, a: Operand) -> Linear:
     n = r @ a
     return lambda t: solve_sylvester(n, n, t - r @ t @ r)
 
 
-def fractional_matrix_power(a: Any, t: Any) -> Any:
+def fractional_matrix_power(a: Operand, t: Operand) -> Result:
     """A matrix to any real power, the principal one: `scipy.linalg.fractional_matrix_power`.
 
     Parameters
@@ -325,7 +328,7 @@ def fractional_matrix_power(a: Any, t: Any) -> Any:
 # --- functions of the eigenvalues ---
 
 
-def funm(a: Any, func: Any, derivative: Any) -> Any:
+def funm(a: Operand, func: Function, derivative: Function) -> Result:
     """A function of a matrix, given as that of its eigenvalues: `scipy.linalg.funm`.
 
     Parameters
@@ -387,10 +390,10 @@ def _eigenvectors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @operation()
-def eigenvalue_function(a: Any, *, func: Any, derivative: Any) -> Any:
+def eigenvalue_function(a: Value, *, func: Function, derivative: Function) -> Value:
     """`funm`."""
 
-    def compute(a: np.ndarray) -> Any:
+    def compute(a: np.ndarray) -> Result:
         values, vectors, inverse = _eigenvectors(a)
         r = (vectors * func(values)) @ inverse
         return r.real if np.abs(r.imag).max() <= 1e-10 * np.abs(r).max() else r
@@ -399,7 +402,7 @@ def eigenvalue_function(a: Any, *, func: Any, derivative: Any) -> Any:
     return _real("funm", a, compute)
 
 
-def _divided_differences(values: Any, func: Any, derivative: Any) -> Any:
+def _divided_differences(values: Value, func: Function, derivative: Function) -> Result:
     """Of all pairs of eigenvalues; differentiable. Where it would cancel, the integral of the
     derivative.
     """
@@ -413,14 +416,16 @@ def _divided_differences(values: Any, func: Any, derivative: Any) -> Any:
     return np.where(near, integral, rise / np.where(near, 1.0, run))
 
 
-def fixed_complex(x: Any) -> Any:
+def fixed_complex(x: Operand) -> Result:
     """The plain value, of a complex variable too."""
     value = getattr(x, "val", x)
     return getattr(value, "val", value)
 
 
 @eigenvalue_function.reverse
-def eigenvalue_function_reverse(g: Any, r: Any, a: Any, func: Any, derivative: Any) -> Any:
+def eigenvalue_function_reverse(
+    g: Adjoint, r: Value, a: Value, func: Function, derivative: Function
+) -> Adjoint:
     if not a.size:
         return np.zeros(a.shape)
     values, vectors, inverse = _eigenvectors(a)
@@ -429,7 +434,9 @@ def eigenvalue_function_reverse(g: Any, r: Any, a: Any, func: Any, derivative: A
 
 
 @eigenvalue_function.tangent
-def eigenvalue_function_tangent(r: Any, a: Any, func: Any, derivative: Any) -> Any:
+def eigenvalue_function_tangent(
+    r: Result, a: Operand, func: Function, derivative: Function
+) -> Linear:
     if not np.size(a):
         return lambda t: t
     if type(a) is np.ndarray:

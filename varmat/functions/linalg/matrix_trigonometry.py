@@ -4,7 +4,7 @@ one.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from varmat.core.operation import as_operand
 from varmat.functions.linalg.matrix_equations import check_one_square
 from varmat.functions.linalg.matrix_functions import expm
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__ = ["coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"]
 
 
-def _blocks(function: str, a: Any, sign: float) -> tuple[Any, Any]:
+def _blocks(function: str, a: Operand, sign: float) -> tuple[Any, Any]:
     """Cosine and sine, or with `sign` 1 the hyperbolic ones, as blocks of the exponential of one
     real matrix.
     """
@@ -31,7 +34,7 @@ def _blocks(function: str, a: Any, sign: float) -> tuple[Any, Any]:
     return e[:n, :n], e[n:, :n]
 
 
-def cosm(a: Any) -> Any:
+def cosm(a: Operand) -> Result:
     """The cosine of a matrix: `scipy.linalg.cosm`.
 
     Parameters
@@ -61,7 +64,7 @@ def cosm(a: Any) -> Any:
     return _blocks("cosm", a, -1.0)[0]
 
 
-def sinm(a: Any) -> Any:
+def sinm(a: Operand) -> Result:
     """The sine of a matrix: `scipy.linalg.sinm`.
 
     Parameters
@@ -91,7 +94,7 @@ def sinm(a: Any) -> Any:
     return _blocks("sinm", a, -1.0)[1]
 
 
-def tanm(a: Any) -> Any:
+def tanm(a: Operand) -> Result:
     """The tangent of a matrix: `scipy.linalg.tanm`.
 
     Parameters
@@ -124,7 +127,7 @@ def tanm(a: Any) -> Any:
     return np.linalg.solve(cosine, sine)
 
 
-def coshm(a: Any) -> Any:
+def coshm(a: Operand) -> Result:
     """The hyperbolic cosine of a matrix: `scipy.linalg.coshm`.
 
     Parameters
@@ -154,7 +157,7 @@ def coshm(a: Any) -> Any:
     return _blocks("coshm", a, 1.0)[0]
 
 
-def sinhm(a: Any) -> Any:
+def sinhm(a: Operand) -> Result:
     """The hyperbolic sine of a matrix: `scipy.linalg.sinhm`.
 
     Parameters
@@ -185,7 +188,7 @@ def sinhm(a: Any) -> Any:
     return _blocks("sinhm", a, 1.0)[1]
 
 
-def tanhm(a: Any) -> Any:
+def tanhm(a: Operand) -> Result:
     """The hyperbolic tangent of a matrix: `scipy.linalg.tanhm`.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from varmat.functions.linalg.singular_values import singular_values
 from varmat.plain_arrays import is_between, summed
 from varmat.programs.symbols import refuse, require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+
 __all__ = ["dot_self", "norm1", "norm2"]
 
 _INFINITE = (np.inf, -np.inf)
 
 
-def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: Any) -> Any:
+def _vector_norm(function: str, x: Operand, ord: Any, axis: Any, keepdims: bool) -> Result:
     if ord is None:
         ord = 2
     if isinstance(ord, str):
@@ -36,7 +39,9 @@ def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: Any) -> A
     return p_norm(x, ord=float(ord), axis=axis, keepdims=keepdims)
 
 
-def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: Any) -> Any:
+def _matrix_norm(
+    function: str, x: Operand, ord: Any, axes: tuple[int, int], keepdims: bool
+) -> Result:
     row, col = axes
     if not np.size(x):
         return np.linalg.norm(plain(x), ord, axes, keepdims)
@@ -58,7 +63,7 @@ def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdim
     return np.expand_dims(r, axes) if keepdims else r
 
 
-def _extreme(s: Any, ord: int) -> Any:
+def _extreme(s: Value, ord: int) -> Result:
     """The largest (2) or the smallest (-2) singular value."""
     return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
 
@@ -74,7 +79,7 @@ def _normalised(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Result:
     """`numpy.linalg.norm`: norms of vectors (one axis) and of matrices (two axes).
 
     Parameters
@@ -111,7 +116,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 @implements(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2
+) -> Result:
     """`numpy.linalg.vector_norm`: the norm of all elements along the given axes, by default of
     all.
     """
@@ -121,7 +128,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 @implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> Result:
     """`numpy.linalg.matrix_norm`: norms of the matrices in the last two axes."""
     x = as_operand(x, "matrix_norm: x")
     check_matrix("matrix_norm", "x", x)
@@ -129,7 +136,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @implements(np.linalg.cond)
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: Operand, p: Operand = None) -> Result:
     """`numpy.linalg.cond`: the condition number, as a ratio of singular values or a product of two
     norms.
 
@@ -152,7 +159,7 @@ ORDINARY = (1e-140, 1e140)
 
 
 @operation(stacked=True)
-def dot_self(x: Any) -> Any:
+def dot_self(x: Value) -> Value:
     """Sum of squares of all elements.
 
     Parameters
@@ -177,17 +184,17 @@ def dot_self(x: Any) -> Any:
 
 
 @dot_self.reverse
-def dot_self_reverse(g: Any, r: Any, x: Any) -> Any:
+def dot_self_reverse(g: Adjoint, r: Value, x: Value) -> Adjoint:
     return (g + g) * x
 
 
 @dot_self.tangent
-def dot_self_tangent(r: Any, x: Any) -> Any:
+def dot_self_tangent(r: Result, x: Operand) -> Linear:
     axes = axes_of(None, np.ndim(x))
     return lambda t: 2.0 * np.sum(x * t, axis=axes)
 
 
-def norm1(x: Any) -> Any:
+def norm1(x: Operand) -> Result:
     """Sum of the absolute values of all elements.
 
     Parameters
@@ -211,7 +218,7 @@ def norm1(x: Any) -> Any:
     return p_norm(as_operand(x, "norm1: x"), ord=1.0)
 
 
-def norm2(x: Any) -> Any:
+def norm2(x: Operand) -> Result:
     """Euclidean length of all elements, the root of the sum of squares, without overflow or
     underflow.
 
@@ -238,7 +245,7 @@ def norm2(x: Any) -> Any:
 
 
 @operation(stacked=True)
-def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
+def p_norm(x: Value, ord: float = 2.0, axis: Axis = None, keepdims: bool = False) -> Value:
     """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero,
     without overflow or underflow.
 
@@ -280,19 +287,19 @@ def p_norm(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -
 
 
 @np.errstate(all="ignore")
-def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
+def _root_of_powers(x: Operand, ord: float, axis: Axis, keepdims: bool) -> Result:
     """A norm; where the sum of the powers leaves the range of a float, that of the elements in
     units of the one that dominates.
     """
 
-    def powers(x: Any) -> Any:
+    def powers(x: Operand) -> Result:
         return (
             sum_of_squares(x, axis, keepdims)
             if ord == 2
             else summed(np.abs(x) ** ord, axis, keepdims)
         )
 
-    def root(total: Any) -> Any:
+    def root(total: Operand) -> Result:
         return np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
 
     total = powers(x)
@@ -310,7 +317,9 @@ def _root_of_powers(x: Any, ord: float, axis: Any, keepdims: bool) -> Any:
     return np.where(lost, unit.reshape(np.shape(r)) * root(powers(x / unit)), r)[()]
 
 
-def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> Any:
+def _slope(
+    g: Adjoint, r: Operand, x: Operand, ord: float, r_plain: Operand, x_plain: Operand
+) -> Result:
     """`g` times the derivative with respect to each element, for `r` with all axes;
     differentiable.
     """
@@ -329,7 +338,9 @@ def _slope(g: Any, r: Any, x: Any, ord: float, r_plain: Any, x_plain: Any) -> An
 
 
 @p_norm.straight
-def p_norm_straight(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool = False) -> Any:
+def p_norm_straight(
+    x: Operand, ord: float = 2.0, axis: Axis = None, keepdims: bool = False
+) -> tuple[Result, Function]:
     if not np.size(x):
         refuse()
     size = np.abs(x)
@@ -340,7 +351,7 @@ def p_norm_straight(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool =
         require((total > ORDINARY[0]) & (total < ORDINARY[1]))
     r = total if ord == 1 else np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
 
-    def contribution(g: Any) -> Any:
+    def contribution(g: Adjoint) -> Result:
         g = np.reshape(g, np.shape(r))
         if ord in (1, 2):
             return g * np.sign(x) if ord == 1 else x * (g / r)
@@ -352,14 +363,16 @@ def p_norm_straight(x: Any, ord: float = 2.0, axis: Any = None, keepdims: bool =
 
 
 @p_norm.reverse
-def p_norm_reverse(g: Any, r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
+def p_norm_reverse(
+    g: Adjoint, r: Value, x: Value, ord: float, axis: Axis, keepdims: bool
+) -> Adjoint:
     if axis is not None and not keepdims:
         g, r = (restored(each, x.shape, axis, False) for each in (g, r))
     return _slope(g, r, x, ord, r, x)
 
 
 @p_norm.tangent
-def p_norm_tangent(r: Any, x: Any, ord: float, axis: Any, keepdims: Any) -> Any:
+def p_norm_tangent(r: Result, x: Operand, ord: float, axis: Axis, keepdims: bool) -> Linear:
     axes, r = axes_of(axis, np.ndim(x)), restored(r, np.shape(x), axis, keepdims)
     slope = _slope(1.0, r, x, ord, fixed(r), fixed(x))
     return lambda t: np.sum(slope * t, axis=axes, keepdims=keepdims)

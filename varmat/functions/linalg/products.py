@@ -6,7 +6,7 @@ Products over arbitrary axes stand in `einsum`."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -26,6 +26,11 @@ from varmat.functions.linalg.matmul import (
     matmul_tangent,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["dot_product", "elt_divide", "elt_multiply", "kron", "minus", "multiply", "plus"]
 
 elt_multiply = ROWS["multiply"]
@@ -38,7 +43,7 @@ minus = ROWS["negative"]
 
 
 @dispatch.implements(np.dot)
-def _dot(a: Any, b: Any, out: Any = None) -> Any:
+def _dot(a: Operand, b: Operand, out: Operand = None) -> Result:
     check_settings(np.dot, out)
     a, b = as_operand(a, "dot: a"), as_operand(b, "dot: b")
     if not np.ndim(a) or not np.ndim(b):
@@ -51,7 +56,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @dispatch.implements(np.inner)
-def _inner(a: Any, b: Any) -> Any:
+def _inner(a: Operand, b: Operand) -> Result:
     a, b = as_operand(a, "inner: a"), as_operand(b, "inner: b")
     if not np.ndim(a) or not np.ndim(b):
         return a * b
@@ -59,7 +64,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 
 @operation(np.vdot, native=True)
-def vdot(a: Any, b: Any) -> Any:
+def vdot(a: Value, b: Value) -> Value:
     """Sum of the products of all elements: the inner product also of matrices.
 
     Parameters
@@ -96,17 +101,17 @@ def vdot(a: Any, b: Any) -> Any:
 
 
 @vdot.reverse
-def vdot_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+def vdot_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> tuple[Thunk, ...]:
     return lambda: g * np.reshape(b, np.shape(a)), lambda: g * np.reshape(a, np.shape(b))
 
 
 @vdot.tangent
-def vdot_tangent(r: Any, a: Any, b: Any) -> Any:
+def vdot_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
     return lambda t: vdot(t, b), lambda t: vdot(a, t)
 
 
 @composite(np.outer)
-def _outer(a: Any, b: Any, out: Any = None) -> Any:
+def _outer(a: Operand, b: Operand, out: Operand = None) -> Result:
     check_settings(np.outer, out)
     a, b = np.ravel(as_operand(a, "outer: a")), np.ravel(as_operand(b, "outer: b"))
     r = matmul_operator(a[:, None], b[None, :])
@@ -114,7 +119,7 @@ def _outer(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @dispatch.implements(np.linalg.outer)
-def _linalg_outer(x1: Any, x2: Any) -> Any:
+def _linalg_outer(x1: Operand, x2: Operand) -> Result:
     for name, x in (("x1", x1), ("x2", x2)):
         if np.ndim(x) != 1:
             raise ShapeError(f"outer: {name} has shape {np.shape(x)}, but must be a vector!")
@@ -133,7 +138,7 @@ def _contracted(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[in
 
 
 @composite(np.tensordot, np.linalg.tensordot)
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def _tensordot(a: Operand, b: Operand, axes: Any = 2) -> Result:
     a, b = as_operand(a, "tensordot: a"), as_operand(b, "tensordot: b")
     p, q = np.shape(a), np.shape(b)
     over_a, over_b = _contracted(axes, len(p), len(q))
@@ -165,7 +170,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 @composite(np.kron)
-def _kron(a: Any, b: Any) -> Any:
+def _kron(a: Operand, b: Operand) -> Result:
     a, b = as_operand(a, "kron: a"), as_operand(b, "kron: b")
     p, q = np.shape(a), np.shape(b)
     ndim = np.maximum(len(p), len(q))
@@ -178,7 +183,7 @@ def _kron(a: Any, b: Any) -> Any:
     return np.reshape(apart, [m * n for m, n in zip(p, q, strict=True)])
 
 
-def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> Any:
+def _vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1, keepdims: bool = False) -> Result:
     x1, x2 = as_operand(x1, "vecdot: x1"), as_operand(x2, "vecdot: x2")
     if axis != -1:
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
@@ -191,12 +196,14 @@ def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1, keepdims: bool = False) -> A
     return np.expand_dims(r, axis) if keepdims else r
 
 
-def _vecdot_ufunc(x1: Any, x2: Any, axis: int = -1, keepdims: bool = False, **settings: Any) -> Any:
+def _vecdot_ufunc(
+    x1: Operand, x2: Operand, axis: int = -1, keepdims: bool = False, **settings: Any
+) -> Result:
     dispatch.refuse_settings(np.vecdot, settings)
     return _vecdot(x1, x2, axis=axis, keepdims=keepdims)
 
 
-def _matvec(x1: Any, x2: Any) -> Any:
+def _matvec(x1: Operand, x2: Operand) -> Result:
     check_matrix("matvec", "x1", x1)
     x2 = as_operand(x2, "matvec: x2")
     return (
@@ -204,7 +211,7 @@ def _matvec(x1: Any, x2: Any) -> Any:
     )
 
 
-def _vecmat(x1: Any, x2: Any) -> Any:
+def _vecmat(x1: Operand, x2: Operand) -> Result:
     check_matrix("vecmat", "x2", x2)
     x1 = as_operand(x1, "vecmat: x1")
     return (
@@ -224,7 +231,7 @@ dispatch.UFUNC_METHODS.update(
 
 
 @dispatch.implements(np.linalg.multi_dot)
-def _multi_dot(arrays: Any, *, out: Any = None) -> Any:
+def _multi_dot(arrays: Operand, *, out: Operand = None) -> Result:
     check_settings(np.linalg.multi_dot, out)
     arrays = [as_operand(x, f"multi_dot: array {i}") for i, x in enumerate(arrays)]
     if len(arrays) < 2:
@@ -261,7 +268,7 @@ def _cheapest_splits(lengths: list[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-def _chain_product(arrays: Any, splits: Any, i: int, j: int) -> Any:
+def _chain_product(arrays: Operand, splits: Any, i: int, j: int) -> Result:
     if j == i + 1:
         return arrays[i]
     k = splits[i, j]
@@ -272,14 +279,19 @@ def _chain_product(arrays: Any, splits: Any, i: int, j: int) -> Any:
 
 @dispatch.implements(np.trace)
 def _trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
-) -> Any:
+    a: Operand,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: Operand = None,
+) -> Result:
     check_settings(np.trace, out, dtype)
     return delivered(np.trace, out, np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1))
 
 
 @dispatch.implements(np.linalg.trace)
-def _linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def _linalg_trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Result:
     return _trace(x, offset, -2, -1, dtype)
 
 
@@ -287,7 +299,7 @@ def _linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 @operation()
-def cross(a: Any, b: Any) -> Any:
+def cross(a: Value, b: Value) -> Value:
     """Vector product of vectors with three elements, along the last axis.
 
     Parameters
@@ -325,19 +337,24 @@ def cross(a: Any, b: Any) -> Any:
 
 
 @cross.reverse
-def cross_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+def cross_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> tuple[Thunk, ...]:
     return lambda: np.cross(b, g), lambda: np.cross(g, a)
 
 
 @cross.tangent
-def cross_tangent(r: Any, a: Any, b: Any) -> Any:
+def cross_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
     return lambda t: cross(t, b), lambda t: cross(a, t)
 
 
 @dispatch.implements(np.cross)
 def _cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+    a: Operand,
+    b: Operand,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Result:
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = (
@@ -349,7 +366,7 @@ def _cross(
 
 
 @dispatch.implements(np.linalg.cross)
-def _linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def _linalg_cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Result:
     return _cross(x1, x2, axis=axis)
 
 
@@ -357,7 +374,7 @@ def _linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 @operation(native=True)
-def multiply(a: Any, b: Any) -> Any:
+def multiply(a: Value, b: Value) -> Value:
     """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors
     (Stan's ``multiply``).
 
@@ -392,20 +409,20 @@ def multiply(a: Any, b: Any) -> Any:
 
 
 @multiply.reverse
-def multiply_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+def multiply_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> Any:
     if not np.ndim(a) or not np.ndim(b):
         return lambda: g * b, lambda: g * a
     return matmul_reverse(g, r, a, b)
 
 
 @multiply.tangent
-def multiply_tangent(r: Any, a: Any, b: Any) -> Any:
+def multiply_tangent(r: Result, a: Operand, b: Operand) -> Any:
     if not np.ndim(a) or not np.ndim(b):
         return lambda t: t * b, lambda t: a * t
     return matmul_tangent(r, a, b)
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: Operand, b: Operand) -> Result:
     """The Kronecker product: `numpy.kron`, under the name that others have too.
 
     Parameters
@@ -430,7 +447,7 @@ def kron(a: Any, b: Any) -> Any:
     return _kron(a, b)
 
 
-def dot_product(a: Any, b: Any) -> Any:
+def dot_product(a: Operand, b: Operand) -> Result:
     """Inner product of two vectors of one length.
 
     Parameters

@@ -6,7 +6,7 @@ is kept, and what several adjoints need is shared."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,47 +19,50 @@ from varmat.functions.linalg.systems import check_system, column, inner, uncolum
 from varmat.functions.linalg.triangles import mirrored
 from varmat.programs.symbols import require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["quad_form", "quad_form_sym", "trace_gen_quad_form", "trace_quad_form"]
 
 
 # --- quadratic forms ---
 
 
-def _transposed_times(b: Any, x: Any) -> Any:
+def _transposed_times(b: Operand, x: Operand) -> Result:
     """``bᵀ x`` for a matrix of columns, or a vector, `b`, and `x` likewise; differentiable."""
     return x @ b if np.ndim(b) == 1 else b.mT @ x
 
 
-def _outer_square(g: Any, b: Any) -> Any:
+def _outer_square(g: Adjoint, b: Operand) -> Result:
     """``g b bᵀ`` for a vector `b` and a scalar, or a stack of scalars, `g`."""
     return (_beside_vectors(g) * b)[..., None] * b
 
 
-def _beside_vectors(g: Any) -> Any:
+def _beside_vectors(g: Adjoint) -> Result:
     """A scalar, or a stack of them, as what vectors are multiplied with."""
     return g[..., None] if np.ndim(g) else g
 
 
-def _product_in(a: Any, b: Any, workspace: Any) -> Any:
+def _product_in(a: Operand, b: Operand, workspace: Function) -> Result:
     """``a @ b``, of two matrices in memory from a workspace, if there is one."""
     if a.ndim == b.ndim == 2 and workspace is not np.empty and type(b) is np.ndarray:
         return a.dot(b, workspace((len(a), b.shape[1])))
     return a @ b
 
 
-def _plain_inner(x: Any, y: Any) -> Any:
+def _plain_inner(x: Operand, y: Operand) -> Result:
     """The inner product of matrices, for each of a stack."""
     if x.ndim == y.ndim == 2 and x.size:
         return np.vdot(x, y)
     return np.einsum("...ij,...ij->...", x, y)
 
 
-def _sum_in_place(x: Any, y: Any) -> Any:
+def _sum_in_place(x: Operand, y: Operand) -> Result:
     """``x + y`` for two new arrays of one shape, in place."""
     return np.add(x, y, out=x)
 
 
-def _multiple(g: Any, x: Any) -> Any:
+def _multiple(g: Adjoint, x: Operand) -> Result:
     """``g x`` for a scalar, or a stack of scalars, `g` and a new array `x` of matrices, in place if
     there is no stack.
     """
@@ -69,7 +72,7 @@ def _multiple(g: Any, x: Any) -> Any:
 
 
 @operation(native=True)
-def quad_form(a: Any, b: Any, workspace: Any = np.empty) -> Any:
+def quad_form(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
     """The quadratic form ``b.T @ a @ b``.
 
     Parameters
@@ -106,7 +109,7 @@ def quad_form(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
 
 @quad_form.reverse
-def quad_form_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
+def quad_form_reverse(g: Adjoint, r: Value, a: Value, b: Value, ab: Value) -> tuple[Thunk, ...]:
     if b.ndim == 1:
         return lambda: _outer_square(g, b), lambda: _beside_vectors(g) * (ab + a.mT @ b)
     bg = product(b, g)
@@ -114,14 +117,14 @@ def quad_form_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
 
 
 @quad_form.tangent
-def quad_form_tangent(r: Any, a: Any, b: Any) -> Any:
+def quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
     return lambda t: quad_form(
         t, b
     ), lambda t: _transposed_times(t, a @ b) + _transposed_times(b, a @ t)
 
 
 @operation()
-def quad_form_sym(a: Any, b: Any, workspace: Any = np.empty) -> Any:
+def quad_form_sym(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
     """The quadratic form ``b.T @ a @ b`` of a symmetric matrix; exactly symmetric.
 
     Parameters
@@ -162,7 +165,7 @@ def quad_form_sym(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
 
 @quad_form_sym.straight
-def quad_form_sym_straight(a: Any, b: Any) -> Any:
+def quad_form_sym_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
     require(abs(a - a.mT) <= TOLERANCE)
     ab = a @ b
     return (ab @ b if np.ndim(b) == 1 else b.mT @ ab), lambda g: quad_form_sym_reverse(
@@ -171,7 +174,7 @@ def quad_form_sym_straight(a: Any, b: Any) -> Any:
 
 
 @quad_form_sym.reverse
-def quad_form_sym_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
+def quad_form_sym_reverse(g: Adjoint, r: Value, a: Value, b: Value, ab: Value) -> tuple[Thunk, ...]:
     if b.ndim == 1:
         return lambda: _outer_square(g, b), lambda: _beside_vectors(g + g) * ab
     s = g + g.mT
@@ -179,15 +182,15 @@ def quad_form_sym_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
 
 
 @quad_form_sym.tangent
-def quad_form_sym_tangent(r: Any, a: Any, b: Any) -> Any:
-    def both(half: Any) -> Any:
+def quad_form_sym_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
+    def both(half: Operand) -> Result:
         return half + (half if np.ndim(b) == 1 else half.mT)
 
     return lambda t: 0.5 * both(quad_form(t, b)), lambda t: both(_transposed_times(t, a @ b))
 
 
 @operation(native=True)
-def trace_quad_form(a: Any, b: Any) -> Any:
+def trace_quad_form(a: Value, b: Value) -> Saved:
     """The trace of the quadratic form ``b.T @ a @ b``.
 
     Parameters
@@ -224,21 +227,23 @@ def trace_quad_form(a: Any, b: Any) -> Any:
 
 
 @trace_quad_form.reverse
-def trace_quad_form_reverse(g: Any, r: Any, a: Any, b: Any, ab: Any) -> Any:
+def trace_quad_form_reverse(
+    g: Adjoint, r: Value, a: Value, b: Value, ab: Value
+) -> tuple[Thunk, ...]:
     vector = b.ndim == 1
     b = column(b, vector)
     return lambda: _multiple(g, b @ b.mT), lambda: uncolumn(_multiple(g, ab + a.mT @ b), vector)
 
 
 @trace_quad_form.tangent
-def trace_quad_form_tangent(r: Any, a: Any, b: Any) -> Any:
+def trace_quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
     vector = np.ndim(b) == 1
     x = column(b, vector)
     return lambda t: trace_quad_form(t, b), lambda t: inner(column(t, vector), a @ x + a.mT @ x)
 
 
 @operation(native=True)
-def trace_gen_quad_form(d: Any, a: Any, b: Any) -> Any:
+def trace_gen_quad_form(d: Value, a: Value, b: Value) -> Saved:
     """The trace of a product with a quadratic form, ``d @ b.T @ a @ b``.
 
     Parameters
@@ -283,7 +288,9 @@ def trace_gen_quad_form(d: Any, a: Any, b: Any) -> Any:
 
 
 @trace_gen_quad_form.reverse
-def trace_gen_quad_form_reverse(g: Any, r: Any, d: Any, a: Any, b: Any, ab: Any, bd: Any) -> Any:
+def trace_gen_quad_form_reverse(
+    g: Adjoint, r: Value, d: Value, a: Value, b: Value, ab: Value, bd: Value
+) -> tuple[Thunk, ...]:
     return (
         lambda: _multiple(g, ab.mT @ b),
         lambda: _multiple(g, bd @ b.mT),
@@ -292,7 +299,9 @@ def trace_gen_quad_form_reverse(g: Any, r: Any, d: Any, a: Any, b: Any, ab: Any,
 
 
 @trace_gen_quad_form.tangent
-def trace_gen_quad_form_tangent(r: Any, d: Any, a: Any, b: Any) -> Any:
+def trace_gen_quad_form_tangent(
+    r: Result, d: Operand, a: Operand, b: Operand
+) -> tuple[Linear, ...]:
     return (
         lambda t: trace_gen_quad_form(t, a, b),
         lambda t: trace_gen_quad_form(d, t, b),

@@ -6,7 +6,7 @@ choice, such as singular values and ``u @ vt``."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from varmat.functions.linalg.eigenvalues import reciprocal, rounding_tolerance
 from varmat.functions.linalg.lapack import check_svd
 from varmat.functions.linalg.symmetric_arguments import symmetric
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+
 __all__ = ["singular_values", "svd", "svd_U", "svd_V"]
 
 
 @operation(stacked=True)
-def svd_vh(a: Any, full_matrices: bool = True) -> Any:
+def svd_vh(a: Value, full_matrices: bool = True) -> Value:
     """The singular value decomposition ``a = u @ diag(s) @ vt``.
 
     Parameters
@@ -70,7 +73,7 @@ def svd_vh(a: Any, full_matrices: bool = True) -> Any:
     return np.linalg.svd(a, full_matrices)
 
 
-def _inverse_sums_and_gaps(s: Any, n: int) -> tuple[Any, Any, Any]:
+def _inverse_sums_and_gaps(s: Value, n: int) -> tuple[Any, Any, Any]:
     """``1 / s_j``, ``1 / (s_j + s_i)`` and ``1 / (s_j - s_i)``, zero where the divisor is;
     differentiable.
     """
@@ -83,7 +86,7 @@ def _inverse_sums_and_gaps(s: Any, n: int) -> tuple[Any, Any, Any]:
     )
 
 
-def _skew(x: Any, g: Any, k: int) -> Any:
+def _skew(x: Operand, g: Adjoint, k: int) -> Result:
     """``x^T g - g^T x`` for the first k columns of `x`; zero if nothing depends on them."""
     if g is None:
         return 0.0
@@ -91,7 +94,7 @@ def _skew(x: Any, g: Any, k: int) -> Any:
     return p - p.mT
 
 
-def _complement(x: Any, g: Any, k: int) -> Any:
+def _complement(x: Operand, g: Adjoint, k: int) -> Result:
     """The part of the adjoint of the first k columns of orthonormal `x` that leads out of their
     span.
 
@@ -102,7 +105,7 @@ def _complement(x: Any, g: Any, k: int) -> Any:
 
 
 @svd_vh.reverse
-def svd_vh_reverse(g: Any, r: Any, a: Any, full_matrices: bool) -> Any:
+def svd_vh_reverse(g: Adjoint, r: Value, a: Value, full_matrices: bool) -> Adjoint:
     u, s, v = r[0], r[1], r[2].mT
     gu, gs, gv = g[0], g[1], None if g[2] is None else g[2].mT
     k = s.shape[-1]
@@ -121,13 +124,13 @@ def svd_vh_reverse(g: Any, r: Any, a: Any, full_matrices: bool) -> Any:
 
 
 @svd_vh.tangent
-def svd_vh_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
+def svd_vh_tangent(r: Result, a: Operand, full_matrices: bool) -> Linear:
     u, s, v = r[0], r[1], r[2].mT
     k = np.shape(s)[-1]
     u1, v1 = u[..., :k], v[..., :k]
     inverse, sums, gaps = _inverse_sums_and_gaps(s, max(np.shape(a)[-2:]))
 
-    def turned(x: Any, inside: Any, out: Any) -> Any:
+    def turned(x: Operand, inside: Operand, out: Operand) -> Result:
         """The tangent of `x`: its first columns turn among themselves, and out of their span; the
         others make room.
         """
@@ -139,7 +142,7 @@ def svd_vh_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
             else first
         )
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         p = u1.mT @ t @ v1
         even, odd = 0.5 * (p + p.mT) * gaps, 0.5 * (p - p.mT) * sums
         du = turned(u, even + odd, (t @ v1) * inverse)
@@ -151,8 +154,8 @@ def svd_vh_tangent(r: Any, a: Any, full_matrices: bool) -> Any:
 
 @implements(np.linalg.svd)
 def _svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
-) -> Any:
+    a: Operand, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Result:
     a = as_operand(a, "svd: a")
     check_matrix("svd", "a", a)
     if hermitian:
@@ -162,7 +165,7 @@ def _svd(
 
 
 @implements(np.linalg.svdvals)
-def singular_values(a: Any) -> Any:
+def singular_values(a: Operand) -> Result:
     """The singular values of a matrix in descending order: `numpy.linalg.svdvals`.
 
     Parameters
@@ -201,7 +204,7 @@ def singular_values(a: Any) -> Any:
     return np.linalg.svdvals(a)
 
 
-def svd(a: Any) -> Any:
+def svd(a: Operand) -> Result:
     """The thin singular value decomposition ``a = u @ diag(s) @ v.T``.
 
     Parameters
@@ -240,7 +243,7 @@ def svd(a: Any) -> Any:
     return _thin_svd("svd", a)
 
 
-def svd_U(a: Any) -> Any:  # noqa: N802 - Stan's name
+def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """The left singular vectors of a matrix, in columns: the first of `varmat.svd`.
 
     Parameters
@@ -272,7 +275,7 @@ def svd_U(a: Any) -> Any:  # noqa: N802 - Stan's name
     return _thin_svd("svd_U", a)[0]
 
 
-def svd_V(a: Any) -> Any:  # noqa: N802 - Stan's name
+def svd_V(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """The right singular vectors of a matrix, in columns: the last of `varmat.svd`, the transpose
     of what NumPy calls ``Vh``.
 
@@ -304,7 +307,7 @@ def svd_V(a: Any) -> Any:  # noqa: N802 - Stan's name
     return _thin_svd("svd_V", a)[2]
 
 
-def _thin_svd(function: str, a: Any) -> Any:
+def _thin_svd(function: str, a: Operand) -> Result:
     a = as_operand(a, f"{function}: a")
     check_matrix(function, "a", a)
     u, s, vt = svd_vh(a, False)

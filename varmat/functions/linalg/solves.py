@@ -6,7 +6,7 @@ of small matrices go through NumPy's loops, which keep nothing."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,13 @@ from varmat.functions.linalg.systems import check_system, column, columns, uncol
 from varmat.functions.linalg.triangles import place_of
 from varmat.programs.symbols import require, unrolled
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["inverse", "mdivide_left", "mdivide_right"]
 
 
-def _singular(function: str, a: Any) -> MatrixError:
+def _singular(function: str, a: Operand) -> MatrixError:
     """The refusal of a stack of which some matrices are singular, with the place of the first one
     if it is found again.
     """
@@ -35,7 +38,7 @@ def _singular(function: str, a: Any) -> MatrixError:
 
 
 @operation(np.linalg.inv)
-def inv(a: Any) -> Any:
+def inv(a: Value) -> Value:
     """The inverse of a square matrix.
 
     Parameters
@@ -78,7 +81,7 @@ def inv(a: Any) -> Any:
 
 
 @inv.straight
-def inv_straight(a: Any) -> Any:
+def inv_straight(a: Operand) -> tuple[Result, Function]:
     unrolled(a)
     x = np.linalg.inv(a)
     require(np.isfinite(x[..., 0, 0]))  # all of it is nan where the matrix is singular
@@ -86,23 +89,23 @@ def inv_straight(a: Any) -> Any:
 
 
 @inv.reverse
-def inv_reverse(g: Any, r: Any, a: Any) -> Any:
+def inv_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     c = (r.mT @ g) @ r.mT
     return np.negative(c, out=c)
 
 
 @inv.tangent
-def inv_tangent(r: Any, a: Any) -> Any:
+def inv_tangent(r: Result, a: Operand) -> Linear:
     return lambda t: -(r @ t @ r)
 
 
-def inverse_of(a: Any, factor: LU | None) -> Any:
+def inverse_of(a: Operand, factor: LU | None) -> Result:
     """The inverse, of LU factors if they are at hand; nan for a singular matrix."""
     return inv.known(lu_inverse(factor), a) if factor else inv(a)
 
 
 @operation(np.linalg.solve)
-def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
+def solve(a: Value, b: Value, workspace: Function = np.empty) -> Value | Saved:
     """Solve the linear system ``a @ x = b``.
 
     Parameters
@@ -155,13 +158,13 @@ def solve(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
 # A program factorises again in the reverse pass, as stacks of small matrices do.
 @solve.straight
-def solve_straight(a: Any, b: Any) -> Any:
+def solve_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
     unrolled(a)
     vector = np.ndim(b) == 1
     x = np.linalg.solve(a, column(b, vector))
     require(np.isfinite(x[..., 0, 0]))
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         z = np.linalg.solve(a.mT, column(g, vector))
         return lambda: -(z @ x.mT), lambda: uncolumn(z, vector)
 
@@ -169,7 +172,9 @@ def solve_straight(a: Any, b: Any) -> Any:
 
 
 @solve.reverse
-def solve_reverse(g: Any, r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
+def solve_reverse(
+    g: Adjoint, r: Value, a: Value, b: Value, factor: LU | None = None
+) -> tuple[Thunk, ...]:
     vector = b.ndim == 1
     z = (
         lu_solve(factor, g, vector, trans=True)
@@ -180,7 +185,9 @@ def solve_reverse(g: Any, r: Any, a: Any, b: Any, factor: LU | None = None) -> A
 
 
 @solve.tangent
-def solve_tangent(r: Any, a: Any, b: Any, factor: LU | None = None) -> Any:
+def solve_tangent(
+    r: Result, a: Operand, b: Operand, factor: LU | None = None
+) -> tuple[Linear, ...]:
     # All directions, and the derivatives of these maps, go through one inverse.
     vector, x = np.ndim(b) == 1, inverse_of(a, factor)
     y = column(r, vector)
@@ -219,10 +226,10 @@ _FROM_THE_RIGHT = """{summary}
     """
 
 
-def from_the_right(name: str, left: Any, summary: str) -> Any:
+def from_the_right(name: str, left: Function, summary: str) -> Function:
     """The function ``b @ inv(a)`` made of one for ``inv(a) @ b``."""
 
-    def divide(b: Any, a: Any) -> Any:
+    def divide(b: Operand, a: Operand) -> Result:
         return right_solution(name, left, b, a)
 
     divide.__name__ = divide.__qualname__ = name
@@ -231,7 +238,7 @@ def from_the_right(name: str, left: Any, summary: str) -> Any:
     return divide
 
 
-def right_solution(name: str, left: Any, b: Any, a: Any) -> Any:
+def right_solution(name: str, left: Function, b: Operand, a: Operand) -> Result:
     """``b @ inv(a)`` by a function for ``inv(a) @ b``, which solves the transposed system."""
     b, a = as_operand(b, f"{name}: b"), as_operand(a, f"{name}: a")
     check_square(name, "a", np.shape(a))
@@ -249,7 +256,7 @@ mdivide_right = from_the_right(
 
 
 @implements(np.linalg.tensorinv)
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: Operand, ind: int = 2) -> Result:
     """The inverse of a tensor: `numpy.linalg.tensorinv`, by reshaping to a matrix."""
     shape = np.shape(a)
     if ind <= 0:
@@ -259,7 +266,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 @implements(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: Operand, b: Operand, axes: Any = None) -> Result:
     """Solve a tensor equation: `numpy.linalg.tensorsolve`, by reshaping to a matrix."""
     if axes is not None:
         axes = [k % np.ndim(a) for k in axes]

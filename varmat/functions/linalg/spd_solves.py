@@ -5,7 +5,7 @@ adjoint lies, is said in `varmat.functions.linalg.symmetric_arguments`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from varmat.functions.linalg.systems import check_system, column, columns, uncol
 from varmat.functions.linalg.triangles import mirrored
 from varmat.programs.symbols import inverse_lower, positive_definite, refuse, solve_lower, triangle
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = [
     "inverse_spd",
     "mdivide_left_ldlt",
@@ -33,7 +36,7 @@ __all__ = [
 
 
 @operation()
-def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
+def mdivide_left_spd(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
     """``inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -73,13 +76,13 @@ def mdivide_left_spd(a: Any, b: Any, workspace: Any = np.empty) -> Any:
 
 
 @mdivide_left_spd.straight
-def mdivide_left_spd_straight(a: Any, b: Any) -> Any:
+def mdivide_left_spd_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
     if np.ndim(b) > 2 or not np.size(b):
         refuse()
     factor, vector = positive_definite(a), np.ndim(b) == 1
     x = solve_lower(factor, solve_lower(factor, b), transposed=True)
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         z = solve_lower(factor, solve_lower(factor, g), transposed=True)
         c = column(z, vector) @ column(x, vector).mT
         return lambda: -triangle(c + c.mT, half=True), lambda: z
@@ -88,14 +91,18 @@ def mdivide_left_spd_straight(a: Any, b: Any) -> Any:
 
 
 @mdivide_left_spd.reverse
-def mdivide_left_spd_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any) -> Any:
+def mdivide_left_spd_reverse(
+    g: Adjoint, r: Value, a: Value, b: Value, factor: Value
+) -> tuple[Thunk, ...]:
     vector = b.ndim == 1
     z = cholesky_solve(factor, g, vector)
     return lambda: folded_outer(*columns(z, r, vector), -1.0), lambda: z
 
 
 @mdivide_left_spd.tangent
-def mdivide_left_spd_tangent(r: Any, a: Any, b: Any, factor: Any) -> Any:
+def mdivide_left_spd_tangent(
+    r: Result, a: Operand, b: Operand, factor: Value
+) -> tuple[Linear, ...]:
     vector, x = np.ndim(b) == 1, inverse_spd_of(a, factor)
     y = column(r, vector)
     return lambda t: -uncolumn(x @ (symmetric(t) @ y), vector), lambda t: uncolumn(
@@ -111,7 +118,7 @@ mdivide_right_spd = from_the_right(
 
 
 @operation(stacked=True)
-def inverse_spd(a: Any) -> Any:
+def inverse_spd(a: Value) -> Value:
     """The inverse of a symmetric positive definite matrix, exactly symmetric.
 
     Parameters
@@ -147,16 +154,16 @@ def inverse_spd(a: Any) -> Any:
     return mirrored(inverse_triangle(cholesky_factor("inverse_spd", a)))
 
 
-def inverse_spd_of(a: Any, factor: Any) -> Any:
+def inverse_spd_of(a: Operand, factor: Value) -> Result:
     """The inverse of a matrix of which the Cholesky factor is at hand."""
     return inverse_spd.known(mirrored(inverse_triangle(factor)), a)
 
 
 @inverse_spd.straight
-def inverse_spd_straight(a: Any) -> Any:
+def inverse_spd_straight(a: Operand) -> tuple[Result, Function]:
     x = inverse_lower(positive_definite(a))
 
-    def contribution(g: Any) -> Any:
+    def contribution(g: Adjoint) -> Result:
         c = x @ g @ x
         return -triangle(c + c.mT, half=True)
 
@@ -164,13 +171,13 @@ def inverse_spd_straight(a: Any) -> Any:
 
 
 @inverse_spd.reverse
-def inverse_spd_reverse(g: Any, r: Any, a: Any) -> Any:
+def inverse_spd_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     c = to_triangle((r @ g) @ r)
     return np.negative(c, out=c)
 
 
 @inverse_spd.tangent
-def inverse_spd_tangent(r: Any, a: Any) -> Any:
+def inverse_spd_tangent(r: Result, a: Operand) -> Linear:
     return lambda t: -(r @ symmetric(t) @ r)
 
 

@@ -4,13 +4,16 @@ companions, blocks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import integer
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "block_diag",
@@ -23,7 +26,7 @@ __all__ = [
 ]
 
 
-def check_vector(function: str, name: str, x: Any, least: int = 0) -> Any:
+def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result:
     """An operand that is a vector, of at least so many elements."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
@@ -34,7 +37,7 @@ def check_vector(function: str, name: str, x: Any, least: int = 0) -> Any:
     return x
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: Operand, r: Operand = None) -> Result:
     """The matrix with constant diagonals: `scipy.linalg.toeplitz`.
 
     Parameters
@@ -72,7 +75,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return np.concatenate([c[::-1], r[1:]])[m - 1 - np.arange(m)[:, None] + np.arange(n)]
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: Operand, r: Operand = None) -> Result:
     """The matrix with constant antidiagonals: `scipy.linalg.hankel`.
 
     Parameters
@@ -107,7 +110,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return np.concatenate([c, r[1:]])[np.arange(np.size(c))[:, None] + np.arange(np.size(r))]
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: Operand) -> Result:
     """The matrix of which each column is that before it, moved down by one place:
     `scipy.linalg.circulant`.
 
@@ -141,7 +144,7 @@ def circulant(c: Any) -> Any:
     return c[(np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
 
 
-def companion(a: Any) -> Any:
+def companion(a: Operand) -> Result:
     """The companion matrix of a polynomial, whose eigenvalues are its roots:
     `scipy.linalg.companion`.
 
@@ -174,7 +177,7 @@ def companion(a: Any) -> Any:
     return np.concatenate([np.reshape(-a[1:] / a[0], (1, n)), np.eye(n - 1, n)])
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: Operand) -> Result:
     """The matrix with given blocks along its diagonal, and zeros elsewhere:
     `scipy.linalg.block_diag`.
 
@@ -224,7 +227,7 @@ def block_diag(*arrs: Any) -> Any:
     return np.concatenate(rows)
 
 
-def khatri_rao(a: Any, b: Any) -> Any:
+def khatri_rao(a: Operand, b: Operand) -> Result:
     """The Kronecker products of the columns of two matrices: `scipy.linalg.khatri_rao`.
 
     Parameters
@@ -258,7 +261,7 @@ def khatri_rao(a: Any, b: Any) -> Any:
     return np.reshape(a[:, None, :] * b, (np.shape(a)[0] * np.shape(b)[0], np.shape(a)[1]))
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
     """The matrix whose product with a vector is the convolution of `a` with it:
     `scipy.linalg.convolution_matrix`.
 

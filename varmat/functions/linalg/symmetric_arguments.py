@@ -12,7 +12,7 @@ should be equal may differ by 1e-8, or by 1e-8 of their size if they are larger 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from varmat.functions.linalg.triangles import (
     transposed,
     triangle_mask,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 
@@ -86,6 +89,6 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
 # What the rules share; differentiable.
 
 
-def symmetric(t: Any, lower: bool = True) -> Any:
+def symmetric(t: Operand, lower: bool = True) -> Result:
     """The symmetric matrix whose one triangle is that of `t`."""
     return np.where(triangle_mask(np.shape(t), lower), t, t.mT)

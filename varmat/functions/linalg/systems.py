@@ -3,38 +3,41 @@ column."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.functions.checks import check_square
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__: list[str] = []
 
 
-def inner(x: Any, y: Any) -> Any:
+def inner(x: Operand, y: Operand) -> Result:
     """The inner product of matrices, for each of a stack."""
     return np.sum(x * y, axis=(-2, -1))
 
 
-def column(x: Any, vector: bool) -> Any:
+def column(x: Operand, vector: bool) -> Result:
     """A vector, or a stack of them, as matrices with one column."""
     return x[..., None] if vector else x
 
 
-def uncolumn(x: Any, vector: bool) -> Any:
+def uncolumn(x: Operand, vector: bool) -> Result:
     return x[..., 0] if vector else x
 
 
-def columns(x: Any, y: Any, vector: bool) -> tuple[Any, Any]:
+def columns(x: Operand, y: Operand, vector: bool) -> tuple[Any, Any]:
     """Vectors, or stacks of them, as they go into products of a column with a row: a single one as
     it is.
     """
     return (x, y) if x.ndim == 1 else (column(x, vector), column(y, vector))
 
 
-def check_system(function: str, a: Any, b: Any) -> None:
+def check_system(function: str, a: Operand, b: Operand) -> None:
     """Raise `ShapeError` unless ``a x = b`` makes sense: `a` square (a stack), `b` a vector or a
     matrix (a stack).
     """

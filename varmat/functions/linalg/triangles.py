@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -90,7 +93,7 @@ def blocks(n: int) -> tuple[tuple[int, int], ...]:
     return tuple((i, min(i + BLOCK, n)) for i in range(0, n, BLOCK))
 
 
-def diagonal_of(x: Any) -> Any:
+def diagonal_of(x: Operand) -> Result:
     """The diagonals as a view to write to."""
     return (
         x.reshape(-1)[:: len(x) + 1]
@@ -99,7 +102,7 @@ def diagonal_of(x: Any) -> Any:
     )
 
 
-def half_diagonal(x: Any) -> Any:
+def half_diagonal(x: Operand) -> Result:
     """Halve the diagonal of an array in place."""
     diagonal = diagonal_of(x)
     np.multiply(diagonal, 0.5, diagonal)
@@ -126,7 +129,7 @@ def mirrored(x: np.ndarray) -> np.ndarray:
     return x
 
 
-def transposed(x: np.ndarray, factor: Any = 1.0) -> np.ndarray:
+def transposed(x: np.ndarray, factor: Value = 1.0) -> np.ndarray:
     """The transpose in C order, times a number for each matrix."""
     factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
     if x.shape[-1] <= BLOCK:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from varmat.functions.linalg.systems import check_system, column, columns, uncol
 from varmat.functions.linalg.triangles import check_lower, mirrored, place_of, triangle_mask, tril
 from varmat.programs.symbols import inverse_lower, refuse, require, solve_lower, triangle
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = [
     "cho_solve",
     "chol2inv",
@@ -31,8 +34,8 @@ __all__ = [
 
 @operation()
 def solve_triangular(
-    a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
-) -> Any:
+    a: Value, b: Value, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
+) -> Value:
     """Solve a triangular linear system.
 
     Parameters
@@ -78,7 +81,7 @@ def solve_triangular(
     return triangular_solve(a, b, lower, _is_transposed(trans), unit_diagonal, vector=b.ndim == 1)
 
 
-def check_diagonal(function: str, a: Any, name: str = "a") -> None:
+def check_diagonal(function: str, a: Operand, name: str = "a") -> None:
     diagonal = a.diagonal(0, -2, -1)
     if np.count_nonzero(diagonal) < diagonal.size:
         index = np.argwhere(diagonal == 0)[0]
@@ -97,18 +100,18 @@ def _is_transposed(trans: Any) -> bool:
 
 @solve_triangular.straight
 def solve_triangular_straight(
-    a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
-) -> Any:
+    a: Operand, b: Operand, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
+) -> tuple[Result, Function]:
     if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or unit_diagonal:
         refuse()
     factor, transposed = (a, _is_transposed(trans)) if lower else (a.mT, not _is_transposed(trans))
     require(np.diagonal(factor) != 0.0)
     x = solve_lower(factor, b, transposed)
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         z = solve_lower(factor, g, not transposed)
 
-        def of_a() -> Any:
+        def of_a() -> Result:
             u, v = (column(each, np.ndim(b) == 1) for each in ((x, z) if transposed else (z, x)))
             c = -triangle(u @ v.mT)
             return c if lower else c.mT
@@ -120,12 +123,12 @@ def solve_triangular_straight(
 
 @solve_triangular.reverse
 def solve_triangular_reverse(
-    g: Any, r: Any, a: Any, b: Any, lower: bool, trans: Any, unit_diagonal: bool
-) -> Any:
+    g: Adjoint, r: Value, a: Value, b: Value, lower: bool, trans: Any, unit_diagonal: bool
+) -> tuple[Thunk, ...]:
     vector, transposed = b.ndim == 1, _is_transposed(trans)
     z = triangular_solve(a, g, lower, not transposed, unit_diagonal, vector=vector)
 
-    def of_a() -> Any:
+    def of_a() -> Result:
         x, y = columns(r, z, vector)
         c = lower_outer(x, y, -1.0) if transposed == lower else lower_outer(y, x, -1.0)
         c = c if lower else c.mT
@@ -138,24 +141,24 @@ def solve_triangular_reverse(
 
 @solve_triangular.tangent
 def solve_triangular_tangent(
-    r: Any, a: Any, b: Any, lower: bool, trans: Any, unit_diagonal: bool
-) -> Any:
+    r: Result, a: Operand, b: Operand, lower: bool, trans: Any, unit_diagonal: bool
+) -> tuple[Linear, ...]:
     vector = np.ndim(b) == 1
     y = column(r, vector)
 
-    def solved(c: Any) -> Any:
+    def solved(c: Operand) -> Result:
         return uncolumn(
             solve_triangular(a, c, lower=lower, trans=trans, unit_diagonal=unit_diagonal), vector
         )
 
-    def of_a(t: Any) -> Any:
+    def of_a(t: Operand) -> Result:
         t = np.where(triangle_mask(np.shape(t), lower, strict=unit_diagonal), t, 0.0)
         return -solved((t.mT if _is_transposed(trans) else t) @ y)
 
     return of_a, lambda t: solved(column(t, vector))
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
+def cho_solve(c_and_lower: tuple[Any, bool], b: Operand) -> Result:
     """Solve ``a @ x = b`` from a Cholesky factor of `a`.
 
     Parameters
@@ -205,7 +208,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
 
 
 @operation(stacked=True)
-def chol2inv(factor: Any) -> Any:
+def chol2inv(factor: Value) -> Value:
     """The inverse of ``factor @ factor.T`` for a lower triangular `factor`, exactly symmetric.
 
     Parameters
@@ -243,7 +246,7 @@ def chol2inv(factor: Any) -> Any:
 
 
 @chol2inv.straight
-def chol2inv_straight(factor: Any) -> Any:
+def chol2inv_straight(factor: Value) -> tuple[Result, Function]:
     require(np.diagonal(factor) != 0.0)
     require(triangle(factor) == factor)
     x = inverse_lower(factor)
@@ -251,14 +254,14 @@ def chol2inv_straight(factor: Any) -> Any:
 
 
 @chol2inv.reverse
-def chol2inv_reverse(g: Any, r: Any, factor: Any) -> Any:
+def chol2inv_reverse(g: Adjoint, r: Value, factor: Value) -> Adjoint:
     c = triangular_solve(factor, r @ (g + g.mT), lower=True, trans=True, right=True)
     return tril(np.negative(c, out=c))
 
 
 @chol2inv.tangent
-def chol2inv_tangent(r: Any, factor: Any) -> Any:
-    def push(t: Any) -> Any:
+def chol2inv_tangent(r: Result, factor: Value) -> Linear:
+    def push(t: Operand) -> Result:
         c = r @ np.where(triangle_mask(np.shape(t)), t, 0.0)
         p = solve_triangular(factor, c.mT, lower=True, trans=1).mT
         return -(p + p.mT)
@@ -267,7 +270,7 @@ def chol2inv_tangent(r: Any, factor: Any) -> Any:
 
 
 @operation()
-def mdivide_left_tri_low(a: Any, b: Any) -> Any:
+def mdivide_left_tri_low(a: Value, b: Value) -> Value:
     """``inv(a) @ b`` for a lower triangular `a`: `solve_triangular` with ``lower=True``.
 
     Parameters
@@ -304,17 +307,17 @@ def mdivide_left_tri_low(a: Any, b: Any) -> Any:
 
 
 @mdivide_left_tri_low.straight
-def mdivide_left_tri_low_straight(a: Any, b: Any) -> Any:
+def mdivide_left_tri_low_straight(a: Operand, b: Operand) -> Any:
     return solve_triangular_straight(a, b, lower=True)
 
 
 @mdivide_left_tri_low.reverse
-def mdivide_left_tri_low_reverse(g: Any, r: Any, a: Any, b: Any) -> Any:
+def mdivide_left_tri_low_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> Adjoint:
     return solve_triangular_reverse(g, r, a, b, lower=True, trans=0, unit_diagonal=False)
 
 
 @mdivide_left_tri_low.tangent
-def mdivide_left_tri_low_tangent(r: Any, a: Any, b: Any) -> Any:
+def mdivide_left_tri_low_tangent(r: Result, a: Operand, b: Operand) -> Any:
     return solve_triangular_tangent(r, a, b, lower=True, trans=0, unit_diagonal=False)
 
 

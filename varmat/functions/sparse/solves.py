@@ -13,7 +13,7 @@ In recorded programs these are calls of Python.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.checks import check_square
 from varmat.functions.sparse.factors import Definite, General, symmetric_of
-from varmat.functions.sparse.products import sparse_matmul
+from varmat.functions.sparse.products import Pattern, sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, is_sparse
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = [
     "sparse_inverse_subset",
@@ -34,7 +37,7 @@ __all__ = [
 ]
 
 
-def _bare(x: Any) -> Any:
+def _bare(x: Operand) -> Result:
     """The numbers of an operand, also of one that is being recorded: they go into a value that is
     computed anew there.
     """
@@ -43,7 +46,7 @@ def _bare(x: Any) -> Any:
     return x._val if type(x) in VARIABLES else x
 
 
-def _check_right(function: str, pattern: Any, b: Any) -> None:
+def _check_right(function: str, pattern: Pattern, b: Operand) -> None:
     n = pattern.shape[0]
     if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
         raise ShapeError(
@@ -53,21 +56,25 @@ def _check_right(function: str, pattern: Any, b: Any) -> None:
 
 
 @operation()
-def sparse_solve(w: Any, b: Any, *, pattern: Any) -> Any:
+def sparse_solve(w: Value, b: Value, *, pattern: Pattern) -> Saved:
     """The solution of a sparse system: see `spsolve`."""
     factor = General("spsolve", pattern, w)
     return Saved(factor.solve(b), factor=factor)
 
 
 @sparse_solve.reverse
-def sparse_solve_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
+def sparse_solve_reverse(
+    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, factor: Value
+) -> tuple[Thunk, ...]:
     z = factor.solve(g, transposed=True)
     return lambda: -pattern.sampled(z, r), lambda: z
 
 
 @sparse_solve.tangent
-def sparse_solve_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
-    def solved(c: Any) -> Any:
+def sparse_solve_tangent(
+    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Value
+) -> tuple[Linear, ...]:
+    def solved(c: Operand) -> Result:
         return sparse_solve.known(
             Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
         )
@@ -76,7 +83,7 @@ def sparse_solve_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> A
 
 
 @operation()
-def sparse_solve_spd(w: Any, b: Any, *, pattern: Any) -> Any:
+def sparse_solve_spd(w: Value, b: Value, *, pattern: Pattern) -> Saved:
     """The solution of a sparse symmetric positive definite system: see
     `sparse_mdivide_left_spd`.
     """
@@ -87,14 +94,18 @@ def sparse_solve_spd(w: Any, b: Any, *, pattern: Any) -> Any:
 
 
 @sparse_solve_spd.reverse
-def sparse_solve_spd_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
+def sparse_solve_spd_reverse(
+    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, factor: Value
+) -> tuple[Thunk, ...]:
     z = factor.solve(g)
     return lambda: factor.structure.folded(-pattern.sampled(z, r)), lambda: z
 
 
 @sparse_solve_spd.tangent
-def sparse_solve_spd_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
-    def solved(c: Any) -> Any:
+def sparse_solve_spd_tangent(
+    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Value
+) -> tuple[Linear, ...]:
+    def solved(c: Operand) -> Result:
         return sparse_solve_spd.known(
             Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
         )
@@ -103,7 +114,7 @@ def sparse_solve_spd_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) 
 
 
 @operation()
-def sparse_log_determinant(w: Any, *, pattern: Any) -> Any:
+def sparse_log_determinant(w: Value, *, pattern: Pattern) -> Saved:
     """The log determinant of a sparse symmetric positive definite matrix: see
     `sparse_log_determinant_spd`.
     """
@@ -114,12 +125,16 @@ def sparse_log_determinant(w: Any, *, pattern: Any) -> Any:
 
 
 @sparse_log_determinant.reverse
-def sparse_log_determinant_reverse(g: Any, r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_log_determinant_reverse(
+    g: Adjoint, r: Value, w: Value, pattern: Pattern, factor: Value
+) -> Adjoint:
     return g * factor.structure.counts * factor.inverse_at_non_zeros()
 
 
 @sparse_log_determinant.tangent
-def sparse_log_determinant_tangent(r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_log_determinant_tangent(
+    r: Result, w: Operand, pattern: Pattern, factor: Value
+) -> Linear:
     z = sparse_inverse.known(
         Saved(factor.inverse_at_non_zeros(), factor=factor), w, pattern=pattern
     )
@@ -127,7 +142,7 @@ def sparse_log_determinant_tangent(r: Any, w: Any, pattern: Any, factor: Any) ->
 
 
 @operation()
-def sparse_inverse(w: Any, *, pattern: Any) -> Any:
+def sparse_inverse(w: Value, *, pattern: Pattern) -> Saved:
     """The elements of the inverse at the non-zeros of a symmetric positive definite matrix: see
     `sparse_inverse_subset`.
     """
@@ -136,23 +151,25 @@ def sparse_inverse(w: Any, *, pattern: Any) -> Any:
 
 
 @sparse_inverse.reverse
-def sparse_inverse_reverse(g: Any, r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_inverse_reverse(
+    g: Adjoint, r: Value, w: Value, pattern: Pattern, factor: Value
+) -> Adjoint:
     return factor.structure.folded(-factor.sandwich(g))
 
 
 @sparse_inverse.tangent
-def sparse_inverse_tangent(r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_inverse_tangent(r: Result, w: Operand, pattern: Pattern, factor: Value) -> Linear:
     unit = np.eye(pattern.shape[0])
     x = sparse_solve_spd.known(Saved(factor.solve(unit), factor=factor), w, unit, pattern=pattern)
 
-    def of_w(t: Any) -> Any:
+    def of_w(t: Operand) -> Result:
         y = sparse_matmul(t[factor.structure.source], x, pattern=pattern)
         return -np.sum(x[pattern.rows] * np.transpose(y)[pattern.columns], axis=1)
 
     return of_w
 
 
-def _matrix(function: str, a: Any) -> Any:
+def _matrix(function: str, a: Operand) -> Result:
     if not is_sparse(a):
         raise TypeError(
             f"{function}: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, "
@@ -163,7 +180,7 @@ def _matrix(function: str, a: Any) -> Any:
     return a.in_order()
 
 
-def spsolve(a: Any, b: Any) -> Any:
+def spsolve(a: Operand, b: Operand) -> Result:
     """Solve the linear system ``a @ x = b`` with a sparse matrix.
 
     Parameters
@@ -205,7 +222,7 @@ def spsolve(a: Any, b: Any) -> Any:
     return sparse_solve(a.data, b, pattern=a.pattern)
 
 
-def sparse_mdivide_left_spd(a: Any, b: Any) -> Any:
+def sparse_mdivide_left_spd(a: Operand, b: Operand) -> Result:
     """Solve the linear system ``a @ x = b`` with a sparse symmetric positive definite matrix.
 
     Parameters
@@ -248,7 +265,7 @@ def sparse_mdivide_left_spd(a: Any, b: Any) -> Any:
     return sparse_solve_spd(a.data, b, pattern=a.pattern)
 
 
-def sparse_log_determinant_spd(a: Any) -> Any:
+def sparse_log_determinant_spd(a: Operand) -> Result:
     """The logarithm of the determinant of a sparse symmetric positive definite matrix.
 
     Parameters
@@ -295,7 +312,7 @@ def sparse_log_determinant_spd(a: Any) -> Any:
     return sparse_log_determinant(a.data, pattern=a.pattern)
 
 
-def sparse_inverse_subset(a: Any) -> Any:
+def sparse_inverse_subset(a: Operand) -> Result:
     """The elements of the inverse of a sparse symmetric positive definite matrix at the places of
     its non-zeros.
 

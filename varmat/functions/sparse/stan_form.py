@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values
 from varmat.functions.sparse.products import Pattern, pattern_at, sparse_matmul, sparse_to_dense
 from varmat.functions.sparse.variable import SparseVar, as_sparse, is_sparse
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "csr_extract",
@@ -25,7 +28,7 @@ __all__ = [
 # --- Stan's sparse matrices ---
 
 
-def _stan_pattern(function: str, m: Any, n: Any, w: Any, v: Any, u: Any) -> Pattern:
+def _stan_pattern(function: str, m: Operand, n: Any, w: Operand, v: Operand, u: Operand) -> Pattern:
     """The pattern of Stan's form of a sparse matrix, after its checks."""
     for name, size in (("m", m), ("n", n)):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
@@ -56,7 +59,7 @@ def _stan_pattern(function: str, m: Any, n: Any, w: Any, v: Any, u: Any) -> Patt
     return Pattern(v - 1, u - 1, (m, n))
 
 
-def _indices(function: str, name: str, x: Any) -> Any:
+def _indices(function: str, name: str, x: Operand) -> Result:
     array = np.asarray(x)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(
@@ -66,7 +69,7 @@ def _indices(function: str, name: str, x: Any) -> Any:
     return array.astype(np.int64)
 
 
-def csr_to_dense_matrix(m: int, n: int, w: Any, v: Any, u: Any) -> Any:
+def csr_to_dense_matrix(m: int, n: int, w: Operand, v: Operand, u: Operand) -> Result:
     """The dense matrix of a sparse one in Stan's form.
 
     Parameters
@@ -113,7 +116,9 @@ def csr_to_dense_matrix(m: int, n: int, w: Any, v: Any, u: Any) -> Any:
     return sparse_to_dense(w, pattern=_stan_pattern("csr_to_dense_matrix", m, n, w, v, u))
 
 
-def csr_matrix_times_vector(m: int, n: int, w: Any, v: Any, u: Any, b: Any) -> Any:
+def csr_matrix_times_vector(
+    m: int, n: int, w: Operand, v: Operand, u: Operand, b: Operand
+) -> Result:
     """The product of a sparse matrix in Stan's form with a vector.
 
     Parameters
@@ -167,7 +172,7 @@ def csr_matrix_times_vector(m: int, n: int, w: Any, v: Any, u: Any, b: Any) -> A
     return sparse_matmul(w, b, pattern=pattern)
 
 
-def _extracted(function: str, a: Any) -> SparseVar:
+def _extracted(function: str, a: Operand) -> SparseVar:
     """A matrix as a sparse one, of what is not zero of a dense one."""
     if is_sparse(a):
         return as_sparse(a)
@@ -179,7 +184,7 @@ def _extracted(function: str, a: Any) -> SparseVar:
     return SparseVar(np.ravel(a)[places], pattern_at(places, np.shape(a)))
 
 
-def csr_extract(a: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def csr_extract(a: Operand) -> tuple[Any, np.ndarray, np.ndarray]:
     """A matrix in Stan's sparse form: its non-zeros, their columns, and where each row begins.
 
     Parameters
@@ -220,7 +225,7 @@ def csr_extract(a: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     return found.data, found.pattern.columns + 1, found.pattern.starts + 1
 
 
-def csr_extract_w(a: Any) -> Any:
+def csr_extract_w(a: Operand) -> Result:
     """The non-zeros of a matrix, row by row: the first result of `csr_extract`.
 
     Parameters
@@ -250,7 +255,7 @@ def csr_extract_w(a: Any) -> Any:
     return _extracted("csr_extract_w", a).data
 
 
-def csr_extract_v(a: Any) -> np.ndarray:
+def csr_extract_v(a: Operand) -> np.ndarray:
     """The columns of the non-zeros of a matrix, row by row: the second result of `csr_extract`.
 
     Parameters
@@ -280,7 +285,7 @@ def csr_extract_v(a: Any) -> np.ndarray:
     return np.asarray(_extracted("csr_extract_v", a).pattern.columns + 1)
 
 
-def csr_extract_u(a: Any) -> np.ndarray:
+def csr_extract_u(a: Operand) -> np.ndarray:
     """Where each row begins among the non-zeros of a matrix: the third result of `csr_extract`.
 
     Parameters

@@ -7,7 +7,7 @@ Hessians and recordings know nothing of sparse matrices."""
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -25,10 +25,13 @@ from varmat.functions.sparse.products import (
 )
 from varmat.plain_arrays import is_scipy_sparse
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
+
 __all__ = ["SparseVar", "sparse_quad_form", "to_dense"]
 
 
-def pattern_of(function: str, x: Any) -> Pattern:
+def pattern_of(function: str, x: Operand) -> Pattern:
     """The pattern of a sparse matrix of any kind."""
     if isinstance(x, Pattern):
         return x
@@ -44,7 +47,7 @@ def pattern_of(function: str, x: Any) -> Pattern:
     return Pattern(rows.indices.copy(), rows.indptr.copy(), rows.shape)
 
 
-def as_sparse(x: Any) -> SparseVar:
+def as_sparse(x: Operand) -> SparseVar:
     """A sparse matrix of SciPy, or of ours, as ours."""
     if isinstance(x, SparseVar):
         return x
@@ -52,11 +55,11 @@ def as_sparse(x: Any) -> SparseVar:
     return SparseVar(rows.data, rows)
 
 
-def is_sparse(x: Any) -> bool:
+def is_sparse(x: Operand) -> bool:
     return isinstance(x, SparseVar) or is_scipy_sparse(x)
 
 
-def _apply(name: str, x: Any, y: Any) -> Any:
+def _apply(name: str, x: Operand, y: Operand) -> Result:
     """What an operator makes of two operands, of which one is a `SparseVar`, for NumPy's function
     of that meaning.
     """
@@ -68,7 +71,7 @@ def _apply(name: str, x: Any, y: Any) -> Any:
     )
 
 
-def _refuse(name: str, other: Any) -> NoReturn:
+def _refuse(name: str, other: Operand) -> NoReturn:
     raise TypeError(
         f"{name}: the operand beside a SparseVar is of type {type(other).__name__}, but must be "
         "sparse as well: use a.to_dense(), "
@@ -141,7 +144,7 @@ class SparseVar:
     __array_priority__ = 2000.0
     ndim = 2
 
-    def __init__(self, data: Any, pattern: Any) -> None:
+    def __init__(self, data: Operand, pattern: Operand) -> None:
         self.pattern = pattern_of("SparseVar", pattern)
         self.data = as_operand(data, "SparseVar: data")
         if np.shape(self.data) != (self.pattern.nnz,):
@@ -160,13 +163,13 @@ class SparseVar:
         return self.pattern.nnz
 
     @property
-    def _plain(self) -> Any:
+    def _plain(self) -> Result:
         return self.pattern.matrix(np.array(dispatch.plain(self.data)))
 
     val = _plain
 
     @property
-    def adj(self) -> Any:
+    def adj(self) -> Result:
         return self.pattern.matrix(np.array(self.data.adj))
 
     @property
@@ -184,12 +187,12 @@ class SparseVar:
 
     # --- products ---
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Operand) -> Result:
         if is_sparse(other):
             return _sparse_product(self, as_sparse(other))
         return sparse_matmul(self.data, other, pattern=self.pattern)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Operand) -> Result:
         if is_sparse(other):
             return _sparse_product(as_sparse(other), self)
         return from_right(
@@ -198,13 +201,13 @@ class SparseVar:
             self.shape,
         )
 
-    def dot(self, other: Any) -> Any:
+    def dot(self, other: Operand) -> Result:
         """The same as ``self @ other``."""
         return self @ other
 
     # --- element by element ---
 
-    def with_data(self, data: Any) -> SparseVar:
+    def with_data(self, data: Operand) -> SparseVar:
         """Other non-zeros at the same places."""
         return SparseVar(data, self.pattern)
 
@@ -221,18 +224,18 @@ class SparseVar:
     def __pos__(self) -> SparseVar:
         return self
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Operand) -> Result:
         return _sparse_sum(self, as_sparse(other)) if is_sparse(other) else _refuse("add", other)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Operand) -> Result:
         return _sparse_sum(self, -as_sparse(other)) if is_sparse(other) else _refuse("sub", other)
 
     __radd__ = __add__
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Operand) -> Result:
         return _sparse_sum(as_sparse(other), -self) if is_sparse(other) else _refuse("sub", other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Operand) -> Result:
         if is_scipy_sparse(other) and isinstance(other, sys.modules["scipy.sparse"].spmatrix):
             raise TypeError(
                 f"multiply: a {type(other).__name__}, of which * is the matrix product, is "
@@ -243,7 +246,7 @@ class SparseVar:
 
     __rmul__ = __mul__
 
-    def multiply(self, other: Any) -> SparseVar:
+    def multiply(self, other: Operand) -> SparseVar:
         """The elementwise product with a sparse matrix, a number, or a dense array that broadcasts
         to the shape.
         """
@@ -251,7 +254,7 @@ class SparseVar:
             return _elementwise_product(self, as_sparse(other))
         return self.with_data(self.data * self._beside("multiply", other))
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Operand) -> Result:
         if is_sparse(other):
             raise TypeError(
                 "divide: a sparse matrix is divided by one, whose zeros would make it dense, but "
@@ -259,10 +262,10 @@ class SparseVar:
             )
         return self.with_data(self.data / self._beside("divide", other))
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Operand) -> Result:
         return _refuse("divide", other)
 
-    def _beside(self, name: str, x: Any) -> Any:
+    def _beside(self, name: str, x: Operand) -> Result:
         """A number, or the elements of what broadcasts to the shape of this, at the places of the
         non-zeros.
         """
@@ -286,7 +289,7 @@ class SparseVar:
 
     # --- sums and elements ---
 
-    def sum(self, axis: int | None = None) -> Any:
+    def sum(self, axis: int | None = None) -> Result:
         """The sum of all elements, or of the columns (axis 0) or rows (axis 1): a vector."""
         if axis is None:
             return np.sum(self.data)
@@ -295,16 +298,16 @@ class SparseVar:
         places = self.pattern.rows if axis % 2 else self.pattern.columns
         return collected(self.data, places=places, size=self.shape[1 - axis % 2])
 
-    def diagonal(self) -> Any:
+    def diagonal(self) -> Result:
         """The diagonal as a vector, with its zeros."""
         which = np.flatnonzero(self.pattern.rows == self.pattern.columns)
         return collected(self.data[which], places=self.pattern.rows[which], size=min(self.shape))
 
-    def trace(self) -> Any:
+    def trace(self) -> Result:
         """The sum of the diagonal."""
         return np.sum(self.data[np.flatnonzero(self.pattern.rows == self.pattern.columns)])
 
-    def to_dense(self) -> Any:
+    def to_dense(self) -> Result:
         """The dense matrix, a variable as the non-zeros are."""
         return sparse_to_dense(self.data, pattern=self.pattern)
 
@@ -312,7 +315,9 @@ class SparseVar:
 
     # --- NumPy's protocols ---
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Operand, **settings: Any
+    ) -> Result:
         name = _OPERATORS.get(ufunc)
         if name is not None and method == "__call__" and not settings:
             return (
@@ -324,7 +329,7 @@ class SparseVar:
             "non-zeros alone, or a.to_dense()"
         )
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Function, types: Any, args: Any, kwargs: Any) -> Result:
         name = function.__name__
         if name in _METHODS and args and isinstance(args[0], SparseVar):
             method = getattr(SparseVar, name)
@@ -343,7 +348,7 @@ _OPERATORS = {
 _METHODS = frozenset({"shape", "ndim", "sum", "transpose", "diagonal", "trace", "dot"})
 
 
-def _made(function: str, x: Any) -> SparseVar:
+def _made(function: str, x: Operand) -> SparseVar:
     """A `SparseVar` of a sparse matrix of SciPy, all of whose non-zeros are variables."""
     from varmat.core.variables import var
 
@@ -409,7 +414,7 @@ def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
 # --- functions ---
 
 
-def to_dense(a: Any) -> Any:
+def to_dense(a: Operand) -> Result:
     """The dense matrix of a sparse one.
 
     Parameters
@@ -445,7 +450,7 @@ def to_dense(a: Any) -> Any:
     return as_sparse(a).to_dense()
 
 
-def sparse_quad_form(a: Any, b: Any) -> Any:
+def sparse_quad_form(a: Operand, b: Operand) -> Result:
     """The quadratic form ``b.T @ a @ b`` of a sparse matrix.
 
     Parameters
