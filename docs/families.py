@@ -72,12 +72,14 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "Constants and constant arrays": ("functions.arrays.constant_arrays",
          "functions.arrays.containers:linspaced_*"),
-        "Sums, means, norms": ("functions.arrays.reductions", "functions.arrays.sums", "functions.arrays.spreads",
+        "Sums, means, norms": ("functions.arrays.reductions", "functions.arrays.sums",
+         "functions.arrays.spreads",
          "functions.linalg.norms", "functions.arrays.exponentials",
          "functions.arrays.cumulative", "functions.signals.lags"),
         "Arrays and containers": (
             "functions.arrays.containers", "functions.arrays.constant_values",
-             "functions.arrays.diagonals", "functions.arrays.repeating", "functions.arrays.joining", "functions.arrays.shaping",
+             "functions.arrays.diagonals", "functions.arrays.repeating",
+             "functions.arrays.joining", "functions.arrays.shaping",
             "functions.arrays.orderings",
         ),
         "Products and forms": (

@@ -1,6 +1,4 @@
-"""What functions of several families do with their arguments: checks, and the settings of NumPy's
-functions.
-"""
+"""Checks of arguments, and of the settings of NumPy's functions, for several families."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ def check_values(check: Callable[..., Any], *operands: Any) -> Any:
     """Call a function that may refuse the plain values of operands: now, and whenever a recording
     of this is run.
 
-    What it returns may be branched on: where it returns something else later, the recording ends.
+    Code may branch on what it returns: a recording ends where a later run returns something else.
     """
     operands = tuple([x.val if isinstance(x, Dual) else x for x in operands])
     found = check(*(x._val if type(x) in VARIABLES else plain(x) for x in operands))
@@ -72,7 +70,8 @@ def fixed(x: Any) -> Any:
     formulas.
 
     Eagerly it is the plain value. In a recording, which must hold at other points too, it is a
-    variable without derivatives: comparisons of it select, and nobody can branch on it."""
+    variable without derivatives: a comparison of it selects elements, and code cannot branch on it.
+    """
     tape = getattr(x, "_tape", None)
     if tape is None or tape.watch is None:
         return plain(x)
@@ -105,8 +104,8 @@ def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, ch
 
 
 def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
-    """Write a check as guards: what it asks for before it returns holds, and so does what it
-    returns.
+    """Write a check as guards: the conditions that it asks for, and its result, must hold again.
+    False if it cannot be traced.
     """
     builder.asked = []
     try:
@@ -133,16 +132,14 @@ def _check_again(
     return ()
 
 
-# What becomes float64 beside variables does so by each of these.
+# Castings that turn numbers into float64.
 _CASTINGS = ("safe", "same_kind", "unsafe")
 
 
 def check_settings(
     function: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", device: Any = None
 ) -> None:
-    """Refuse what the result of a NumPy function of variables cannot be written into, or made
-    as.
-    """
+    """Refuse settings of a NumPy function that a result made of variables cannot follow."""
     refuse_dtype(function, dtype)
     if casting not in _CASTINGS:
         raise DomainError(
@@ -178,8 +175,8 @@ def delivered(function: Any, out: Any, r: Any) -> Any:
 
 
 def kept(setting: Any) -> Any:
-    """A setting as it is now: of a list or an array, which the caller may change before the reverse
-    pass, a copy.
+    """A setting; a list or an array, which the caller may change before the reverse pass, is
+    copied.
     """
     if type(setting) is tuple:
         return tuple(map(kept, setting))
@@ -187,8 +184,8 @@ def kept(setting: Any) -> Any:
 
 
 def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]:
-    """An answer for a NumPy function, which may also be given its first argument by the name that
-    NumPy gives it.
+    """An answer for a NumPy function, whose first argument may also be given by NumPy's name for
+    it.
     """
     first, *_ = inspect.signature(function).parameters
 
@@ -204,8 +201,8 @@ def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]
 
 @contextmanager
 def in_the_name_of(function: str) -> Iterator[None]:
-    """What is refused within begins with the name of `function`, which the user called, not of what
-    it is written with.
+    """Let errors raised within begin with the name of `function`, which the user called, and not
+    with that of a function it is written with.
     """
     try:
         yield
@@ -216,7 +213,7 @@ def in_the_name_of(function: str) -> Iterator[None]:
 
 
 def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
-    """Two things that are given as one argument."""
+    """The two items of an argument that is a pair."""
     try:
         first, second = value
     except (TypeError, ValueError):
@@ -227,7 +224,7 @@ def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
 
 
 def integer(function: str, name: str, value: Any) -> int:
-    """A count or a place as an int; refuses what is none, a float that is whole included."""
+    """A count or a place as an int; a float is refused, whole or not."""
     try:
         return index(value)
     except TypeError:
@@ -236,8 +233,26 @@ def integer(function: str, name: str, value: Any) -> int:
         ) from None
 
 
+def count(function: str, name: str, value: Any, least: int = 0) -> int:
+    """A count as an int; refuses one that is less than `least`, which is 0 or 1."""
+    found = integer(function, name, value)
+    if found < least:
+        rule = "positive" if least else "nonnegative"
+        raise DomainError(f"{function}: {name} is {found}, but must be {rule}!")
+    return found
+
+
+def place(function: str, name: str, value: Any, size: int) -> int:
+    """A place among `size` of them, counted from 0, as an int; refuses what is none."""
+    found = integer(function, name, value)
+    if not 0 <= found < size:
+        rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
+        raise DomainError(f"{function}: {name} is {found}, but must be {rule}!")
+    return found
+
+
 def check_integer(function: str, name: str, value: Any, least: int) -> None:
-    """Refuse what is no integer of at least `least`: a size, or a number of draws."""
+    """Raise unless `value`, a size or a number of draws, is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(
             called(
@@ -272,6 +287,24 @@ def check_matrix(function: str, name: str, x: Any) -> None:
         raise ShapeError(
             f"{function}: {name} has shape {np.shape(x)}, but must be a matrix (or a stack of "
             "them)!"
+        )
+
+
+def check_columns(function: str, name: str, x: Any, rows: int) -> None:
+    """Raise `ShapeError` unless `x` is a vector, or a matrix, with so many rows."""
+    if np.ndim(x) not in (1, 2) or np.shape(x)[0] != rows:
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a vector or a matrix with "
+            f"{rows} rows!"
+        )
+
+
+def check_vectors(function: str, names: tuple[str, str], x: Any, y: Any) -> None:
+    """Raise `ShapeError` unless `x` and `y` are vectors of one length."""
+    if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
+        raise ShapeError(
+            f"{function}: {names[1]} has shape {np.shape(y)}, but must be a vector as long as "
+            f"{names[0]}, of shape {np.shape(x)}!"
         )
 
 

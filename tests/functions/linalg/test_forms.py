@@ -275,7 +275,8 @@ REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
     (vm.quad_form_sym, (SQUARE, SQUARE[:1]), vm.ShapeError,
      r"quad_form_sym: b has shape \(1, 2\), but must have 2 rows"),
     (vm.quad_form_sym, (SQUARE, SQUARE), vm.DomainError,
-     r"quad_form_sym: a\[0, 1\] is -0.7, but must be 0.4, as a\[1, 0\] is, for a symmetric matrix!"),
+     (r"quad_form_sym: a\[0, 1\] is -0.7, but must be 0.4, as a\[1, 0\] is, for a symmetric "
+      "matrix!")),
     (vm.quad_form_sym, (NON_SYMMETRIC, VECTOR), vm.DomainError,
      r"quad_form_sym: a\[1, 0, 2\] is .*, but must be 1.5, as a"),
     (vm.quad_form_sym, (WITH_NAN, SQUARE), vm.DomainError,

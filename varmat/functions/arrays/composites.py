@@ -34,8 +34,8 @@ nonzero = Domain("nonzero", lambda x: x != 0)
 
 
 def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a composition answer for NumPy's functions, with the rule for kinds: a varmat out if
-    there is one in.
+    """Let a function written with differentiable ones answer for NumPy's functions. Beside matvars
+    it returns a varmat if one was given, else a matvar.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative
 from varmat.core.operation import as_operand
-from varmat.functions.arrays.orderings import descending_order, stable_order
+from varmat.functions.arrays.orderings import descending_order, number, stable_order
 from varmat.functions.checks import check_values, integer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = [
 # --- sizes ---
 
 
-def _shape(function: str, x: Operand) -> tuple[int, ...]:
+def _shape_of(function: str, x: Operand) -> tuple[int, ...]:
     return tuple(np.shape(as_operand(x, f"{function}: x")))
 
 
@@ -57,13 +57,17 @@ def dims(x: Operand) -> tuple[int, ...]:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Array size and dimension function".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.dims([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     (2, 3)
     """
-    return _shape("dims", x)
+    return _shape_of("dims", x)
 
 
 def num_elements(x: Operand) -> int:
@@ -82,17 +86,21 @@ def num_elements(x: Operand) -> int:
     There is no derivative. Stan's `size` of a matrix or a vector is the same, of an array of them
     it is ``len(x)``.
 
+    References
+    ----------
+    Stan Functions Reference, "Array size and dimension function".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.num_elements([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     6
     """
-    return math.prod(_shape("num_elements", x))
+    return math.prod(_shape_of("num_elements", x))
 
 
 def _sides(function: str, x: Operand) -> tuple[int, int]:
-    shape = _shape(function, x)
+    shape = _shape_of(function, x)
     if len(shape) not in (1, 2):
         raise ShapeError(f"{function}: x has shape {shape}, but must be a vector or a matrix!")
     return shape[0], shape[1] if len(shape) == 2 else 1
@@ -117,6 +125,10 @@ def rows(x: Operand) -> int:
     Notes
     -----
     There is no derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Integer-valued matrix size functions".
 
     Examples
     --------
@@ -147,6 +159,10 @@ def cols(x: Operand) -> int:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Integer-valued matrix size functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -158,8 +174,6 @@ def cols(x: Operand) -> int:
 
 # --- orders ---
 
-_number = Domain("a number", lambda x: ~np.isnan(x))
-
 
 def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Operand) -> Result:
     """What is found in the values of a vector; refuses nan. A recording holds where the same is
@@ -170,7 +184,7 @@ def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Operand) -> Re
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a vector!")
 
     def found(values: Value) -> Result:
-        _number.check(function, "x", np.asarray(values))
+        number.check(function, "x", np.asarray(values))
         return find(np.asarray(values))
 
     return check_values(found, x)
@@ -199,6 +213,10 @@ def sort_indices_asc(x: Operand) -> np.ndarray:
     Notes
     -----
     There is no derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
 
     Examples
     --------
@@ -234,6 +252,10 @@ def sort_indices_desc(x: Operand) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -267,6 +289,10 @@ def rank(x: Operand, s: int) -> int:
     Notes
     -----
     There is no derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
 
     Examples
     --------
@@ -308,6 +334,10 @@ def choose(n: Any, k: Any) -> Result:
     There is no derivative; `binom` and `lchoose` are the differentiable functions of real numbers.
     `numpy.choose` is another function.
 
+    References
+    ----------
+    Stan Functions Reference, "Combinatorial functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -319,7 +349,7 @@ def choose(n: Any, k: Any) -> Result:
         array = np.asarray(plain(x))
         if array.size and array.dtype.kind not in "iu":
             raise TypeError(f"choose: {name} has dtype {array.dtype}, but must be whole numbers!")
-        _nonnegative.check("choose", name, array)
+        nonnegative.check("choose", name, array)
         whole.append(array)
     coefficients = [math.comb(int(a), int(b)) for a, b in np.broadcast(*whole)]
     if coefficients and max(coefficients) > _LARGEST:
@@ -331,7 +361,6 @@ def choose(n: Any, k: Any) -> Result:
     return np.array(coefficients, dtype=np.int64).reshape(shape) if shape else coefficients[0]
 
 
-_nonnegative = Domain("nonnegative", lambda x: x >= 0)
 _LARGEST = int(np.iinfo(np.int64).max)
 # Up to here floats are told apart, and fit.
 _in_range = Domain("between -2**63 and 2**63", lambda x: abs(x) < 2.0**63)
@@ -356,6 +385,10 @@ def to_int(x: Operand) -> Result:
     Notes
     -----
     There is no derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Integer-Valued Basic Functions".
 
     Examples
     --------
@@ -392,6 +425,10 @@ def int_step(x: Operand) -> Result:
     -----
     There is no derivative. `step` is 1 at 0 as well, and a number that can go on into
     differentiable functions.
+
+    References
+    ----------
+    Stan Functions Reference, "Integer-Valued Basic Functions".
 
     Examples
     --------

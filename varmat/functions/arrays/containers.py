@@ -15,7 +15,7 @@ from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
-from varmat.functions.checks import check_values, integer
+from varmat.functions.checks import check_values, count, place
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -43,31 +43,14 @@ rep_row_vector = rep_vector
 to_row_vector = to_array_1d = to_vector
 
 
-def _count(function: str, name: str, n: Any) -> int:
-    """A count as an int; refuses a negative one."""
-    count = integer(function, name, n)
-    if count < 0:
-        raise DomainError(f"{function}: {name} is {count}, but must be nonnegative!")
-    return count
-
-
-def _place(function: str, name: str, i: Any, size: int) -> int:
-    """A place among `size` of them as an int; refuses what is none."""
-    place = integer(function, name, i)
-    if not 0 <= place < size:
-        rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
-        raise DomainError(f"{function}: {name} is {place}, but must be {rule}!")
-    return place
-
-
 def _slice(
-    function: str, start: Operand, count: Any, size: int, names: tuple[str, str] = ("i", "n")
+    function: str, start: Operand, length: Any, size: int, names: tuple[str, str] = ("i", "n")
 ) -> slice:
     """So many places from one on; of none it does not matter where they would be."""
-    n = _count(function, names[1], count)
+    n = count(function, names[1], length)
     if not n:
         return slice(0, 0)
-    i = _place(function, names[0], start, size)
+    i = place(function, names[0], start, size)
     if i + n > size:
         raise DomainError(
             f"{function}: {names[1]} is {n}, but must be at most {size - i}, for {names[0]} is {i} "
@@ -117,6 +100,10 @@ def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
     Values and adjoints are those of `x`: nothing is recorded. `numpy.block`, which joins parts, is
     another function.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -153,6 +140,10 @@ def row(x: Operand, i: int) -> Result:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -160,7 +151,7 @@ def row(x: Operand, i: int) -> Result:
     array([3., 4.])
     """
     x = _matrix("row", x)
-    return x[_place("row", "i", i, np.shape(x)[0])]
+    return x[place("row", "i", i, np.shape(x)[0])]
 
 
 def col(x: Operand, j: int) -> Result:
@@ -187,6 +178,10 @@ def col(x: Operand, j: int) -> Result:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -194,7 +189,7 @@ def col(x: Operand, j: int) -> Result:
     array([2., 4.])
     """
     x = _matrix("col", x)
-    return x[:, _place("col", "j", j, np.shape(x)[1])]
+    return x[:, place("col", "j", j, np.shape(x)[1])]
 
 
 def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
@@ -223,6 +218,10 @@ def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -231,7 +230,7 @@ def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
     """
     x = _matrix("sub_row", x)
     columns = _slice("sub_row", j, n_cols, np.shape(x)[1], ("j", "n_cols"))
-    return x[_place("sub_row", "i", i, np.shape(x)[0]), columns]
+    return x[place("sub_row", "i", i, np.shape(x)[0]), columns]
 
 
 def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
@@ -260,6 +259,10 @@ def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -268,7 +271,7 @@ def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
     """
     x = _matrix("sub_col", x)
     rows = _slice("sub_col", i, n_rows, np.shape(x)[0], ("i", "n_rows"))
-    return x[rows, _place("sub_col", "j", j, np.shape(x)[1])]
+    return x[rows, place("sub_col", "j", j, np.shape(x)[1])]
 
 
 def segment(x: Operand, i: int, n: int) -> Result:
@@ -297,6 +300,10 @@ def segment(x: Operand, i: int, n: int) -> Result:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -309,12 +316,12 @@ def segment(x: Operand, i: int, n: int) -> Result:
 
 def _end(function: str, n: Any, size: int) -> int:
     """A count of at most `size`."""
-    count = _count(function, "n", n)
-    if count > size:
+    found = count(function, "n", n)
+    if found > size:
         raise DomainError(
-            f"{function}: n is {count}, but must be at most {size}, the number of elements!"
+            f"{function}: n is {found}, but must be at most {size}, the number of elements!"
         )
-    return count
+    return found
 
 
 def head(x: Operand, n: int) -> Result:
@@ -339,6 +346,10 @@ def head(x: Operand, n: int) -> Result:
     Notes
     -----
     Values and adjoints are those of `x`: nothing is recorded.
+
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
 
     Examples
     --------
@@ -373,6 +384,10 @@ def tail(x: Operand, n: int) -> Result:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -403,6 +418,10 @@ def to_array_2d(x: Operand) -> Result:
     Notes
     -----
     Values and adjoints are those of `x`: nothing is recorded.
+
+    References
+    ----------
+    Stan Functions Reference, "Mixed Operations".
 
     Examples
     --------
@@ -440,13 +459,17 @@ def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
     `numpy.linspace`, but for a single number, which is `lower` there. Element `k` is ``lower + k /
     (K - 1) * (upper - lower)``, and hands on its adjoint to the ends in these shares.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.linspaced_vector(5, -1.0, 2.0)
     array([-1.  , -0.25,  0.5 ,  1.25,  2.  ])
     """
-    n = _count("linspaced_vector", "K", K)
+    n = count("linspaced_vector", "K", K)
     ends = (
         as_operand(lower, "linspaced_vector: lower"),
         as_operand(upper, "linspaced_vector: upper"),

@@ -101,8 +101,8 @@ def _to_be_filled(make: Function) -> Function:
     return like
 
 
-# What people make in order to write into it, element by element: in a recording, data would refuse
-# that. Ones, and what is filled with a number, stay data.
+# People write into these arrays element by element, and in a recording data would refuse that.
+# np.ones_like, and np.full_like of a number, make data.
 zeros_like = dispatch.implements(np.zeros_like)(_to_be_filled(np.zeros))
 empty_like = dispatch.implements(np.empty_like)(_to_be_filled(np.empty))
 

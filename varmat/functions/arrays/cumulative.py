@@ -45,6 +45,10 @@ def cumsum(a: Value, axis: int | None = None) -> Value:
     -----
     Every element has derivative one in itself and in all later sums.
 
+    References
+    ----------
+    Stan Functions Reference, "Special matrix functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -66,18 +70,16 @@ def cumsum_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint:
     return c if c.shape == np.shape(a) else c.reshape(np.shape(a))
 
 
-def _flat_if(axis: int | None, t: Operand, ndim: int) -> Result:
-    """What is accumulated, along the last axis: `t` itself with that axis moved there, or flattened
-    for None.
-    """
+def _axis_last(axis: int | None, t: Operand, ndim: int) -> Result:
+    """`t` with the axis to accumulate along moved to the end; flattened if `axis` is None."""
     lead = np.shape(t)[: np.ndim(t) - ndim]
     if axis is None or not ndim:
         return np.reshape(t, (*lead, math.prod(np.shape(t)[len(lead) :])))
     return np.moveaxis(t, normalize_axis_index(axis, ndim) - ndim, -1)
 
 
-def _placed(t: Operand, axis: int | None, ndim: int) -> Result:
-    """Undo what `_flat_if` did with the axis."""
+def _axis_back(t: Operand, axis: int | None, ndim: int) -> Result:
+    """Undo what `_axis_last` did with the axis."""
     return (
         t
         if axis is None or not ndim
@@ -88,7 +90,7 @@ def _placed(t: Operand, axis: int | None, ndim: int) -> Result:
 @cumsum.tangent
 def cumsum_tangent(r: Result, a: Operand, axis: int | None) -> Linear:
     ndim = np.ndim(a)
-    return lambda t: _placed(np.cumsum(_flat_if(axis, t, ndim), axis=-1), axis, ndim)
+    return lambda t: _axis_back(np.cumsum(_axis_last(axis, t, ndim), axis=-1), axis, ndim)
 
 
 @operation(native=True, stacked=True)
@@ -151,7 +153,7 @@ def cumprod_straight(a: Operand, axis: int | None = None) -> tuple[Result, Funct
 @cumprod.reverse
 def cumprod_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint:
     ndim = np.ndim(a)
-    flat = _flat_if(axis, np.asarray(a), ndim)
+    flat = _axis_last(axis, np.asarray(a), ndim)
     g, r = (x if axis is None else np.moveaxis(x, axis, -1) for x in (g, r))
     if is_safe_divisor(r):
         c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
@@ -160,15 +162,17 @@ def cumprod_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint
         # i.
         following = before(flat[..., ::-1])
         c = before(r) * _recurrence(following, g[..., ::-1])[..., ::-1]
-    return _placed(c, axis, ndim).reshape(np.shape(a))
+    return _axis_back(c, axis, ndim).reshape(np.shape(a))
 
 
 @cumprod.tangent
 def cumprod_tangent(r: Result, a: Operand, axis: int | None) -> Linear:
     ndim = np.ndim(a)
-    factors = _flat_if(axis, a, ndim)
+    factors = _axis_last(axis, a, ndim)
     shifted = before(r if axis is None or not ndim else np.moveaxis(r, axis, -1))
-    return lambda t: _placed(_recurrence(factors, _flat_if(axis, t, ndim) * shifted), axis, ndim)
+    return lambda t: _axis_back(
+        _recurrence(factors, _axis_last(axis, t, ndim) * shifted), axis, ndim
+    )
 
 
 cumulative_sum = cumsum

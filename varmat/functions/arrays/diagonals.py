@@ -56,10 +56,15 @@ def diag(v: Operand, k: int = 0) -> Result:
     -----
     The adjoint of the diagonal is the diagonal of the adjoint. Also reached as ``np.diag``.
 
+    References
+    ----------
+    Stan Functions Reference, "Diagonal matrix functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: np.sum(vm.diag_matrix(x) * [[1.0, 2.0], [3.0, 4.0]]), np.array([5.0, 6.0]))
+    >>> weights = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> vm.gradient(lambda x: np.sum(vm.diag_matrix(x) * weights), np.array([5.0, 6.0]))
     array([1., 4.])
     """
     if np.ndim(v) not in (1, 2):
@@ -94,6 +99,10 @@ def symmetrize_from_lower_tri(a: Operand) -> Result:
     Notes
     -----
     An element below the diagonal receives the adjoints of both its places.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------
@@ -162,6 +171,10 @@ def add_diag(m: Value, d: Value) -> Value:
     Notes
     -----
     The adjoint of `d` is the diagonal of that of the result.
+
+    References
+    ----------
+    Stan Functions Reference, "Diagonal matrix functions".
 
     Examples
     --------

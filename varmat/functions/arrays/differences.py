@@ -162,11 +162,11 @@ def interp(
     else:
         i = np.clip(np.searchsorted(knots, points, side="right") - 1, 0, np.size(knots) - 2)
         width = xp[i + 1] - xp[i]
-        # Two knots in one place are a jump, met only at the last knot and outside: no slope, and
-        # the value behind it.
+        # Two knots in one place are a jump, which only points at and beyond the last knot meet: the
+        # slope is zero, and the value is the one behind the jump.
         jump = plain(width) == 0
         slope = np.where(jump, 0.0, (fp[i + 1] - fp[i]) / np.where(jump, 1.0, width))
-        # Beyond the knots, which may be infinitely far, it is not used.
+        # The slope is not used for points beyond the knots, which may be infinite.
         near = np.where((points < knots[0]) | (points > knots[-1]), xp[i], x)
         inside = fp[i + jump] + slope * (near - xp[i])
     return np.where(points < knots[0], left, np.where(points > knots[-1], right, inside))

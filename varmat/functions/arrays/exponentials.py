@@ -33,7 +33,7 @@ def _shifted_exp(a: Operand, m: Operand, workspace: Function = np.empty) -> Resu
     """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the
     elements that attain it.
     """
-    # By columns if `a` is.
+    # In the order of `a`: by rows or by columns.
     e = (
         workspace(np.shape(a))
         if np.ndim(a) < 2 or a.strides[-1] <= a.strides[0]
@@ -95,13 +95,13 @@ def _exponentials(a: Operand, axis: Axis, workspace: Function = np.empty) -> tup
 
 
 def _dropped(x: Operand, ndim: int, axis: Axis, keepdims: bool) -> Result:
-    """The result from floats or arrays as `_exponentials` gives them."""
+    """Drop the reduced axes, unless they are to be kept."""
     if axis is None:
         return np.full((1,) * ndim, x) if keepdims else float(x)
     return x if keepdims else np.squeeze(x, axis=axis)[()]
 
 
-def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a function the name that users know."""
 
     def rename(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +112,7 @@ def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @operation(stacked=True)
-@_named("logsumexp")
+@_called("logsumexp")
 def _logsumexp(
     a: Value, axis: Axis = None, keepdims: bool = False, workspace: Function = np.empty
 ) -> Saved:
@@ -131,6 +131,12 @@ def _straight_exponentials(a: Operand, axis: Axis) -> tuple[Any, Any, Any]:
     return m, e, np.sum(e, axis=axis, keepdims=True)
 
 
+def _straight_log_total(e: Operand, s: Operand, axis: Axis) -> Result:
+    """`_log_total` as steps of a program."""
+    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
+    return np.where(s < 1.01, np.log1p(rest), np.log(s))
+
+
 @_logsumexp.straight
 def logsumexp_straight(
     a: Operand, axis: Axis = None, keepdims: bool = False
@@ -138,8 +144,7 @@ def logsumexp_straight(
     if not np.size(a):
         refuse()
     m, e, s = _straight_exponentials(a, axis)
-    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
-    total = m + np.where(s < 1.01, np.log1p(rest), np.log(s))
+    total = m + _straight_log_total(e, s, axis)
     value = total if keepdims else np.squeeze(total, axis=axis)
     return value, lambda g: e * (np.reshape(g, np.shape(s)) / s)
 
@@ -169,7 +174,7 @@ def logsumexp_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Line
 
 
 @operation()
-@_named("weighted_logsumexp")
+@_called("weighted_logsumexp")
 def _logsumexp_weighted(a: Value, b: Value, axis: Axis = None, keepdims: bool = False) -> Saved:
     """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
     a, b = np.broadcast_arrays(a, b)
@@ -247,6 +252,10 @@ def logsumexp(a: Operand, axis: Axis = None, b: Operand = None, keepdims: bool =
     derivative of one. The result has full relative accuracy also where one element outweighs the
     others and the result is near zero because that element is.
 
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -290,6 +299,10 @@ def softmax(a: Value, axis: Axis = None, workspace: Function = np.empty) -> Valu
     -----
     The adjoint of `a` is ``r (g - sum(g r))`` for the result `r` and its adjoint `g`. Elements that
     are +inf share the whole.
+
+    References
+    ----------
+    Stan Functions Reference, "Special matrix functions".
 
     Examples
     --------
@@ -348,6 +361,10 @@ def log_softmax(a: Value, axis: Axis = None) -> Saved:
     -----
     The adjoint of `a` is ``g - exp(r) sum(g)`` for the result `r` and its adjoint `g`.
 
+    References
+    ----------
+    Stan Functions Reference, "Special matrix functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -370,8 +387,7 @@ def log_softmax_straight(a: Operand, axis: Axis = None) -> tuple[Result, Functio
     if not np.size(a):
         refuse()
     m, e, s = _straight_exponentials(a, axis)
-    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
-    r = (a - m) - np.where(s < 1.01, np.log1p(rest), np.log(s))
+    r = (a - m) - _straight_log_total(e, s, axis)
     return r, lambda g: g - e * (np.sum(g, axis=axis, keepdims=True) / s)
 
 
@@ -405,6 +421,11 @@ def inverse_softmax(theta: Operand) -> Result:
     Notes
     -----
     The adjoint is that of the logarithm, ``g / theta``.
+
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
 
     Examples
     --------

@@ -43,7 +43,8 @@ def histogram(
         )
     edges = np.histogram_bin_edges(a, bins, range)
     count = edges.size - 1
-    # The last bin has both its ends; what is outside all goes into a bin more, which is left out.
+    # The last bin includes both its ends. Data outside all bins go into one more, which is left
+    # out.
     place: Any = np.searchsorted(edges, a, side="right") - 1
     place = np.where(a == edges[-1], count - 1, place)
     place = np.where((place < 0) | (place >= count), count, place)

@@ -99,9 +99,7 @@ def stack(*arrays: Value, axis: int = 0) -> Value:
 
 
 def _mismatch(function: str, error: ValueError, arrays: Operand) -> ValueError:
-    """What to raise where arrays of these shapes cannot be joined; what is wrong with the axis
-    stays NumPy's error.
-    """
+    """The error for arrays whose shapes do not go together; one about the axis stays NumPy's."""
     if isinstance(error, np.exceptions.AxisError) or not arrays:
         return error
     return ShapeError(
@@ -268,6 +266,10 @@ def append_row(x: Operand, y: Operand) -> Result:
     -----
     Each of `x` and `y` receives its part of the adjoint.
 
+    References
+    ----------
+    Stan Functions Reference, "Matrix concatenation".
+
     Examples
     --------
     >>> import varmat as vm
@@ -304,6 +306,10 @@ def append_col(x: Operand, y: Operand) -> Result:
     -----
     Each of `x` and `y` receives its part of the adjoint.
 
+    References
+    ----------
+    Stan Functions Reference, "Matrix concatenation".
+
     Examples
     --------
     >>> import varmat as vm
@@ -333,6 +339,10 @@ def append_array(x: Operand, y: Operand) -> Result:
     Notes
     -----
     Each of `x` and `y` receives its part of the adjoint.
+
+    References
+    ----------
+    Stan Functions Reference, "Array concatenation".
 
     Examples
     --------
@@ -400,7 +410,7 @@ def insert(arr: Operand, obj: Any, values: Value, axis: int | None = None) -> Re
             obj = obj.astype(int)
         if not obj.ndim:
             values = np.moveaxis(values, 0, axis)
-    # On the places NumPy says how many are inserted, and where.
+    # NumPy, applied to the places, says how many elements are inserted, and where.
     if isinstance(obj, slice) or obj.size != 1 or obj.dtype == bool:
         count = len(np.insert(np.arange(n), obj, -1)) - n
     else:

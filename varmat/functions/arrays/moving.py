@@ -143,8 +143,8 @@ def _sliding_window_view(
     return moved(x, move=lambda a: np.copy(sliding_window_view(a, window_shape, axis)))
 
 
-# Modes of np.pad that put copies of elements around an array. What `reflect_type="odd"` puts there
-# are differences.
+# Modes of np.pad that put copies of elements around an array; `reflect_type="odd"` puts differences
+# there.
 PADS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 

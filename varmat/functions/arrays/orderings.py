@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sort_asc", "sort_desc"]
 
-_number = Domain("a number", lambda x: ~np.isnan(x))
+number = Domain("a number", lambda x: ~np.isnan(x))
 
 
 @dispatch.implements(np.sort)
@@ -68,8 +68,8 @@ def sort(
 
 
 def stable_order(x: np.ndarray, axis: int) -> Result:
-    """`numpy.argsort`, with equal elements in their order. Where there are none its faster
-    algorithms give that too.
+    """`numpy.argsort` that keeps equal elements in their order. If there are none, its faster
+    algorithm does.
     """
     order = np.argsort(x, axis)
     ordered = np.moveaxis(_taken(x, order, axis), axis, 0) if x.ndim > 1 else x[order]
@@ -82,9 +82,7 @@ def _taken(x: Operand, order: Any, axis: int) -> Result:
 
 
 def descending_order(x: np.ndarray, axis: int) -> Result:
-    """That of the negatives, which are exact: nan stays at the end, and equal elements stay in
-    their order.
-    """
+    """The order of the negatives: nan stays at the end, and equal elements stay in their order."""
     return stable_order(np.negative(x), axis)
 
 
@@ -144,7 +142,7 @@ def partition(
 def _checked(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
     check_array(function, "x", x)
-    check_values(partial(_number.check, function, "x"), x)
+    check_values(partial(number.check, function, "x"), x)
     return x
 
 
@@ -167,6 +165,10 @@ def sort_asc(x: Operand) -> Result:
     Notes
     -----
     Each element receives the adjoint of the place to which it went.
+
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
 
     Examples
     --------
@@ -196,6 +198,10 @@ def sort_desc(x: Operand) -> Result:
     Notes
     -----
     Each element receives the adjoint of the place to which it went.
+
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
 
     Examples
     --------

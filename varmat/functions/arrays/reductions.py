@@ -81,6 +81,10 @@ def prod(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     The derivative with respect to an element is the product of the others, which is exact also
     where elements are zero. The product of nothing is one.
 
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm

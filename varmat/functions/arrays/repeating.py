@@ -9,12 +9,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.errors import DomainError, ShapeError, nonnegative
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, object_array, to_varmat
 from varmat.core.operation import operation
 from varmat.core.variables import ARRAYS, Var
 from varmat.functions.arrays.selecting import repeat_each
-from varmat.functions.checks import integer
+from varmat.functions.checks import count
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
@@ -121,8 +121,8 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Result:
 
 
 def alike(arrays: Iterable[Any]) -> list[Any]:
-    """The arrays of one call, of kinds that go together: a varmat makes varmats of matvars, which
-    otherwise take scalars in.
+    """The arrays of one call, converted to kinds that go together: beside a varmat, matvars become
+    varmats; beside matvars alone, scalars become matvars.
     """
     arrays = list(arrays)
     kinds = set(map(type, arrays))
@@ -175,6 +175,10 @@ def rep_vector(x: Operand, n: int) -> Result:
     -----
     `x` receives the sum of the adjoints.
 
+    References
+    ----------
+    Stan Functions Reference, "Broadcast functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -210,6 +214,10 @@ def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
     Notes
     -----
     `x` receives the sum of the adjoints, over columns if it is a vector.
+
+    References
+    ----------
+    Stan Functions Reference, "Broadcast functions".
 
     Examples
     --------
@@ -247,6 +255,10 @@ def rep_array(x: Operand, *counts: int) -> Result:
     -----
     `x` receives the sum of the adjoints over the new axes.
 
+    References
+    ----------
+    Stan Functions Reference, "Array broadcasting".
+
     Examples
     --------
     >>> import varmat as vm
@@ -265,7 +277,5 @@ def _check_ndim(function: str, x: Operand, ndim: int, rule: str) -> None:
 
 def _along_new_axes(function: str, x: Operand, **counts: int) -> Result:
     """`x` along new leading axes, of lengths named as in the function that the user called."""
-    lengths = [integer(function, name, n) for name, n in counts.items()]
-    for name, n in zip(counts, lengths, strict=True):
-        nonnegative.check(function, name, n)
+    lengths = [count(function, name, n) for name, n in counts.items()]
     return broadcast_to(x, shape=(*lengths, *np.shape(x)))

@@ -130,8 +130,8 @@ def reshape(
 ) -> Result:
     """`np.reshape`: a view where NumPy's is one.
 
-    It is one in one more case: what an index with arrays has read lies in row-major order here, and
-    in NumPy not always, so that a reshape of ``x[:, [0, 2]]`` is a copy there."""
+    There is one more case: the result of an index with arrays always lies in row-major order here,
+    so that the reshape of ``x[:, [0, 2]]`` is a view, where NumPy makes a copy."""
     if shape is None:  # its name before NumPy 2.1
         shape = newshape
     if copy is False:
@@ -165,7 +165,7 @@ def _check_view(values: Value, shape: Any, order: Any) -> None:
 
 @dispatch.implements(np.ravel)
 def ravel(a: Operand, order: str = "C") -> Result:
-    """`np.ravel`: a view where NumPy's is one, which is of what lies in one piece."""
+    """`np.ravel`: a view of an array that lies in one piece in memory."""
     if order not in ("C", "F"):
         return reshape(a, -1, order)
     return view(a if order == "C" else np.transpose(a), methodcaller("ravel"))
@@ -304,6 +304,10 @@ def reverse(x: Operand) -> Result:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Reverse functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -329,6 +333,10 @@ def to_vector(x: Operand) -> Result:
     Notes
     -----
     Each element receives the adjoint of the place to which it went.
+
+    References
+    ----------
+    Stan Functions Reference, "Mixed Operations".
 
     Examples
     --------
@@ -364,6 +372,10 @@ def to_matrix(
     Notes
     -----
     Each element receives the adjoint of the place to which it went.
+
+    References
+    ----------
+    Stan Functions Reference, "Mixed Operations".
 
     Examples
     --------

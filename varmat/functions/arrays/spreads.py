@@ -58,7 +58,7 @@ def _deviations(a: Operand, axis: Axis, mean: Any = np.mean) -> Result:
 
 
 def _freedom(a: Operand, axis: Axis, ddof: float) -> Result:
-    # small integers would wrap around
+    # small integer types would wrap around
     return builtins.max(count_of(np.shape(a), axis) - float(ddof), 0.0)
 
 
@@ -108,8 +108,8 @@ def std(a: Value, axis: Axis = None, keepdims: bool = False, ddof: float = 0) ->
     m = mean.function(a, axis=axis, keepdims=axis is not None)
     d, n = a - m, _freedom(a, axis, ddof)
     r = np.sqrt(np.true_divide(sum_of_squares(d, axis, keepdims), n))
-    # Deviations of elements that are all equal are the rounding error of their mean, and its root
-    # would have a derivative.
+    # If all elements are equal, their deviations are the rounding error of the mean, and its root
+    # would have a derivative: they are centred again.
     if np.count_nonzero(restored(r, np.shape(a), axis, keepdims) < 1e-8 * np.abs(m)):
         d = d - mean.function(d, axis=axis, keepdims=axis is not None)
         r = np.sqrt(np.true_divide(sum_of_squares(d, axis, keepdims), n))
@@ -175,6 +175,10 @@ def variance(x: Operand) -> Result:
     -----
     The derivative is ``2 (x - mean(x)) / (n - 1)``.
 
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -204,6 +208,10 @@ def sd(x: Operand) -> Result:
     Notes
     -----
     The derivative is ``(x - mean(x)) / ((n - 1) sd(x))``; zero where all elements are equal.
+
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
 
     Examples
     --------

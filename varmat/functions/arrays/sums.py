@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mean"]
 
-# Elements from which an adjoint that is the same everywhere is not written out.
+# An adjoint that is the same everywhere is not written out if it has more elements than this.
 REPEATED = 1024
 
 
@@ -96,6 +96,10 @@ def mean(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     The derivative with respect to each of `n` elements is ``1 / n``. The mean of nothing is nan,
     with NumPy's warning.
 
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -141,7 +145,8 @@ AVERAGE = Rule("mean", _total_chain, None, lambda _, x, count: np.mean(x))
 
 
 def reduced_to_scalar(callback: Rule, a: Operand, val: float, count: Any) -> Result:
-    """Sums and means of a whole `VarMat`, the common case, without the rhythm."""
+    """Record the sum or the mean of a whole `VarMat`, the common case, without what an operation
+    does for the others."""
     result: Any = new(Var)
     result._val = val
     result._adj = None

@@ -6,27 +6,19 @@ derivative."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import in_the_name_of, integer, pair
-from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, triangular_solve
+from varmat.functions.checks import check_columns, in_the_name_of, integer, pair
+from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, lapack, triangular_solve
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
-
-
-@cache
-def _lapack() -> Result:
-    from scipy.linalg import lapack
-
-    return lapack
 
 
 def _check_bands(
@@ -40,12 +32,8 @@ def _check_bands(
             else "a matrix with a row for each diagonal"
         )
         raise ShapeError(f"{function}: {name} has shape {np.shape(ab)}, but must be {rule}!")
-    if b is not None and (np.ndim(b) not in (1, 2) or np.shape(b)[0] != np.shape(ab)[1]):
-        n = np.shape(ab)[1]
-        raise ShapeError(
-            f"{function}: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} "
-            "rows!"
-        )
+    if b is not None:
+        check_columns(function, "b", b, np.shape(ab)[1])
 
 
 def _part(shift: int, n: int) -> tuple[slice, slice]:
@@ -68,7 +56,7 @@ def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
     return c
 
 
-def _times(ab: Operand, x: Operand, upper: int) -> Result:
+def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
     """The product of a banded matrix with a vector or a matrix; differentiable."""
     n, rest = np.shape(x)[0], np.shape(x)[1:]
     total: Any = np.zeros(np.shape(x))
@@ -109,6 +97,10 @@ def solve_banded(l_and_u: Any, ab: Operand, b: Operand) -> Result:
     diagonals of :math:`-Z X^T`. The factor of the value serves the reverse pass, which takes as
     many steps as the value: ``O(n (l + u)^2)``.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -130,15 +122,16 @@ def banded_solution(ab: Value, b: Value, *, lower: int, upper: int) -> Saved:
     if not np.size(b):
         return Saved(np.zeros(b.shape), factor=None)
     n = ab.shape[1]
-    # LAPACK wants room for what pivoting fills in, and finds nan where nothing stands.
+    # LAPACK wants room for what pivoting fills in, and must not find nan in elements that stand for
+    # none of the matrix.
     room = np.zeros((2 * lower + upper + 1, n), order="F")
     for k in range(lower + upper + 1):
         j = _part(k - upper, n)[1]
         room[lower + k, j] = ab[k, j]
-    factor, pivots, info = _lapack().dgbtrf(room, lower, upper, overwrite_ab=True)
+    factor, pivots, info = lapack().dgbtrf(room, lower, upper, overwrite_ab=True)
     if info > 0:
         raise MatrixError("solve_banded: the matrix is singular, but must be invertible!")
-    return Saved(_lapack().dgbtrs(factor, lower, upper, b, pivots)[0], factor=(factor, pivots))
+    return Saved(lapack().dgbtrs(factor, lower, upper, b, pivots)[0], factor=(factor, pivots))
 
 
 @banded_solution.reverse
@@ -147,7 +140,7 @@ def banded_solution_reverse(
 ) -> Any:
     if factor is None:
         return np.zeros(ab.shape), np.zeros(b.shape)
-    z = _lapack().dgbtrs(factor[0], lower, upper, g, factor[1], trans=1)[0]
+    z = lapack().dgbtrs(factor[0], lower, upper, g, factor[1], trans=1)[0]
     return lambda: -_bands(z, r, upper, lower + upper + 1), lambda: np.ascontiguousarray(z)
 
 
@@ -156,7 +149,7 @@ def banded_solution_tangent(
     r: Result, ab: Operand, b: Operand, lower: int, upper: int
 ) -> tuple[Linear, ...]:
     return (
-        lambda t: -banded_solution(ab, _times(t, r, upper), lower=lower, upper=upper),
+        lambda t: -banded_solution(ab, _banded_product(t, r, upper), lower=lower, upper=upper),
         lambda t: banded_solution(ab, t, lower=lower, upper=upper),
     )
 
@@ -164,7 +157,7 @@ def banded_solution_tangent(
 # --- positive definite ---
 
 
-def _cholesky(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
+def _banded_factor(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
     """The factor in the storage of its matrix, with zeros where nothing stands."""
     room, width = np.zeros(ab.shape, order="F"), ab.shape[0] - 1
     for k in range(ab.shape[0]):
@@ -172,7 +165,7 @@ def _cholesky(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
         room[k, j] = ab[k, j]
     if not room.size:
         return room
-    factor, info = _lapack().dpbtrf(room, lower=int(lower), overwrite_ab=True)
+    factor, info = lapack().dpbtrf(room, lower=int(lower), overwrite_ab=True)
     if info > 0:
         raise MatrixError(
             f"{function}: the leading block of size {info} is not positive definite, but must be!"
@@ -183,7 +176,7 @@ def _cholesky(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
 def _from_factor(factor: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
     if not b.size:
         return np.zeros(b.shape)
-    return np.ascontiguousarray(_lapack().dpbtrs(factor, b, lower=int(lower))[0])
+    return np.ascontiguousarray(lapack().dpbtrs(factor, b, lower=int(lower))[0])
 
 
 def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
@@ -216,6 +209,10 @@ def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
     As for `solve_banded`, but an element off the diagonal carries the derivative of both places it
     stands for.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -230,7 +227,7 @@ def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
 def symmetric_banded_solution(ab: Value, b: Value, *, lower: bool) -> Saved:
     """The solution, with the factor that `dpbtrf` makes."""
     _check_bands("solveh_banded", ab, None, b)
-    factor = _cholesky("solveh_banded", ab, lower)
+    factor = _banded_factor("solveh_banded", ab, lower)
     return Saved(_from_factor(factor, b, lower), factor=factor)
 
 
@@ -252,7 +249,7 @@ def _symmetric_times(ab: Operand, x: Operand, lower: bool) -> Result:
     """The product of a symmetric matrix of which one half is stored; differentiable."""
     upper = 0 if lower else np.shape(ab)[0] - 1
     n, rest = np.shape(x)[0], np.shape(x)[1:]
-    total = _times(ab, x, upper)
+    total = _banded_product(ab, x, upper)
     for k in range(np.shape(ab)[0]):
         if k != upper:
             i, j = _part(k - upper, n)
@@ -336,7 +333,7 @@ def _flipped(ab: Operand, to_upper: bool) -> Result:
 @operation()
 def banded_cholesky(ab: Value) -> Value:
     """The diagonals of the lower factor."""
-    return _cholesky("cholesky_banded", ab, True)
+    return _banded_factor("cholesky_banded", ab, True)
 
 
 # How many columns of the factor are taken at once, at least.
@@ -468,6 +465,10 @@ def cho_solve_banded(cb_and_lower: Operand, b: Operand) -> Result:
     -----
     It is `solve_banded` with the lower triangle and then with the upper one, and so is the
     derivative.
+
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.3.
 
     Examples
     --------

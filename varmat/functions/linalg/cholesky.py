@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.operation import operation
 from varmat.functions.checks import TOLERANCE, check_square
 from varmat.functions.linalg.lapack import cholesky_adjoint, cholesky_factor
-from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, folded, symmetric
 from varmat.functions.linalg.triangles import transposed, triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.programs.symbols import refuse, require, solve_lower, triangle, unrolled
@@ -98,8 +98,8 @@ def cholesky_straight(a: Operand, upper: bool = False) -> tuple[Result, Function
         phi = triangle(factor.mT @ triangle(g.mT if upper else g), half=True)
         left = solve_lower(factor, phi, transposed=True)
         s = solve_lower(factor, left.mT, transposed=True)
-        folded = triangle(s + s.mT, half=True)
-        return folded.mT if upper else folded
+        c = folded(s)
+        return c.mT if upper else c
 
     return (factor.mT if upper else factor), contribution
 
@@ -141,6 +141,10 @@ def cholesky_decompose(a: Value, workspace: Function = np.empty) -> Value:
     Notes
     -----
     The derivative is that of `numpy.linalg.cholesky`; the adjoint lies in the lower triangle.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

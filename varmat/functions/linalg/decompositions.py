@@ -4,7 +4,6 @@ symmetric eigenproblem.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values, in_the_name_of
 from varmat.functions.linalg.cholesky import cholesky
 from varmat.functions.linalg.eigenvalues import eigh as symmetric_eigh
-from varmat.functions.linalg.lapack import MatrixError
+from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
 from varmat.functions.linalg.matrix_equations import (
     check_matrix_of,
     check_one_square,
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
-
-
-def _check_finite(function: str, a: np.ndarray) -> None:
-    if not np.isfinite(a).all():
-        raise MatrixError(
-            f"{function}: a has elements that are not finite, but must have finite ones!"
-        )
 
 
 # --- triangular factors ---
@@ -76,8 +68,7 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
     References
     ----------
     .. [1] S. F. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
-           application in optimum
-       experimental design", 2010, arXiv:1001.1654.
+           application in optimum experimental design", 2010, arXiv:1001.1654.
 
     Examples
     --------
@@ -110,7 +101,7 @@ def _pivots(a: np.ndarray) -> tuple[int, ...]:
     """The rows in the order in which they are the pivots."""
     from scipy.linalg import lu as factors
 
-    _check_finite("lu", a)
+    check_finite("lu", a)
     return tuple(np.argsort(factors(a, p_indices=True)[0]).tolist())
 
 
@@ -119,7 +110,7 @@ def elimination(a: Value) -> Value:
     """The triangular factors of a square matrix, its rows as they are."""
     if not a.size:
         return np.array(a), np.array(a)
-    factors, order, _ = dgetrf()(a)
+    factors, order, _ = lapack().dgetrf(a)
     # Where pivots are equal but for rounding, LAPACK may prefer another one in the permuted matrix.
     factors = factors if (order == np.arange(a.shape[0])).all() else _eliminated(a)
     if (np.diagonal(factors) == 0.0).any():
@@ -128,13 +119,6 @@ def elimination(a: Value) -> Value:
             "is!"
         )
     return np.tril(factors, -1) + np.eye(a.shape[0]), np.triu(factors)
-
-
-@cache
-def dgetrf() -> Result:
-    from scipy.linalg.lapack import dgetrf as routine
-
-    return routine
 
 
 def _eliminated(a: np.ndarray) -> np.ndarray:
@@ -241,7 +225,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
 @operation()
 def polar_factors(a: Value) -> Value:
     """The right factors, by singular values."""
-    _check_finite("polar_decompose", a)
+    check_finite("polar_decompose", a)
     w, s, vt = np.linalg.svd(a, full_matrices=False)
     if s.size and not s[-1] > s[0] * max(a.shape) * np.finfo(float).eps:
         raise MatrixError(
@@ -301,6 +285,10 @@ def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
     The polar factor of ``a.T @ b``, and the trace of the other one; see `polar_decompose` for the
     derivative.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 6.4.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -349,6 +337,10 @@ def schur(a: Operand) -> Result:
     eigenvalues are equal there is no derivative. Blocks of complex pairs are not unique, so that
     they have none either: use `numpy.linalg.eig`.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.4.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -365,7 +357,7 @@ def schur_decomposition(a: Value) -> Value:
     from scipy.linalg import schur as factors
 
     check_one_square("schur", "a", a)
-    _check_finite("schur", a)
+    check_finite("schur", a)
     if not a.size:
         return np.zeros(a.shape), np.zeros(a.shape)
     t, z = factors(a, output="real")
@@ -486,6 +478,10 @@ def eigh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Re
     That of the symmetric matrix which the Cholesky factor of `b` makes of `a`, and so is the
     derivative; see `numpy.linalg.eigh` for it where eigenvalues are equal.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 8.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -536,6 +532,10 @@ def eigvalsh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -
     Notes
     -----
     The derivative of an eigenvalue is ``v.T @ (da - w * db) @ v``, for the first type.
+
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 8.7.
 
     Examples
     --------

@@ -73,6 +73,11 @@ def log_determinant_spd(a: Value, workspace: Function = np.empty) -> Value:
     The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto
     the lower triangle. Also called ``varmat.log_determinant_ldlt``.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -140,6 +145,11 @@ def det(a: Value, workspace: Function = np.empty) -> Value | Saved:
     logarithm of a determinant use `numpy.linalg.slogdet`, which neither overflows nor underflows.
     Also called ``varmat.determinant``.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -191,7 +201,7 @@ def _cofactors(a: Operand, d: Operand, factor: LU | None, g: Adjoint = 1.0) -> R
         half = np.exp(0.5 * logarithm)
         return transposed(scaled(half, _inverse(a, factor)), g * sign * half)
     sign, u, s, vt = _signed_svd(a)
-    return scaled(g, u @ ((sign * np.multiply(*_products(s)))[..., None] * vt))
+    return scaled(g, u @ ((sign * np.multiply(*_products_before_and_after(s)))[..., None] * vt))
 
 
 def _inverse(a: Operand, factor: LU | None) -> Result:
@@ -212,7 +222,7 @@ def _signed_svd(a: Operand) -> Result:
     return sign, u[..., order], s[..., order], vt[..., order, :]
 
 
-def _products(s: Value) -> tuple[Any, Any]:
+def _products_before_and_after(s: Value) -> tuple[Any, Any]:
     """For each element of the last axis the product of those before it, and of those after it."""
     one = np.ones((*s.shape[:-1], 1))
     before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)
@@ -224,7 +234,7 @@ def _leave_two_out(s: Value) -> Result:
     """For each pair of elements of the last axis the product of all others; zero on the
     diagonal.
     """
-    before, after = _products(s)
+    before, after = _products_before_and_after(s)
     above = ~np.tri(s.shape[-1], dtype=bool)
     upto = np.cumprod(np.where(above, s[..., None, :], 1.0), axis=-1)
     between = np.concatenate([np.ones((*s.shape, 1)), upto[..., :-1]], axis=-1)
@@ -297,6 +307,11 @@ def slogdet(a: Value, workspace: Function = np.empty) -> Value | Saved:
     LU factor of the value; that of `sign` is zero. `varmat.log_determinant` is the second of them
     alone.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -362,6 +377,10 @@ def log_determinant(a: Value, workspace: Function = np.empty) -> Value | Saved:
     The derivative is the transposed inverse (nan for a singular matrix), made of the LU factor of
     the value.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -417,6 +436,10 @@ def trace(a: Operand) -> Result:
     -----
     The adjoint goes to each element of the diagonal, which of a rectangle ends with the shorter
     side.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

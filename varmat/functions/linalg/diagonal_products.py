@@ -57,6 +57,10 @@ def diag_pre_multiply(v: Operand, m: Operand) -> Result:
     -----
     The elementwise product of columns, ``v[..., None] * m``.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -89,6 +93,10 @@ def diag_post_multiply(m: Operand, v: Operand) -> Result:
     Notes
     -----
     The elementwise product of rows, ``m * v[..., None, :]``.
+
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
 
     Examples
     --------
@@ -126,6 +134,10 @@ def quad_form_diag(m: Value, v: Value, workspace: Function = np.empty) -> Saved:
     -----
     For the adjoint `g` of the result, that of `m` is ``g`` times the outer product of `v` with
     itself, and that of `v` is ``h @ v + h.T @ v`` with ``h = g * m``.
+
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
 
     Examples
     --------

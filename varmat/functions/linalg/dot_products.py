@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import broadcastable
+from varmat.functions.checks import broadcastable, check_vectors
 from varmat.functions.linalg.norms import dot_self, norm2
 from varmat.functions.linalg.systems import column
 
@@ -90,6 +90,10 @@ _ALONG = """{about} of each {line}.
     -----
     The derivative with respect to {derivative}.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -109,7 +113,7 @@ def _as_matrix(function: str, name: str, x: Operand) -> Result:
     return column(x, np.ndim(x) == 1)
 
 
-def _along(function: Function, name: str, axis: int, example: str) -> Function:
+def _documented(function: Function, name: str, axis: int, example: str) -> Function:
     """Give a function of rows or columns its name and docstring."""
     line, length = ("row", "n") if axis == -1 else ("column", "m")
     texts = {
@@ -146,11 +150,11 @@ def _dot_product(name: str, axis: int, example: str) -> Result:
             raise ShapeError(f"{name}: b has shape {q}, but must have the shape of a, {p}!")
         return dot_along(a, b, axis=axis)
 
-    return _along(dot_product, name, axis, example)
+    return _documented(dot_product, name, axis, example)
 
 
 def _dot_self(name: str, axis: int, example: str) -> Result:
-    return _along(
+    return _documented(
         lambda a: dot_self_along(_as_matrix(name, "a", a), axis=axis), name, axis, example
     )
 
@@ -167,11 +171,7 @@ columns_dot_self = _dot_self("columns_dot_self", -2, "10., 20.")
 def _difference(function: str, x: Operand, y: Operand) -> Result:
     """``x - y`` for two vectors of one length."""
     x, y = as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")
-    if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
-        raise ShapeError(
-            f"{function}: y has shape {np.shape(y)}, but must be a vector as long as x, of shape "
-            f"{np.shape(x)}!"
-        )
+    check_vectors(function, ("x", "y"), x, y)
     return x - y
 
 
@@ -194,6 +194,10 @@ def squared_distance(x: Operand, y: Operand) -> Result:
     Notes
     -----
     The derivative with respect to `x` is ``2 (x - y)``, and that with respect to `y` its negative.
+
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
 
     Examples
     --------
@@ -227,6 +231,10 @@ def distance(x: Operand, y: Operand) -> Result:
     -----
     The derivative with respect to `x` is the unit vector from `y` to `x`, and that with respect to
     `y` its negative; both are zero where the vectors coincide.
+
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
 
     Examples
     --------

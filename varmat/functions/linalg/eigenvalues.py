@@ -153,10 +153,15 @@ def eigenvalues_sym(a: Operand) -> Result:
     triangle. Second derivatives at repeated eigenvalues are wrong, see `numpy.linalg.eigh`: they
     lack the rotation of the vectors among themselves.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.sum(np.log(vm.eigenvalues_sym(a))), np.array([[2.0, 1.0], [1.0, 1.0]])).round(12)
+    >>> a = np.array([[2.0, 1.0], [1.0, 1.0]])
+    >>> vm.gradient(lambda a: np.sum(np.log(vm.eigenvalues_sym(a))), a).round(12)
     array([[ 1.,  0.],
            [-2.,  2.]])
     """
@@ -188,6 +193,10 @@ def eigenvectors_sym(a: Operand) -> Result:
     Notes
     -----
     As for `eigendecompose_sym`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------
@@ -227,6 +236,10 @@ def eigendecompose_sym(a: Operand) -> Result:
     The derivatives are those of `numpy.linalg.eigh`: no derivative of a vector has a part along the
     vectors of equal eigenvalues. Second derivatives lack that part, and are wrong at repeated
     eigenvalues.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

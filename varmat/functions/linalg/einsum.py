@@ -134,16 +134,14 @@ def einsum(*arrays: Value, subscripts: str, optimize: Any) -> Value:
 
 
 def _einstein_sum(subscripts: str, optimize: Any, *arrays: Operand) -> Result:
-    """`numpy.einsum`, also in a good order where much is to be summed: to find one takes 50 us, but
-    only once.
-    """
+    """`numpy.einsum`. Large sums are taken in a good order, which takes 50 us to find, once."""
     if not optimize and len(arrays) > 1 and math.prod(map(np.size, arrays)) > LARGE:
-        optimize = _order(subscripts, *map(np.shape, arrays))
+        optimize = _summation_order(subscripts, *map(np.shape, arrays))
     return np.einsum(subscripts, *arrays, optimize=optimize)
 
 
 @lru_cache(1024)
-def _order(subscripts: str, *shapes: tuple[int, ...]) -> Result:
+def _summation_order(subscripts: str, *shapes: tuple[int, ...]) -> Result:
     return np.einsum_path(
         subscripts, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize=True
     )[0]

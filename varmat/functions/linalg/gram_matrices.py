@@ -40,6 +40,10 @@ def crossprod(m: Value) -> Value:
     -----
     For the adjoint `g` of the result, that of `m` is ``m @ (g + g.T)``.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -86,6 +90,10 @@ def tcrossprod(m: Value) -> Value:
     -----
     For the adjoint `g` of the result, that of `m` is ``(g + g.T) @ m``.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -129,6 +137,10 @@ def multiply_lower_tri_self_transpose(m: Value) -> Saved:
     -----
     The covariance matrix of a Cholesky factor. For the adjoint `g` of the result, that of the lower
     triangle `m` is the lower triangle of ``(g + g.T) @ m``; above it there is none.
+
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
 
     Examples
     --------

@@ -55,6 +55,11 @@ def mdivide_left_tri(a: Operand, b: Operand, lower: bool = True) -> Result:
     The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and
     the result, in the triangle.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -92,6 +97,11 @@ def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
     Notes
     -----
     The adjoints are those of `mdivide_left_tri`, transposed.
+
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
 
     Examples
     --------
@@ -135,6 +145,11 @@ def trace_inv_quad_form_ldlt(a: Value, b: Value) -> Saved:
     For ``x = inv(a) @ b`` and the adjoint `g` of the result, that of `b` is ``2 * g * x`` and that
     of `a` is ``-g * x @ x.T``, folded onto the lower triangle. Stan's function takes a factor; here
     the one that is made for the value serves the reverse pass.
+
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
 
     Examples
     --------
@@ -198,6 +213,11 @@ def trace_gen_inv_quad_form_ldlt(d: Value, a: Value, b: Value) -> Saved:
     of `b` is ``g * x @ (d + d.T)`` and that of `a` is ``-g * x @ d.T @ x.T``, folded onto the lower
     triangle. Stan's function takes a factor; here the one that is made for the value serves the
     reverse pass.
+
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
 
     Examples
     --------

@@ -41,7 +41,7 @@ FEWEST_ROWS = 16
 
 @cache
 def blas() -> Result:
-    """The module, imported on first use, for that takes longer than importing NumPy."""
+    """`scipy.linalg.blas`, imported on first use: its import takes longer than NumPy's."""
     from scipy.linalg import blas
 
     return blas
@@ -49,7 +49,7 @@ def blas() -> Result:
 
 @cache
 def lapack() -> Result:
-    """The module, likewise."""
+    """`scipy.linalg.lapack`, likewise."""
     from scipy.linalg import lapack
 
     return lapack
@@ -61,10 +61,16 @@ class MatrixError(DomainError, np.linalg.LinAlgError):
     """
 
 
+def check_finite(function: str, a: np.ndarray, name: str = "a") -> None:
+    """Raise `MatrixError` if an element of the matrix is infinite or nan."""
+    if not np.isfinite(a).all():
+        raise MatrixError(
+            f"{function}: {name} has elements that are not finite, but must have finite ones!"
+        )
+
+
 def check_svd(function: str, a: Operand) -> None:
-    """Refuse a matrix with infinite elements, for which LAPACK may search for singular values for
-    ever, or with nan.
-    """
+    """Refuse a matrix that is not finite: LAPACK may search for its singular values for ever."""
     if not np.isfinite(a).all():
         raise MatrixError(
             f"{function}: a has elements that are not finite, but must have finite ones for "
@@ -127,7 +133,7 @@ def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray, factor: float = 1.0
 
 
 def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """The same of two arrays of one shape, folded onto the lower triangle."""
+    """`outer` of two arrays of one shape, folded onto the lower triangle."""
     if x.ndim > 2 or not x.size:
         return to_triangle(outer(x, y, factor))
     n = len(x)
@@ -273,8 +279,8 @@ def lu_factor(a: np.ndarray, workspace: Function = np.empty) -> LU | None:
 
 
 def _factorised(routine: Function, a: np.ndarray, workspace: Function, *options: int) -> Result:
-    """What a routine of LAPACK makes of a single matrix, the factor in C order first, in memory
-    from a workspace if it is large.
+    """The results of a routine of LAPACK for a single matrix: the factor, in C order, and the
+    others. A large factor is written into a workspace.
     """
     if a.size <= LARGE:  # it makes the copy itself
         factor, *others = routine(a.T, *options, 0)
@@ -291,8 +297,8 @@ def _permutation_sign(factor: LU) -> Result:
 
 @np.errstate(over="ignore", invalid="ignore")
 def lu_det(factor: LU) -> Result:
-    """The determinants, by way of logarithms where the product leaves the range of a float, maybe
-    only on the way.
+    """The determinants; from logarithms if the product, or a part of it, leaves the range of a
+    float.
     """
     running = np.multiply.accumulate(factor.diagonal, axis=-1)
     if is_safe_divisor(running):
@@ -326,8 +332,8 @@ def lu_inverse(factor: LU) -> np.ndarray:
 
 
 def _is_small(b: Operand) -> Result:
-    """Whether LAPACK solves for `b` as it is: a vector, or a matrix that is transposed sooner than
-    two triangles are called for.
+    """Whether one call of LAPACK solves for `b`: a vector, or a matrix so small that transposing it
+    costs less than a second call.
     """
     return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= BLOCK**2))
 
@@ -344,7 +350,7 @@ def lu_solve(factor: LU, b: Operand, vector: bool, trans: bool = False) -> Resul
     def one(lu: Value, pivots: Value, b: Operand) -> Result:
         # With a^T = P L U, x = P L^{-T} U^{-T} b, and U^{-1} L^{-1} P^T b for the transpose; from
         # the right, for the columns of x are rows of what LAPACK sees.
-        order = _order(pivots)
+        order = _row_order(pivots)
         x = np.ascontiguousarray(np.take(b, order, axis=0)) if trans else np.array(b, order="C")
         for lower in (True, False) if trans else (False, True):
             blas().dtrsm(
@@ -357,7 +363,7 @@ def lu_solve(factor: LU, b: Operand, vector: bool, trans: bool = False) -> Resul
     return solve_each(one, factor[:2], b, vector)
 
 
-def _order(pivots: Value) -> list[int]:
+def _row_order(pivots: Value) -> list[int]:
     """The permutation made by swapping one row after the other with that of its pivot."""
     order = list(range(len(pivots)))
     for i, p in enumerate(pivots.tolist()):

@@ -54,8 +54,7 @@ def pinv(a: Value, rcond: Any = None, rtol: Any = None) -> Value | Saved:
     References
     ----------
     .. [1] G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
-           squares problems whose variables
-       separate", SIAM Journal on Numerical Analysis 10, 1973.
+           squares problems whose variables separate", SIAM Journal on Numerical Analysis 10, 1973.
 
     Examples
     --------
@@ -96,7 +95,7 @@ def _is_cut(a: Operand, basis: Value) -> bool:
     return bool(np.any((inverse == 0) & (s > rounding)))
 
 
-def _product(x: Operand, y: Operand, z: Operand) -> Result:
+def _triple_product(x: Operand, y: Operand, z: Operand) -> Result:
     """``x @ y @ z`` in the order that keeps the long side of a matrix from being squared;
     differentiable.
     """
@@ -117,8 +116,8 @@ def coupled(t: Value, p: Value, b: Value, *, basis: Value) -> Value:
     dropped = np.where(inverse == 0, s, 0.0)
     q = dropped[..., :, None] * inverse[..., None, :]
     q = q + q.mT
-    x = _product(u.mT, t, vt.mT)
-    return t + _product(u, q * (x.mT + q * x) / (1.0 - q * q), vt)
+    x = _triple_product(u.mT, t, vt.mT)
+    return t + _triple_product(u, q * (x.mT + q * x) / (1.0 - q * q), vt)
 
 
 @coupled.reverse
@@ -128,8 +127,8 @@ def coupled_reverse(
     c = coupled(g, p, b, basis=basis)
     return (
         lambda: c,
-        lambda: _product(c.mT, b, r.mT) + _product(r.mT, b, c.mT),
-        lambda: _product(c, p, r) + _product(r, p, c),
+        lambda: _triple_product(c.mT, b, r.mT) + _triple_product(r.mT, b, c.mT),
+        lambda: _triple_product(c, p, r) + _triple_product(r, p, c),
     )
 
 
@@ -142,8 +141,8 @@ def coupled_tangent(
 
     return (
         push,
-        lambda d: push(_product(b, r.mT, d.mT) + _product(d.mT, r.mT, b)),
-        lambda d: push(_product(d, r.mT, p.mT) + _product(p.mT, r.mT, d)),
+        lambda d: push(_triple_product(b, r.mT, d.mT) + _triple_product(d.mT, r.mT, b)),
+        lambda d: push(_triple_product(d, r.mT, p.mT) + _triple_product(p.mT, r.mT, d)),
     )
 
 
@@ -157,27 +156,39 @@ def _of_kept(t: Operand, a: Operand, p: Operand, basis: Value) -> Result:
         return t
     u, s, vt, inverse = basis
     kept = matmul.known((u * np.where(inverse == 0, 0.0, s)[..., None, :]) @ vt, a, p @ a)
-    left = _product(a, p, t)
-    return coupled(left + _product(t - left, p, a), p, a - kept, basis=basis)
+    left = _triple_product(a, p, t)
+    return coupled(left + _triple_product(t - left, p, a), p, a - kept, basis=basis)
 
 
 @pinv.reverse
 def pinv_reverse(
     g: Adjoint, r: Value, a: Value, rcond: Any, rtol: Any, basis: Value = None
 ) -> Adjoint:
-    left, right = _product(g.mT, r, r.mT), _product(r.mT, r, g.mT)
-    total = left - _product(a, r, left) + right - _product(right, r, a) - _product(r.mT, g, r.mT)
+    left, right = _triple_product(g.mT, r, r.mT), _triple_product(r.mT, r, g.mT)
+    total = (
+        left
+        - _triple_product(a, r, left)
+        + right
+        - _triple_product(right, r, a)
+        - _triple_product(r.mT, g, r.mT)
+    )
     return _of_kept(total, a, r, basis)
 
 
 @pinv.tangent
 def pinv_tangent(r: Result, a: Operand, rcond: Any, rtol: Any, basis: Value = None) -> Linear:
-    plain(a)  # which singular values are cut is another question at every run of a recording
+    plain(a)  # a recording does not hold: other singular values may be cut at the next run
 
     def push(t: Operand) -> Result:
         t = _of_kept(t, a, r, basis)
-        left, right = _product(r, r.mT, t.mT), _product(t.mT, r.mT, r)
-        return left - _product(left, a, r) + right - _product(r, a, right) - _product(r, t, r)
+        left, right = _triple_product(r, r.mT, t.mT), _triple_product(t.mT, r.mT, r)
+        return (
+            left
+            - _triple_product(left, a, r)
+            + right
+            - _triple_product(r, a, right)
+            - _triple_product(r, t, r)
+        )
 
     return push
 
@@ -193,7 +204,7 @@ def _pinv(
     if hermitian:
         check_square("pinv", "a", np.shape(a))
         a = symmetric(a)
-    if rtol is None:  # given so, it stands for the default of the array API
+    if rtol is None:  # None stands for the default of the array API
         check_matrix("pinv", "a", a)
         rtol = max(np.shape(a)[-2:]) * float(np.finfo(float).eps)
     return pinv(a, rcond=rcond, rtol=None if rtol is _NOT_GIVEN else rtol)
@@ -289,7 +300,8 @@ def lstsq(a: Operand, b: Operand, rcond: Any = None) -> Result:
     --------
     >>> import numpy as np, varmat as vm
     >>> a = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> vm.gradient(lambda b: np.linalg.lstsq(a, b)[0][1], np.array([1.0, 0.0, 2.0])).round(12) + 0.0
+    >>> b = np.array([1.0, 0.0, 2.0])
+    >>> vm.gradient(lambda b: np.linalg.lstsq(a, b)[0][1], b).round(12) + 0.0
     array([-0.5,  0. ,  0.5])
     """
     a, b = as_operand(a, "lstsq: a"), as_operand(b, "lstsq: b")

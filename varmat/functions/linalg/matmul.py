@@ -1,5 +1,4 @@
-"""The matrix product of vectors, matrices and stacks of them: its rules, the operator ``@``, and how
-it is written into a program."""
+"""The matrix product: its rules, the operator ``@``, and how it is written into a program."""
 
 from __future__ import annotations
 
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
 
 __all__: list[str] = []
-
-# --- the matrix product ---
-# Elements of a matrix up to which the order of its elements in memory makes no difference.
+# For matrices of up to so many elements their order in memory makes no difference.
 ORDER_MATTERS = 1024
 
 
@@ -57,8 +54,8 @@ def check_matmul(name: str, a: Operand, b: Operand) -> None:
 
 
 def _adjoint_product(x: Operand, y: Operand) -> Result:
-    """``x @ y`` for matrices of which one is an adjoint: below a sum it is the same along an axis,
-    and a vector will do.
+    """``x @ y`` where one factor is an adjoint. Below a sum the adjoint repeats along an axis, so
+    that a product with one vector is enough.
     """
     if x.size and y.size:
         if not x.strides[0]:
@@ -79,10 +76,10 @@ def _repeated_vector(vector: Value, shape: tuple[int, int], axis: int) -> Result
 
 
 def _lies_transposed(x: Operand) -> bool:
-    """Whether a matrix that is not small is the transpose of what lies in memory.
+    """Whether a matrix, if it is not small, lies in memory by columns.
 
-    Its adjoint is one too, and what is added to that in the same order takes a fifth of the time
-    for 256 rows."""
+    So does its adjoint, and adding to it in the same order takes a fifth of the time for 256 rows.
+    """
     return x.ndim == 2 and x.size > ORDER_MATTERS and x.strides[0] < x.strides[1]  # type: ignore[no-any-return]
 
 
@@ -139,6 +136,11 @@ def matmul(a: Value, b: Value) -> Value:
     Notes
     -----
     For the adjoint `g` of the result, that of `a` is ``g @ b.T`` and that of `b` is ``a.T @ g``.
+
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
 
     Examples
     --------
@@ -204,9 +206,10 @@ def _added_in_place(x: Operand, p: Operand, q: Operand) -> bool:
     """Add ``p qᵀ``, of vectors or matrices, to the adjoint of `x` without making it first: True if
     that was done.
 
-    Not for a first contribution, nor for factors with as many elements as the adjoint. For 64 x 64
-    elements and vectors it takes a fifth of the time, for 256 x 256 and matrices of eight columns
-    two thirds: weights of a recurrent network get one each step."""
+    Weights of a recurrent network get a contribution at each step. Adding it so takes a fifth of
+    the time for 64 x 64 elements and vectors, two thirds for 256 x 256 and eight columns. First
+    contributions, and factors with as many elements as the adjoint, are left to an ordinary
+    product."""
     c: Adjoint = x._adj if type(x) in ARRAYS else None
     if (
         c is None
@@ -236,7 +239,7 @@ MATMUL = Rule("matmul", _matmul_chain, None, lambda _, a, b: np.matmul(a, b))
 
 
 def matmul_operator(a: Operand, b: Operand) -> Result:
-    """`matmul`, with the common kinds first: arrays that are variables or data."""
+    """``a @ b``. Arrays that are variables or data are recorded here, others by `matmul`."""
     if type(a) in ARRAYS:
         x, tape = a._val, a._tape
         if type(b) in ARRAYS:

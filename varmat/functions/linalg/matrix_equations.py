@@ -5,14 +5,13 @@ factors of the value serve it too."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.functions.linalg.lapack import MatrixError
+from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
@@ -41,23 +40,14 @@ def check_one_square(function: str, name: str, x: Operand) -> None:
         )
 
 
-@cache
-def _routines() -> tuple[Any, Any]:
-    from scipy.linalg import schur
-    from scipy.linalg.lapack import dtrsyl
-
-    return schur, dtrsyl
-
-
 def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The real Schur form of a matrix and its vectors."""
-    if not np.isfinite(a).all():
-        raise MatrixError(
-            f"{function}: {name} has elements that are not finite, but must have finite ones!"
-        )
+    check_finite(function, a, name)
     if not a.size:
         return a, a
-    return _routines()[0](a, output="real")  # type: ignore[no-any-return]
+    from scipy.linalg import schur
+
+    return schur(a, output="real")  # type: ignore[no-any-return]
 
 
 def _solved(
@@ -71,7 +61,7 @@ def _solved(
     (r, u), (s, v) = factors
     if not q.size:
         return np.zeros(q.shape), False
-    y, scale, info = _routines()[1](
+    y, scale, info = lapack().dtrsyl(
         r,
         s,
         u.T @ q @ v,
@@ -182,10 +172,15 @@ def solve_continuous_lyapunov(a: Value, q: Value) -> Saved:
     X^T + Z^T X)`. The stationary covariance of the process ``dy = a y dt + dw`` is that with ``q =
     -np.cov(dw)``.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.6.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: vm.solve_continuous_lyapunov(a, -np.eye(2))[0, 0], np.array([[-1.0, 0.0], [0.0, -2.0]]))
+    >>> a = np.diag([-1.0, -2.0])
+    >>> vm.gradient(lambda a: vm.solve_continuous_lyapunov(a, -np.eye(2))[0, 0], a)
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
@@ -245,6 +240,10 @@ def solve_discrete_lyapunov(a: Value, q: Value, method: Any = None) -> Value:
     With :math:`Z = A^T Z A + \\bar X` the adjoints are :math:`\\bar Q = Z` and :math:`\\bar A = Z A
     X^T + Z^T A X`. It is the stationary covariance of the autoregression ``y[t] = a y[t - 1] +
     e[t]`` with ``q`` that of ``e``.
+
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.6.
 
     Examples
     --------

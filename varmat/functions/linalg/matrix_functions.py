@@ -46,8 +46,8 @@ def expm(a: Value) -> Value:
     References
     ----------
     .. [1] A. H. Al-Mohy and N. J. Higham, "Computing the Fréchet derivative of the matrix
-           exponential, with an application to
-       condition number estimation", SIAM Journal on Matrix Analysis and Applications 30, 2009.
+           exponential, with an application to condition number estimation", SIAM Journal on Matrix
+           Analysis and Applications 30, 2009.
 
     Examples
     --------
@@ -62,9 +62,9 @@ def expm(a: Value) -> Value:
     return np.array(exponential(a))
 
 
-# The 1-norm up to which SciPy's Fréchet derivative has all digits. Of matrices that are far from
-# normal it squares more often than it need: at 10^8 half of them are lost. The exponential of a
-# block matrix keeps them, and is a little less exact otherwise.
+# Up to this 1-norm SciPy's Fréchet derivative has all digits. Larger matrices that are far from
+# normal are squared more often than they need: at 10^8 half of the digits are lost. The exponential
+# of a block matrix keeps them, but is a little less exact for small matrices.
 _SMALL_NORM = 100.0
 
 
@@ -127,6 +127,10 @@ def matrix_power(a: Operand, n: int) -> Result:
     The derivative is that of the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @
     g``.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -184,6 +188,10 @@ def scale_matrix_exp_multiply(t: Value, a: Value, b: Value) -> Saved:
     The derivative with respect to `t` is ``a`` times the result; that with respect to `a` goes
     through the Fréchet derivative of the exponential, see `expm`, and is computed only if `a` is a
     variable.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------
@@ -251,6 +259,10 @@ def matrix_exp_multiply(a: Operand, b: Operand) -> Result:
     Notes
     -----
     The exponential and its product with `b`, whose derivatives these are.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import fixed, in_the_name_of
-from varmat.functions.linalg.lapack import MatrixError
+from varmat.functions.linalg.lapack import MatrixError, check_finite
 from varmat.functions.linalg.matrix_equations import check_one_square, solve_sylvester
 from varmat.functions.linalg.matrix_functions import expm
 
@@ -28,18 +28,14 @@ _NODES, _WEIGHTS = (
 )
 # The eigenvectors are taken to be dependent if the ratio of their singular values is larger.
 _DEPENDENT = 1e6
-# How far from the identity a logarithm is an integral with so many nodes: with that many it is
-# exact.
+# Up to this distance from the identity so many nodes give the logarithm to all digits.
 _NEAR = 0.25
 
 
 def _real(function: str, a: np.ndarray, compute: Function) -> np.ndarray:
-    """A function of SciPy that has a complex value where the real one does not exist."""
+    """The value of a function of SciPy; a complex one, where no real one exists, is refused."""
     check_one_square(function, "a", a)
-    if not np.isfinite(a).all():
-        raise MatrixError(
-            f"{function}: a has elements that are not finite, but must have finite ones!"
-        )
+    check_finite(function, a)
     if not a.size:
         return np.zeros(a.shape)
     try:
@@ -57,9 +53,7 @@ def _real(function: str, a: np.ndarray, compute: Function) -> np.ndarray:
 
 
 def _or_nan(function: Function, *args: Any) -> np.ndarray:
-    """What solves an equation; nan where there is no solution, for there the derivative does not
-    exist.
-    """
+    """The solution of an equation; nan if there is none, for then there is no derivative."""
     try:
         return np.array(function(*args))
     except MatrixError:
@@ -309,10 +303,15 @@ def fractional_matrix_power(a: Operand, t: Operand) -> Result:
     `numpy.linalg.matrix_power`, for one half `sqrtm`: they are exact to more digits where elements
     of the logarithm are large.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: vm.fractional_matrix_power(a, 1.5)[0, 0], np.diag([4.0, 9.0])).round(12)
+    >>> a = np.diag([4.0, 9.0])
+    >>> vm.gradient(lambda a: vm.fractional_matrix_power(a, 1.5)[0, 0], a).round(12)
     array([[3., 0.],
            [0., 0.]])
     """

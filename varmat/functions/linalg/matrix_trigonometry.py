@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"]
 
 
-def _blocks(function: str, a: Operand, sign: float) -> tuple[Any, Any]:
+def _cosine_and_sine(function: str, a: Operand, sign: float) -> tuple[Any, Any]:
     """Cosine and sine, or with `sign` 1 the hyperbolic ones, as blocks of the exponential of one
     real matrix.
     """
@@ -54,6 +54,10 @@ def cosm(a: Operand) -> Result:
     -----
     A block of the exponential of ``[[0, -a], [a, 0]]``; so is the derivative, see `expm`.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -61,7 +65,7 @@ def cosm(a: Operand) -> Result:
     array([[-1.,  0.],
            [ 0.,  0.]])
     """
-    return _blocks("cosm", a, -1.0)[0]
+    return _cosine_and_sine("cosm", a, -1.0)[0]
 
 
 def sinm(a: Operand) -> Result:
@@ -84,6 +88,10 @@ def sinm(a: Operand) -> Result:
     -----
     A block of the exponential of ``[[0, -a], [a, 0]]``; so is the derivative, see `expm`.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -91,7 +99,7 @@ def sinm(a: Operand) -> Result:
     array([[0., 1.],
            [0., 0.]])
     """
-    return _blocks("sinm", a, -1.0)[1]
+    return _cosine_and_sine("sinm", a, -1.0)[1]
 
 
 def tanm(a: Operand) -> Result:
@@ -116,6 +124,10 @@ def tanm(a: Operand) -> Result:
     -----
     The solution of ``cosm(a) @ x = sinm(a)``; so is the derivative.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -123,7 +135,7 @@ def tanm(a: Operand) -> Result:
     array([[0., 1.],
            [0., 0.]])
     """
-    cosine, sine = _blocks("tanm", a, -1.0)
+    cosine, sine = _cosine_and_sine("tanm", a, -1.0)
     return np.linalg.solve(cosine, sine)
 
 
@@ -147,6 +159,10 @@ def coshm(a: Operand) -> Result:
     -----
     A block of the exponential of ``[[0, a], [a, 0]]``; so is the derivative, see `expm`.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -154,7 +170,7 @@ def coshm(a: Operand) -> Result:
     array([[1., 0.],
            [0., 1.]])
     """
-    return _blocks("coshm", a, 1.0)[0]
+    return _cosine_and_sine("coshm", a, 1.0)[0]
 
 
 def sinhm(a: Operand) -> Result:
@@ -178,6 +194,10 @@ def sinhm(a: Operand) -> Result:
     A block of the exponential of ``[[0, a], [a, 0]]``, which keeps the digits of small matrices; so
     is the derivative.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -185,7 +205,7 @@ def sinhm(a: Operand) -> Result:
     array([[0., 1.],
            [0., 0.]])
     """
-    return _blocks("sinhm", a, 1.0)[1]
+    return _cosine_and_sine("sinhm", a, 1.0)[1]
 
 
 def tanhm(a: Operand) -> Result:
@@ -210,6 +230,10 @@ def tanhm(a: Operand) -> Result:
     -----
     The solution of ``coshm(a) @ x = sinhm(a)``; so is the derivative.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -217,5 +241,5 @@ def tanhm(a: Operand) -> Result:
     array([[0., 1.],
            [0., 0.]])
     """
-    cosine, sine = _blocks("tanhm", a, 1.0)
+    cosine, sine = _cosine_and_sine("tanhm", a, 1.0)
     return np.linalg.solve(cosine, sine)

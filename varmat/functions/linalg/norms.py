@@ -59,11 +59,11 @@ def _matrix_norm(
             "-2 for a matrix!"
         )
     s = singular_values(np.moveaxis(x, axes, (-2, -1)))
-    r = np.sum(s, axis=-1) if ord == "nuc" else _extreme(s, ord)
+    r = np.sum(s, axis=-1) if ord == "nuc" else _extreme_singular_value(s, ord)
     return np.expand_dims(r, axes) if keepdims else r
 
 
-def _extreme(s: Value, ord: int) -> Result:
+def _extreme_singular_value(s: Value, ord: int) -> Result:
     """The largest (2) or the smallest (-2) singular value."""
     return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
 
@@ -148,13 +148,12 @@ def cond(x: Operand, p: Operand = None) -> Result:
         return np.linalg.cond(plain(x), p)
     if p in (None, 2, -2):
         s = singular_values(x)
-        most, least = _extreme(s, 2), _extreme(s, -2)
+        most, least = _extreme_singular_value(s, 2), _extreme_singular_value(s, -2)
         return np.where(most == 0.0, np.inf, least / most if p == -2 else most / least)
     return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
 
 
-# Sums of powers, and norms, that are far from the ends of what a float holds: nothing was lost on
-# the way to them.
+# Sums of powers, and norms, between these have lost nothing to overflow or underflow.
 ORDINARY = (1e-140, 1e140)
 
 
@@ -173,6 +172,10 @@ def dot_self(x: Value) -> Value:
     Notes
     -----
     The derivative is ``2 x``.
+
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
 
     Examples
     --------
@@ -209,6 +212,10 @@ def norm1(x: Operand) -> Result:
     -----
     The derivative is the sign of each element, zero at zero.
 
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -234,6 +241,10 @@ def norm2(x: Operand) -> Result:
     -----
     The derivative is ``x / norm2(x)``; zero at the origin, the smallest subgradient there (Stan has
     nan).
+
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
 
     Examples
     --------
@@ -288,8 +299,8 @@ def p_norm(x: Value, ord: float = 2.0, axis: Axis = None, keepdims: bool = False
 
 @np.errstate(all="ignore")
 def _root_of_powers(x: Operand, ord: float, axis: Axis, keepdims: bool) -> Result:
-    """A norm; where the sum of the powers leaves the range of a float, that of the elements in
-    units of the one that dominates.
+    """A norm. If the sum of the powers leaves the range of a float, the elements are first divided
+    by the one that dominates.
     """
 
     def powers(x: Operand) -> Result:

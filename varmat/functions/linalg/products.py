@@ -17,7 +17,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.arrays.composites import composite
 from varmat.functions.arrays.constant import named
-from varmat.functions.checks import check_matrix, check_settings, delivered
+from varmat.functions.checks import check_matrix, check_settings, check_vectors, delivered
 from varmat.functions.linalg.matmul import (
     answer_ufunc,
     check_matmul,
@@ -396,6 +396,11 @@ def multiply(a: Value, b: Value) -> Value:
     -----
     For the elementwise product write ``a * b``.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -438,6 +443,10 @@ def kron(a: Operand, b: Operand) -> Result:
     Each element of the result is a product of one of `a` and one of `b`; each receives the adjoint
     times the other, summed.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 1.3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -467,6 +476,10 @@ def dot_product(a: Operand, b: Operand) -> Result:
     -----
     The derivative with respect to each is the other one.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -474,9 +487,5 @@ def dot_product(a: Operand, b: Operand) -> Result:
     array([2., 4.])
     """
     a, b = as_operand(a, "dot_product: a"), as_operand(b, "dot_product: b")
-    if np.ndim(a) != 1 or np.shape(a) != np.shape(b):
-        raise ShapeError(
-            f"dot_product: b has shape {np.shape(b)}, but must be a vector as long as a, of shape "
-            f"{np.shape(a)}!"
-        )
+    check_vectors("dot_product", ("a", "b"), a, b)
     return matmul_operator(a, b)

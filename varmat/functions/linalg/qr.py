@@ -47,13 +47,13 @@ def qr_reduced(a: Value) -> Value:
     References
     ----------
     .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions
-           with application in optimum
-       experimental design", arXiv:1001.1654, 2010.
+           with application in optimum experimental design", arXiv:1001.1654, 2010.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.linalg.qr(a).R[0, 0] ** 2, np.array([[3.0, 1.0], [4.0, 2.0]])).round(12)
+    >>> a = np.array([[3.0, 1.0], [4.0, 2.0]])
+    >>> vm.gradient(lambda a: np.linalg.qr(a).R[0, 0] ** 2, a).round(12)
     array([[6., 0.],
            [8., 0.]])
     """
@@ -201,6 +201,10 @@ def qr(a: Operand) -> Result:
     after them, of a tall matrix, are the ones that Householder reflections give, and so are their
     derivatives: smooth, but a model should depend only on the space that these columns span.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -235,6 +239,10 @@ def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     -----
     The derivative is that of `varmat.qr`.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -264,6 +272,10 @@ def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
     Notes
     -----
     The derivative is that of `varmat.qr`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------
@@ -298,6 +310,10 @@ def qr_thin(a: Operand) -> Result:
     As for `varmat.qr`: unique, and differentiable, if `a` has full column rank, and of a wide
     matrix if its first m columns are independent.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -329,6 +345,10 @@ def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     -----
     The derivative is that of `varmat.qr_thin`.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -358,6 +378,10 @@ def qr_thin_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
     Notes
     -----
     The derivative is that of `varmat.qr_thin`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

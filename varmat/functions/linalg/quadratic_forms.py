@@ -96,6 +96,10 @@ def quad_form(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
     For the adjoint `g` of the result, that of `a` is ``b @ g @ b.T`` and that of `b` is ``a @ b @
     g.T + a.T @ b @ g``.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -150,6 +154,10 @@ def quad_form_sym(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
     -----
     For the adjoint `g` of the result and ``s = g + g.T``, that of `a` is ``b @ s @ b.T / 2``,
     symmetric as well, and that of `b` is ``a @ b @ s``.
+
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
 
     Examples
     --------
@@ -213,6 +221,10 @@ def trace_quad_form(a: Value, b: Value) -> Saved:
     For the adjoint `g` of the result, that of `a` is ``g * b @ b.T`` and that of `b` is ``g * (a @
     b + a.T @ b)``.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -266,6 +278,10 @@ def trace_gen_quad_form(d: Value, a: Value, b: Value) -> Saved:
     For the adjoint `g` of the result, that of `d` is ``g * (a @ b).T @ b``, that of `a` is ``g * b
     @ d.T @ b.T`` and that of `b` is ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and
     ``b @ d.T`` are made once, for the value.
+
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
 
     Examples
     --------

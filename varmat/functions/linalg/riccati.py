@@ -79,6 +79,10 @@ def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Resu
     adjoints are :math:`\\bar A = -X (Z + Z^T)`, :math:`\\bar B = X (Z + Z^T) K^T`, :math:`\\bar Q =
     -Z` and :math:`\\bar R = -K Z K^T`.
 
+    References
+    ----------
+    Peter Lancaster and Leiba Rodman, Algebraic Riccati Equations, Oxford, 1995.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -155,6 +159,10 @@ def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result
     X` the adjoints are :math:`\\bar A = X C (Z + Z^T)`, :math:`\\bar B = -\\bar A K^T`,
     :math:`\\bar Q = Z` and :math:`\\bar R = K Z K^T`. The stationary covariance of the prediction
     of a Kalman filter is the solution for the transposed matrices.
+
+    References
+    ----------
+    Peter Lancaster and Leiba Rodman, Algebraic Riccati Equations, Oxford, 1995.
 
     Examples
     --------

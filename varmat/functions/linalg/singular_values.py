@@ -51,12 +51,12 @@ def svd_vh(a: Value, full_matrices: bool = True) -> Value:
     Notes
     -----
     The rule is that of [1]_, but written so that repeated singular values and zero ones divide by
-    different things: with :math:`J = U^T \\bar U - \\bar U^T U` and :math:`K = V^T \\bar V - \\bar
-    V^T V`, :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j
-    - \\sigma_i) + (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. So functions like ``u @ vt`` (the
-      orthogonal polar factor) have
-    their right derivative at repeated singular values. Their second derivatives, and those of the
-    singular values, are wrong there.
+    different things. With :math:`J = U^T \\bar U - \\bar U^T U` and
+    :math:`K = V^T \\bar V - \\bar V^T V` it is
+    :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j - \\sigma_i) +
+    (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. So functions like ``u @ vt`` (the orthogonal polar
+    factor) have their right derivative at repeated singular values. Their second derivatives, and
+    those of the singular values, are wrong there.
 
     References
     ----------
@@ -65,7 +65,8 @@ def svd_vh(a: Value, full_matrices: bool = True) -> Value:
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.sum(np.linalg.svd(a).S ** 2), np.array([[1.0, 2.0], [0.0, 3.0]])).round(12)
+    >>> a = np.array([[1.0, 2.0], [0.0, 3.0]])
+    >>> vm.gradient(lambda a: np.sum(np.linalg.svd(a).S ** 2), a).round(12)
     array([[2., 4.],
            [0., 6.]])
     """
@@ -189,6 +190,10 @@ def singular_values(a: Operand) -> Result:
     this is the derivative to one side. Second derivatives at repeated singular values are wrong:
     they lack the rotation of the vectors among themselves.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -233,6 +238,10 @@ def svd(a: Operand) -> Result:
     equal singular values, the rotation of their vectors that is not determined counts as zero, and
     second derivatives are wrong.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -264,6 +273,10 @@ def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
     Notes
     -----
     The derivative is that of `varmat.svd`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------
@@ -297,6 +310,10 @@ def svd_V(a: Operand) -> Result:  # noqa: N802 - Stan's name
     Notes
     -----
     The derivative is that of `varmat.svd`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

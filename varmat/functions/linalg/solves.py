@@ -61,6 +61,11 @@ def inv(a: Value) -> Value:
     With :math:`X = A^{-1}`, :math:`dX = -X\\, dA\\, X`. To solve a system use `numpy.linalg.solve`.
     Also called ``varmat.inverse``.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -217,6 +222,10 @@ _FROM_THE_RIGHT = """{summary}
     Notes
     -----
     The adjoints are those of the function from the left, transposed.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

@@ -18,10 +18,15 @@ from varmat.functions.linalg.lapack import (
     inverse_triangle,
 )
 from varmat.functions.linalg.solves import from_the_right
-from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
+from varmat.functions.linalg.symmetric_arguments import (
+    check_symmetric,
+    folded,
+    symmetric,
+    to_triangle,
+)
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-from varmat.programs.symbols import inverse_lower, positive_definite, refuse, solve_lower, triangle
+from varmat.programs.symbols import inverse_lower, positive_definite, refuse, solve_lower
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
@@ -62,6 +67,10 @@ def mdivide_left_spd(a: Value, b: Value, workspace: Function = np.empty) -> Save
     The adjoints are those of `numpy.linalg.solve`, that of `a` folded onto the lower triangle. The
     Cholesky factor of the value serves the reverse pass. Also called ``varmat.mdivide_left_ldlt``.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -85,7 +94,7 @@ def mdivide_left_spd_straight(a: Operand, b: Operand) -> tuple[Result, Function]
     def contributions(g: Adjoint) -> Result:
         z = solve_lower(factor, solve_lower(factor, g), transposed=True)
         c = column(z, vector) @ column(x, vector).mT
-        return lambda: -triangle(c + c.mT, half=True), lambda: z
+        return lambda: -folded(c), lambda: z
 
     return x, contributions
 
@@ -142,6 +151,10 @@ def inverse_spd(a: Value) -> Value:
     -----
     The adjoint is that of `numpy.linalg.inv`, folded onto the lower triangle.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -165,7 +178,7 @@ def inverse_spd_straight(a: Operand) -> tuple[Result, Function]:
 
     def contribution(g: Adjoint) -> Result:
         c = x @ g @ x
-        return -triangle(c + c.mT, half=True)
+        return -folded(c)
 
     return x, contribution
 

@@ -63,6 +63,10 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
     matrix are solved by `solve_toeplitz`, products made by `matmul_toeplitz`, both without making
     it.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -133,6 +137,10 @@ def circulant(c: Operand) -> Result:
     The derivative of an element of `c` is the sum of the elements it stands in. Systems are solved
     by `solve_circulant`.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.8.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -165,6 +173,10 @@ def companion(a: Operand) -> Result:
     Notes
     -----
     The first row is ``-a[1:] / a[0]``, and below it an identity; the derivative is that of the row.
+
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.4.
 
     Examples
     --------
@@ -247,6 +259,10 @@ def khatri_rao(a: Operand, b: Operand) -> Result:
     Notes
     -----
     The derivative is that of products of elements.
+
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 12.3.
 
     Examples
     --------

@@ -28,6 +28,7 @@ from varmat.functions.linalg.triangles import (
     transposed,
     triangle_mask,
 )
+from varmat.programs.symbols import triangle
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -36,9 +37,7 @@ __all__: list[str] = []
 
 
 def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
-    """The transpose of "copy one triangle to the other" as a linear map: fold a matrix onto one
-    triangle.
-    """
+    """Fold a matrix onto one triangle: the adjoint of copying this triangle to the other."""
     folded: np.ndarray = half_diagonal(
         lower_triangle(
             c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out)
@@ -87,6 +86,11 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
 
 
 # What the rules share; differentiable.
+
+
+def folded(c: Operand) -> Result:
+    """What `to_triangle` does, written with NumPy's functions of arrays alone, for programs."""
+    return triangle(c + c.mT, half=True)
 
 
 def symmetric(t: Operand, lower: bool = True) -> Result:

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_columns, check_values
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.linalg.structured_matrices import check_vector
 from varmat.functions.signals.nd_convolutions import convolve
@@ -53,6 +53,10 @@ def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
     -----
     The derivative is that of the convolution, see `convolve`.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -62,11 +66,7 @@ def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
     c, r = _column_and_row("matmul_toeplitz", c_or_cr)
     x = as_operand(x, "matmul_toeplitz: x")
     m, n = np.size(c), np.size(r)
-    if np.ndim(x) not in (1, 2) or np.shape(x)[0] != n:
-        raise ShapeError(
-            f"matmul_toeplitz: x has shape {np.shape(x)}, but must be a vector or a matrix with "
-            f"{n} rows!"
-        )
+    check_columns("matmul_toeplitz", "x", x, n)
     diagonals = np.concatenate([r[:0:-1], c])
     if np.ndim(x) == 1:
         return convolve(diagonals, x)[n - 1 : n - 1 + m]
@@ -98,6 +98,10 @@ def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
     With :math:`Z = T^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and those of column and row are
     the sums along the diagonals of :math:`-Z X^T`, by correlation. ``O(n^2)`` steps, as the value.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -111,11 +115,7 @@ def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
         raise ShapeError(
             f"solve_toeplitz: r has shape {np.shape(r)}, but must have shape {np.shape(c)}, as c!"
         )
-    if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(
-            f"solve_toeplitz: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} "
-            "rows!"
-        )
+    check_columns("solve_toeplitz", "b", b, n)
     return toeplitz_solution(c, r, b)
 
 
@@ -195,6 +195,10 @@ def solve_circulant(c: Operand, b: Operand) -> Result:
     -----
     The transform of the solution is that of `b` divided by that of `c`; so is the derivative.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.8.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -203,11 +207,7 @@ def solve_circulant(c: Operand, b: Operand) -> Result:
     """
     c, b = check_vector("solve_circulant", "c", c, 1), as_operand(b, "solve_circulant: b")
     n = np.size(c)
-    if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(
-            f"solve_circulant: b has shape {np.shape(b)}, but must be a vector or a matrix with "
-            f"{n} rows!"
-        )
+    check_columns("solve_circulant", "b", b, n)
     check_values(_check_spectrum, c)
     spectrum = np.fft.rfft(c)
     spectrum = spectrum if np.ndim(b) == 1 else np.reshape(spectrum, (-1, 1))

@@ -20,7 +20,7 @@ __all__: list[str] = []
 # Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read,
 # and are large enough for products.
 BLOCK = 64
-# Bytes from row to row that have few places in the cache.
+# Rows a multiple of so many bytes apart share few places in the cache.
 GAP = 2048
 
 
@@ -55,11 +55,11 @@ def above(n: int, k: int = 0) -> np.ndarray:
 
 
 def gapped(x: np.ndarray) -> np.ndarray:
-    """A block of a matrix as it is best read along its columns: a copy with gaps if the rows are
-    multiples of 2048 bytes apart.
+    """A block of a matrix that is to be read along its columns; copied with gaps between the rows
+    if these are multiples of 2048 bytes apart.
 
-    Then the elements of a column have few places in the cache, and to read them takes 2 to 4 times
-    as long."""
+    Rows so far apart share few places in the cache, and reading a column takes 2 to 4 times as
+    long."""
     if x.strides[-2] % GAP:
         return x
     copy = np.empty((*x.shape[:-1], x.shape[-1] + 8))[..., :-8]
@@ -83,7 +83,7 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
 
 
 def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """`numpy.tril` of square matrices, and faster."""
+    """Faster than `numpy.tril`, for square matrices."""
     return clear_above(np.array(x, order="C"), k)
 
 

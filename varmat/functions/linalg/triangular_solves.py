@@ -67,6 +67,10 @@ def solve_triangular(
     of `scipy.linalg` of this name, which cannot be called on variables.
     ``varmat.mdivide_left_tri_low(a, b)`` is the same with ``lower=True``.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 3.1.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -184,6 +188,10 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Operand) -> Result:
     Two calls of `solve_triangular`, whose derivatives these are. The function of `scipy.linalg` of
     this name.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.2.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -231,6 +239,10 @@ def chol2inv(factor: Value) -> Value:
     -----
     With :math:`X = (L L^T)^{-1}`, :math:`dX = -P - P^T` where :math:`P = X\\, dL\\, L^{-1}`, and in
     reverse :math:`\\bar L` is the lower triangle of :math:`-X (\\bar X + \\bar X^T) L^{-T}`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------
@@ -294,6 +306,10 @@ def mdivide_left_tri_low(a: Value, b: Value) -> Value:
     -----
     The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and
     the result, in the lower triangle.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

@@ -232,10 +232,15 @@ class Forest:
         self.size = len(order)
         rows, columns = order[pattern.rows], order[pattern.columns]
         below = _rows_below(self.size, rows, columns)
+        # A column begins a supernode unless its rows are those of the column before it, less one.
         firsts = [
-            j for j in range(self.size)
-            if not j or not len(below[j - 1]) or below[j - 1][0] != j or len(below[j - 1]) != len(below[j]) + 1
-        ]  # fmt: skip
+            j
+            for j in range(self.size)
+            if not j
+            or not len(below[j - 1])
+            or below[j - 1][0] != j
+            or len(below[j - 1]) != len(below[j]) + 1
+        ]
         self.firsts = np.array([*firsts, self.size])
         self.widths = np.diff(self.firsts)
         self.node = np.repeat(np.arange(len(firsts)), self.widths)

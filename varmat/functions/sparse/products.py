@@ -1,5 +1,5 @@
-"""What is linear in the non-zeros of a sparse matrix: products with vectors and matrices, and the
-dense matrix.
+"""Operations that are linear in the non-zeros of a sparse matrix: products with vectors and
+matrices, and the dense matrix.
 
 A `Pattern` says where the non-zeros are; it is constant. Their values are one vector, which may be
 a variable: the operations here take that vector, and the pattern as a setting, so that every kind

@@ -24,7 +24,7 @@ from varmat.core.variables import VARIABLES
 from varmat.functions.checks import check_square
 from varmat.functions.sparse.factors import Definite, General, symmetric_of
 from varmat.functions.sparse.products import Pattern, sparse_matmul
-from varmat.functions.sparse.variable import as_sparse, is_sparse
+from varmat.functions.sparse.variable import as_sparse, check_sparse
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
@@ -38,8 +38,8 @@ __all__ = [
 
 
 def _bare(x: Operand) -> Result:
-    """The numbers of an operand, also of one that is being recorded: they go into a value that is
-    computed anew there.
+    """The plain numbers of an operand, also in a recording: there the value made of them is
+    computed again at every run.
     """
     while isinstance(x, Dual):
         x = x.val
@@ -169,12 +169,8 @@ def sparse_inverse_tangent(r: Result, w: Operand, pattern: Pattern, factor: Valu
     return of_w
 
 
-def _matrix(function: str, a: Operand) -> Result:
-    if not is_sparse(a):
-        raise TypeError(
-            f"{function}: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, "
-            "or a SparseVar!"
-        )
+def _square_sparse(function: str, a: Operand) -> Result:
+    check_sparse(function, a)
     a = as_sparse(a)
     check_square(function, "a", a.shape)
     return a.in_order()
@@ -209,6 +205,11 @@ def spsolve(a: Operand, b: Operand) -> Result:
     with the factors of the value. The function of `scipy.sparse.linalg` of this name cannot be
     called on variables.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse, varmat as vm
@@ -216,7 +217,7 @@ def spsolve(a: Operand, b: Operand) -> Result:
     >>> vm.gradient(lambda w: np.sum(vm.spsolve(vm.SparseVar(w, a), [1.0, 1.0])), a.data)
     array([-0.1875 , -0.125  , -0.03125])
     """
-    a = _matrix("spsolve", a)
+    a = _square_sparse("spsolve", a)
     b = as_operand(b, "spsolve: b")
     _check_right("spsolve", a.pattern, b)
     return sparse_solve(a.data, b, pattern=a.pattern)
@@ -252,6 +253,11 @@ def sparse_mdivide_left_spd(a: Operand, b: Operand) -> Result:
     non-zeros, folded onto the lower triangle. The matrix is factorised in an order of little fill
     (minimum degree), without pivoting.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse, varmat as vm
@@ -259,7 +265,7 @@ def sparse_mdivide_left_spd(a: Operand, b: Operand) -> Result:
     >>> vm.gradient(lambda b: vm.sparse_mdivide_left_spd(a, b)[0], np.zeros(2))
     array([0.66666667, 0.33333333])
     """
-    a = _matrix("sparse_mdivide_left_spd", a)
+    a = _square_sparse("sparse_mdivide_left_spd", a)
     b = as_operand(b, "sparse_mdivide_left_spd: b")
     _check_right("sparse_mdivide_left_spd", a.pattern, b)
     return sparse_solve_spd(a.data, b, pattern=a.pattern)
@@ -298,8 +304,7 @@ def sparse_log_determinant_spd(a: Operand) -> Result:
     References
     ----------
     .. [1] Kazuhiro Takahashi, James Fagan, Mo-Shing Chen, "Formation of a sparse bus impedance
-           matrix and its application to short
-       circuit study", Proc. 8th PICA Conference, 1973.
+           matrix and its application to short circuit study", Proc. 8th PICA Conference, 1973.
 
     Examples
     --------
@@ -308,7 +313,7 @@ def sparse_log_determinant_spd(a: Operand) -> Result:
     >>> vm.gradient(lambda s: vm.sparse_log_determinant_spd(vm.SparseVar(s * a.data, a)), 1.0)
     2.0
     """
-    a = _matrix("sparse_log_determinant_spd", a)
+    a = _square_sparse("sparse_log_determinant_spd", a)
     return sparse_log_determinant(a.data, pattern=a.pattern)
 
 
@@ -352,5 +357,5 @@ def sparse_inverse_subset(a: Operand) -> Result:
     >>> vm.sparse_inverse_subset(a).diagonal()
     array([0.75, 1.  , 0.75])
     """
-    a = _matrix("sparse_inverse_subset", a)
+    a = _square_sparse("sparse_inverse_subset", a)
     return a.with_data(sparse_inverse(a.data, pattern=a.pattern))

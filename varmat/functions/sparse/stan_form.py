@@ -245,6 +245,10 @@ def csr_extract_w(a: Operand) -> Result:
     -----
     The adjoint of a non-zero goes to its element; elements that are zero have none.
 
+    References
+    ----------
+    Stan Functions Reference, "Sparse Matrix Operations".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -276,6 +280,10 @@ def csr_extract_v(a: Operand) -> np.ndarray:
     -----
     Integers have no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Sparse Matrix Operations".
+
     Examples
     --------
     >>> import varmat as vm
@@ -305,6 +313,10 @@ def csr_extract_u(a: Operand) -> np.ndarray:
     Notes
     -----
     Integers have no derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Sparse Matrix Operations".
 
     Examples
     --------

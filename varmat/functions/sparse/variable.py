@@ -37,14 +37,18 @@ def pattern_of(function: str, x: Operand) -> Pattern:
         return x
     if isinstance(x, SparseVar):
         return x.pattern
-    if not is_scipy_sparse(x):
-        kind = type(x).__name__
-        raise TypeError(
-            f"{function}: pattern is a {kind}, but must be a sparse matrix: of scipy.sparse, or a "
-            "SparseVar!"
-        )
+    check_sparse(function, x, "pattern")
     rows = checked_matrix(function, "pattern", x).tocsr()
     return Pattern(rows.indices.copy(), rows.indptr.copy(), rows.shape)
+
+
+def check_sparse(function: str, x: Operand, name: str = "a") -> None:
+    """Raise `TypeError` unless `x` is a sparse matrix."""
+    if not is_sparse(x):
+        raise TypeError(
+            f"{function}: {name} is a {type(x).__name__}, but must be a sparse matrix: of "
+            "scipy.sparse, or a SparseVar!"
+        )
 
 
 def as_sparse(x: Operand) -> SparseVar:
@@ -60,8 +64,8 @@ def is_sparse(x: Operand) -> bool:
 
 
 def _apply(name: str, x: Operand, y: Operand) -> Result:
-    """What an operator makes of two operands, of which one is a `SparseVar`, for NumPy's function
-    of that meaning.
+    """Apply the operator that stands for a function of NumPy to two operands, one of them a
+    `SparseVar`.
     """
     result = (
         getattr(x, f"__{name}__")(y) if isinstance(x, SparseVar) else getattr(y, f"__r{name}__")(x)
@@ -266,7 +270,7 @@ class SparseVar:
         return _refuse("divide", other)
 
     def _beside(self, name: str, x: Operand) -> Result:
-        """A number, or the elements of what broadcasts to the shape of this, at the places of the
+        """A number as it is; of an array that broadcasts to this shape the elements at the
         non-zeros.
         """
         x = as_operand(x, f"{name}: operand 2")
@@ -390,7 +394,7 @@ def _elementwise_product(a: SparseVar, b: SparseVar) -> SparseVar:
 
 
 def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
-    """Of the products of two non-zeros that meet, those that go to the same element are summed."""
+    """Each element is the sum of the products of the non-zeros that meet there."""
     if a.shape[1] != b.shape[0]:
         raise ShapeError(
             f"matmul: b has shape {b.shape}, but must have {a.shape[1]} rows, for a has shape "
@@ -435,6 +439,10 @@ def to_dense(a: Operand) -> Result:
     The adjoint of a non-zero is that of its element. See `csr_to_dense_matrix` for a matrix in
     Stan's form.
 
+    References
+    ----------
+    Stan Functions Reference, "Sparse Matrix Operations".
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse, varmat as vm
@@ -442,11 +450,7 @@ def to_dense(a: Operand) -> Result:
     >>> vm.gradient(lambda w: np.linalg.det(vm.to_dense(vm.SparseVar(w, x))), x.data)
     array([-3., -2.])
     """
-    if not is_sparse(a):
-        raise TypeError(
-            f"to_dense: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, "
-            "or a SparseVar!"
-        )
+    check_sparse("to_dense", a)
     return as_sparse(a).to_dense()
 
 
@@ -474,6 +478,10 @@ def sparse_quad_form(a: Operand, b: Operand) -> Result:
     For a vector the derivative with respect to a non-zero is :math:`b_i b_j`, that with respect to
     `b` is :math:`(A + A^T) b`. `quad_form` is the same of dense matrices.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse, varmat as vm
@@ -481,12 +489,7 @@ def sparse_quad_form(a: Operand, b: Operand) -> Result:
     >>> vm.gradient(lambda b: vm.sparse_quad_form(q, b), np.array([1.0, 3.0]))
     array([-2., 10.])
     """
-    if not is_sparse(a):
-        kind = type(a).__name__
-        raise TypeError(
-            f"sparse_quad_form: a is a {kind}, but must be a sparse matrix: of scipy.sparse, or a "
-            "SparseVar!"
-        )
+    check_sparse("sparse_quad_form", a)
     if a.shape[0] != a.shape[1]:
         raise ShapeError(f"sparse_quad_form: a has shape {a.shape}, but must be a square matrix!")
     b = as_operand(b, "sparse_quad_form: b")
