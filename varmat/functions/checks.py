@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial, wraps
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,15 +26,19 @@ from varmat.programs.program import ElsewhereError
 from varmat.programs.symbols import UntraceableError, lift, plain_or_symbol
 from varmat.programs.tape_programs import TapeProgram, writes
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function, Operand, Result, Value
+
 __all__: list[str] = []
 
-# How far sums, norms, diagonals and elements across a diagonal may be from what they must be, as in
-# Stan.
+# Stan's tolerance for sums, norms, diagonals and elements that must be equal across a diagonal.
 TOLERANCE = 1e-8
 one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 
 
-def check_values(check: Callable[..., Any], *operands: Any) -> Any:
+def check_values(check: Callable[..., Any], *operands: Operand) -> Result:
     """Call a function that may refuse the plain values of operands: now, and whenever a recording
     of this is run.
 
@@ -48,13 +52,13 @@ def check_values(check: Callable[..., Any], *operands: Any) -> Any:
     return found
 
 
-def is_watched(*operands: Any) -> bool:
+def is_watched(*operands: Operand) -> bool:
     """Whether what is done with the operands is being recorded, to be run again."""
     tape = tape_of(operands)
     return tape is not None and tape.watch is not None
 
 
-def is_held(domain: Domain, x: Any) -> bool:
+def is_held(domain: Domain, x: Operand) -> bool:
     """Whether all of the plain value of `x` is in a domain; a recording holds only where it is."""
     tape = tape_of((x,))
     if tape is None or tape.watch is None:
@@ -65,7 +69,7 @@ def is_held(domain: Domain, x: Any) -> bool:
     return True
 
 
-def fixed(x: Any) -> Any:
+def fixed(x: Operand) -> Result:
     """The value of one operand as a constant, for scales that cancel and for choices between
     formulas.
 
@@ -79,7 +83,7 @@ def fixed(x: Any) -> Any:
     return plain(x) if outcome is None else outcome
 
 
-def _check_anew(_: Any, operands: Any, check: Any) -> None:
+def _check_anew(_: Any, operands: Operand, check: tuple[Function, Any]) -> None:
     if not np.array_equal(check_values(check[0], *operands), check[1]):
         raise ElsewhereError
 
@@ -88,7 +92,9 @@ _CHECK = Rule("check", lambda result, operands, check: None, None, _check_anew)
 
 
 @writes(_CHECK)
-def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, check: Any) -> None:
+def _write_check(
+    program: TapeProgram, rule: Any, result: Any, operands: Operand, check: tuple[Function, Any]
+) -> None:
     values = [program.operand(x)[0] for x in operands]
     if all(v.is_constant for v in values):
         return
@@ -103,7 +109,7 @@ def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, ch
     program.builder.apply(PythonCall("check", again, [], False), *values)
 
 
-def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
+def _traced(builder: Builder, function: Function, found: Any, values: Value) -> bool:
     """Write a check as guards: the conditions that it asks for, and its result, must hold again.
     False if it cannot be traced.
     """
@@ -125,7 +131,7 @@ def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
 
 
 def _check_again(
-    check: Callable[..., Any], found: Any, shapes: Any, *values: Any
+    check: Callable[..., Any], found: Any, shapes: Any, *values: Operand
 ) -> tuple[Any, ...]:
     if not np.array_equal(check(*plain_operands(values, shapes)), found):
         raise ElsewhereError
@@ -137,7 +143,11 @@ _CASTINGS = ("safe", "same_kind", "unsafe")
 
 
 def check_settings(
-    function: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", device: Any = None
+    function: Function,
+    out: Operand = None,
+    dtype: DTypeLike | None = None,
+    casting: Any = "safe",
+    device: Any = None,
 ) -> None:
     """Refuse settings of a NumPy function that a result made of variables cannot follow."""
     refuse_dtype(function, dtype)
@@ -155,7 +165,7 @@ def check_settings(
             raise TypeError(f"{function.__name__}: out is a {type(out).__name__}, but {rule}!")
 
 
-def delivered(function: Any, out: Any, r: Any) -> Any:
+def delivered(function: Function, out: Operand, r: Operand) -> Result:
     """The result, written into `out` if there is one."""
     if out is None:
         return r
@@ -183,14 +193,14 @@ def kept(setting: Any) -> Any:
     return deepcopy(setting) if isinstance(setting, (list, dict, np.ndarray)) else setting
 
 
-def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]:
+def by_position(function: Function, answer: Callable[..., Any]) -> Callable[..., Any]:
     """An answer for a NumPy function, whose first argument may also be given by NumPy's name for
     it.
     """
     first, *_ = inspect.signature(function).parameters
 
     @wraps(answer)
-    def called(*args: Any, **settings: Any) -> Any:
+    def called(*args: Any, **settings: Any) -> Result:
         x, *others = args or [settings.pop(first)]
         return answer(
             x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()}
@@ -275,13 +285,13 @@ def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
         )
 
 
-def check_array(function: str, name: str, x: Any) -> None:
+def check_array(function: str, name: str, x: Operand) -> None:
     """Raise `ShapeError` if `x` is a scalar."""
     if not np.ndim(x):
         raise ShapeError(f"{function}: {name} is a scalar, but must be an array!")
 
 
-def check_matrix(function: str, name: str, x: Any) -> None:
+def check_matrix(function: str, name: str, x: Operand) -> None:
     """Raise `ShapeError` unless `x` is a matrix or a stack of them."""
     if np.ndim(x) < 2:
         raise ShapeError(
@@ -290,7 +300,7 @@ def check_matrix(function: str, name: str, x: Any) -> None:
         )
 
 
-def check_columns(function: str, name: str, x: Any, rows: int) -> None:
+def check_columns(function: str, name: str, x: Operand, rows: int) -> None:
     """Raise `ShapeError` unless `x` is a vector, or a matrix, with so many rows."""
     if np.ndim(x) not in (1, 2) or np.shape(x)[0] != rows:
         raise ShapeError(
@@ -299,7 +309,7 @@ def check_columns(function: str, name: str, x: Any, rows: int) -> None:
         )
 
 
-def check_vectors(function: str, names: tuple[str, str], x: Any, y: Any) -> None:
+def check_vectors(function: str, names: tuple[str, str], x: Operand, y: Operand) -> None:
     """Raise `ShapeError` unless `x` and `y` are vectors of one length."""
     if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
         raise ShapeError(

@@ -165,8 +165,8 @@ CASES: dict[Any, list[tuple[Any, ...]]] = {
     vm.matrix_exp_multiply: [(SQUARE, SQUARES[0, 0]), (SQUARES, COLUMNS[:2]), (EMPTY, NO_ROWS)],
     vm.scale_matrix_exp_multiply: [
         (0.5, SQUARE, SQUARE[1]),
-        (0.5, SQUARES, COLUMNS[:2]),
-        (0.5, SQUARE, SQUARES),
+        (0.5, SQUARES, COLUMNS[:2, :1]),
+        (0.5, SQUARE, SQUARES[..., :1]),
         (0.5, EMPTY, NO_ROWS),
     ],
 }

@@ -86,7 +86,7 @@ def clip(
 
 
 class _ClipUfunc:
-    """What a method like ``plain.clip(lower, upper)`` calls: three operands, all of them given."""
+    """NumPy's method ``plain.clip(lower, upper)`` calls this ufunc, with all three operands."""
 
     __call__ = call = staticmethod(clip)
 
@@ -317,7 +317,8 @@ def _answer_with_like(function: Function, first: str) -> None:
                 f"{name}: copy is False, but must be None or True where a {type(a).__name__} is to "
                 "become an array!"
             )
-        # NumPy says on the values which shape is asked for, and whether that needs a copy.
+        # NumPy, applied to the values, says which shape is asked for, and whether that needs a
+        # copy.
         values = memory_of(x)
         made = function(values, None, *rest, **settings)
         if x is a and np.ndim(x) and not np.may_share_memory(made, values):

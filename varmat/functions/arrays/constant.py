@@ -55,7 +55,7 @@ CONSTANT.update(named(" ".join((ORDERS, TESTS, TYPES, TEXTS, OTHERS, UFUNCS))))
 CONSTANT.update((np.linalg.matrix_rank, *named("_ones_like", umath)))
 
 
-# Asked for so often in forward mode that they do not go through the plain values.
+# Forward mode asks for these so often that they do not go through the plain values.
 @implements(np.shape)
 def _shape(a: Operand) -> tuple[int, ...]:
     return a.shape  # type: ignore[no-any-return]

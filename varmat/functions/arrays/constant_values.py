@@ -176,8 +176,8 @@ def cols(x: Operand) -> int:
 
 
 def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Operand) -> Result:
-    """What is found in the values of a vector; refuses nan. A recording holds where the same is
-    found.
+    """The result of `find` for the values of a vector; refuses nan. A recording holds while the
+    result is the same.
     """
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 1:
@@ -362,7 +362,7 @@ def choose(n: Any, k: Any) -> Result:
 
 
 _LARGEST = int(np.iinfo(np.int64).max)
-# Up to here floats are told apart, and fit.
+# Floats in this range fit into a 64-bit integer.
 _in_range = Domain("between -2**63 and 2**63", lambda x: abs(x) < 2.0**63)
 
 

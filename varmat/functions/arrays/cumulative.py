@@ -63,7 +63,7 @@ def cumsum_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint:
     backwards = (slice(None),) * (axis % g.ndim if axis else 0) + (slice(None, None, -1),)
     if not isinstance(g, np.ndarray):
         return np.reshape(np.add.accumulate(g[backwards], axis=axis or 0)[backwards], np.shape(a))
-    # Into an array of its own, which becomes the adjoint: a view would be copied, which takes a
+    # Written into a new array, which becomes the adjoint: a view would be copied, which takes a
     # twentieth of the whole.
     c = np.empty(g.shape)
     g[backwards].cumsum(axis=axis, out=c[backwards])
@@ -158,8 +158,8 @@ def cumprod_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint
     if is_safe_divisor(r):
         c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
     else:
-        # s[i] = g[i] + a[i + 1] s[i + 1] is what all later products hand back to the product up to
-        # i.
+        # s[i] = g[i] + a[i + 1] s[i + 1] is the adjoint of the product up to i, with the shares of
+        # all later products.
         following = before(flat[..., ::-1])
         c = before(r) * _recurrence(following, g[..., ::-1])[..., ::-1]
     return _axis_back(c, axis, ndim).reshape(np.shape(a))

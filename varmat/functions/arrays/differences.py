@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-# Differences and integrals
-
-
 def _along(axis: int, *limits: int | None) -> tuple[slice, ...]:
     """The index of a slice along one axis."""
     return (slice(None),) * axis + (slice(*limits),)

@@ -89,7 +89,7 @@ def polyfit(
                 f"polyfit: w has shape {np.shape(w)}, but must have shape {np.shape(x)}, as x!"
             )
         design, y = design * w[:, None], y * (w if np.ndim(y) == 1 else w[:, None])
-    # As in NumPy, of columns of length one.
+    # As in NumPy, the columns are scaled to length one.
     scale = np.sqrt(np.sum(design * design, axis=0))
     design = design / scale
     c = lstsq_solution(design, y)[0]

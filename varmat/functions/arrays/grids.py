@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-# Grids
-
-
 @composite(np.linspace)
 def linspace(
     start: Operand,

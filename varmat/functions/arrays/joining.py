@@ -129,7 +129,7 @@ def operands(function: str, arrays: Operand) -> list[Any]:
     return alike(as_operand(x, f"{function}: arrays[{i}]") for i, x in enumerate(arrays))
 
 
-# What the operations take as it is.
+# Kinds that the operations take as they are.
 _DIRECT = VARIABLES | {float, int, np.ndarray}
 
 

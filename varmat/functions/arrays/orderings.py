@@ -121,7 +121,7 @@ def ordered_reverse(
 
 @ordered.tangent
 def ordered_tangent(r: Result, a: Operand, argsort: Function, axis: int) -> Linear:
-    # Not the order that was saved: in a recording it would be that of the recorded point.
+    # The order is found again: in a recording the saved one would be that of the recorded point.
     order = argsort(dispatch.plain(a), axis)
     return lambda t: np.take_along_axis(t, np.broadcast_to(order, np.shape(t)), axis)
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-# Polynomials
-
-
 @composite(np.polyval)
 def polyval(p: Operand, x: Operand) -> Result:
     """A polynomial by Horner's rule, the highest power first."""

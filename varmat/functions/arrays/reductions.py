@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["prod"]
 
-# Typed as Any: NumPy's stubs know no general axis.
+# Of type Any, because NumPy's stubs know no general axis.
 add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
 max_reduce: Any = np.maximum.reduce

@@ -242,8 +242,8 @@ def _split(function: Function, axis_of: Callable[[int], int] | None) -> Function
     def answer(ary: Operand, indices_or_sections: Any, axis: int = 0) -> Result:
         settings = {} if axis_of else {"axis": axis}
         where = dispatch.plain(indices_or_sections)
-        # NumPy says how long the parts are, and what is wrong with the arguments, on an array
-        # without memory.
+        # NumPy, applied to an array without memory, says how long the parts are, and refuses wrong
+        # arguments.
         parts = function(np.broadcast_to(0.0, ary.shape), where, **settings)
         along = axis_of(ary.ndim) if axis_of else axis % ary.ndim
         # Given indices are the ends of slices, which may leave out elements or overlap.

@@ -336,16 +336,16 @@ def banded_cholesky(ab: Value) -> Value:
     return _banded_factor("cholesky_banded", ab, True)
 
 
-# How many columns of the factor are taken at once, at least.
+# At least so many columns of the factor are taken at once.
 _BLOCK = 48
 
 
 @banded_cholesky.reverse
 def banded_cholesky_reverse(g: Adjoint, r: Value, ab: Value) -> Adjoint:
     # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D,
-    # B D^T = A_B, and then B B^T was taken from the block below and to the right. Here it is undone
-    # from the last columns to the first. Elements beside the band are zero, and their adjoints are
-    # not asked for.
+    # B D^T = A_B, and then B B^T was taken from the block below and to the right. This is undone
+    # here, from the last columns to the first. Elements beside the band are zero; their adjoints
+    # are not needed.
     width, n = ab.shape[0] - 1, ab.shape[1]
     size, c = max(_BLOCK, width), np.zeros(ab.shape)
     for stop in range(n, 0, -size):

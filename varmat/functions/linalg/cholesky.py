@@ -91,7 +91,7 @@ def cholesky_straight(a: Operand, upper: bool = False) -> tuple[Result, Function
         refuse()
     unrolled(a)
     factor = np.linalg.cholesky(a.mT if upper else a)
-    # all of it is nan where the matrix is not positive definite
+    # the factor is all nan if the matrix is not positive definite
     require(np.isfinite(factor[:1, 0]))
 
     def contribution(g: Adjoint) -> Result:

@@ -111,7 +111,7 @@ def elimination(a: Value) -> Value:
     if not a.size:
         return np.array(a), np.array(a)
     factors, order, _ = lapack().dgetrf(a)
-    # Where pivots are equal but for rounding, LAPACK may prefer another one in the permuted matrix.
+    # If pivots are equal but for rounding, LAPACK may choose another one in the permuted matrix.
     factors = factors if (order == np.arange(a.shape[0])).all() else _eliminated(a)
     if (np.diagonal(factors) == 0.0).any():
         raise MatrixError(

@@ -209,7 +209,7 @@ def _inverse(a: Operand, factor: LU | None) -> Result:
 
 
 def _signed_svd(a: Operand) -> Result:
-    # A matrix with nan would be refused, and those beside it in a stack.
+    # NumPy would refuse the whole stack for one matrix with nan.
     finite = np.isfinite(a).all((-2, -1), keepdims=True)
     u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
     sign = np.where(

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["diag_post_multiply", "diag_pre_multiply", "quad_form_diag"]
 
 
-# --- what is refused ---
-
-
 def _check_diagonal(function: str, v: Operand, m: Operand, axis: int) -> None:
     """Raise `ShapeError` unless `v` has an element for each row (axis -2) or column (axis -1) of
     the matrix `m`.
@@ -31,9 +28,6 @@ def _check_diagonal(function: str, v: Operand, m: Operand, axis: int) -> None:
             f"{function}: v has shape {v}, but must have one element for each {what} of m, of "
             f"shape {m}!"
         )
-
-
-# --- diagonal matrices ---
 
 
 def diag_pre_multiply(v: Operand, m: Operand) -> Result:

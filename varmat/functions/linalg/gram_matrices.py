@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
 
-# --- a matrix and its transpose ---
-
-
 @operation(stacked=True, native=True)
 def crossprod(m: Value) -> Value:
     """The product ``m.T @ m``, exactly symmetric.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Below it stacks of matrices go through NumPy's loops.
+# Stacks of matrices with fewer rows go through NumPy's loops.
 FEWEST_ROWS = 16
 
 
@@ -215,7 +215,7 @@ def triangular_solve(
     if a.ndim > 2 and a.shape[-1] < FEWEST_ROWS and math.prod(a.shape[:-2]) > a.shape[-1]:
         if vector:
             return _substituted(a, b[..., None], lower, trans, unit)[..., 0].copy()
-        # From the right it is the transposed system, of the transposes.
+        # From the right the transposes solve the transposed system.
         x = _substituted(a, b.mT if right else b, lower, trans != right, unit)
         return np.array(x.mT, order="C") if right else x
 
@@ -325,7 +325,7 @@ def lu_inverse(factor: LU) -> np.ndarray:
     x, n = np.array(factor.lu), factor.lu.shape[-1]
     dgetri = lapack().dgetri
     for matrix, row in zip(matrices(x), matrices(factor.pivots[..., None, :]), strict=True):
-        # With the workspace that SciPy takes by default the work would not be done in blocks.
+        # SciPy's default workspace is too small for LAPACK to work in blocks.
         if dgetri(matrix.T, row[0], lwork=BLOCK * n, overwrite_lu=True)[1]:
             matrix[...] = np.nan
     return x

@@ -66,7 +66,7 @@ def pinv(a: Value, rcond: Any = None, rtol: Any = None) -> Value | Saved:
     check_matrix("pinv", "a", a)
     check_svd("pinv", a)
     cutoff = rtol if rcond is None else rcond
-    # which NumPy refuses
+    # the default, an empty matrix, or two cutoffs at once, which NumPy refuses
     if cutoff is None or not np.size(a) or (rcond is not None and rtol is not None):
         given = {name: x for name, x in (("rcond", rcond), ("rtol", rtol)) if x is not None}
         return np.array(np.linalg.pinv(a, **given))

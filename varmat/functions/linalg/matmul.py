@@ -106,7 +106,7 @@ def right_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
         return g * a if b.ndim == 1 else a[:, None] * g[..., None, :]
     if b.ndim > 2:
         return np.matmul(a.mT, g)
-    # one product with all matrices of the stack above each other, instead of a sum of products
+    # One product, with the matrices of the stack above each other, replaces a sum of products.
     if a.ndim > 2:
         rows = math.prod(a.shape[:-1])
         a, g = a.reshape(rows, a.shape[-1]), g.reshape(rows, *b.shape[1:])

@@ -26,7 +26,7 @@ _NODES, _WEIGHTS = (
     0.5 * (np.polynomial.legendre.leggauss(16)[0] + 1.0),
     0.5 * np.polynomial.legendre.leggauss(16)[1],
 )
-# The eigenvectors are taken to be dependent if the ratio of their singular values is larger.
+# Eigenvectors count as dependent if the ratio of their singular values is larger.
 _DEPENDENT = 1e6
 # Up to this distance from the identity so many nodes give the logarithm to all digits.
 _NEAR = 0.25
@@ -181,8 +181,8 @@ def logm_tangent(r: Result, a: Operand) -> Linear:
     n = np.shape(a)[0]
 
     def push(t: Operand) -> Result:
-        # A tangent of another size than the matrix would decide how many roots are taken, and what
-        # is lost.
+        # A tangent much larger or smaller than the matrix would decide how many roots are taken,
+        # and cost digits.
         scale = np.exp2(
             np.round(
                 np.log2(
@@ -402,8 +402,8 @@ def eigenvalue_function(a: Value, *, func: Function, derivative: Function) -> Va
 
 
 def _divided_differences(values: Value, func: Function, derivative: Function) -> Result:
-    """Of all pairs of eigenvalues; differentiable. Where it would cancel, the integral of the
-    derivative.
+    """The divided differences of all pairs of eigenvalues; differentiable. Those that would cancel
+    are integrals of the derivative.
     """
     x, y = np.reshape(values, (-1, 1)), np.reshape(values, (1, -1))
     f = func(values)

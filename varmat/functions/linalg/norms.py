@@ -319,7 +319,7 @@ def _root_of_powers(x: Operand, ord: float, axis: Axis, keepdims: bool) -> Resul
         return r
     reduce, initial = (max_reduce, 0.0) if ord > 0 else (min_reduce, np.inf)
     unit = reduce(np.abs(x), axis=axis, keepdims=True, initial=initial)
-    # What is zero, infinite or nan is so in any unit.
+    # Elements that are zero, infinite or nan are so in any unit.
     lost = ~((total > 1e-290) & (total < np.inf)) & ((unit > 0) & (unit < np.inf)).reshape(
         np.shape(r)
     )

@@ -33,13 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["dot_product", "elt_divide", "elt_multiply", "kron", "minus", "multiply", "plus"]
 
-elt_multiply = ROWS["multiply"]
-elt_divide = ROWS["divide"]
-plus = ROWS["positive"]
-minus = ROWS["negative"]
 
-
-# --- products of two arrays, written with it ---
+# --- products of two arrays, written with matmul ---
 
 
 @dispatch.implements(np.dot)
@@ -371,6 +366,11 @@ def _linalg_cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Result:
 
 
 # --- Stan's names ---
+
+elt_multiply = ROWS["multiply"]
+elt_divide = ROWS["divide"]
+plus = ROWS["positive"]
+minus = ROWS["negative"]
 
 
 @operation(native=True)

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["quad_form", "quad_form_sym", "trace_gen_quad_form", "trace_quad_form"]
 
 
-# --- quadratic forms ---
-
-
 def _transposed_times(b: Operand, x: Operand) -> Result:
     """``bᵀ x`` for a matrix of columns, or a vector, `b`, and `x` likewise; differentiable."""
     return x @ b if np.ndim(b) == 1 else b.mT @ x

@@ -31,8 +31,8 @@ def _singular(function: str, a: Operand) -> MatrixError:
     """
     with np.errstate(invalid="ignore"):
         where = np.argwhere(~(np.linalg.slogdet(a)[1] > -math.inf))
-    # Rounding decides whether an elimination ends in zero: that of a matrix and that of its
-    # transpose may differ.
+    # Rounding decides whether an elimination ends in zero, and may do so differently for a matrix
+    # and its transpose.
     place = place_of(where[0]) if len(where) else ""
     return MatrixError(f"{function}: a{place} is singular, but must be invertible!")
 
@@ -193,7 +193,7 @@ def solve_reverse(
 def solve_tangent(
     r: Result, a: Operand, b: Operand, factor: LU | None = None
 ) -> tuple[Linear, ...]:
-    # All directions, and the derivatives of these maps, go through one inverse.
+    # One inverse serves all directions, and the derivatives of these maps.
     vector, x = np.ndim(b) == 1, inverse_of(a, factor)
     y = column(r, vector)
     return lambda t: -uncolumn(x @ (t @ y), vector), lambda t: uncolumn(

@@ -85,11 +85,8 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
     raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
 
 
-# What the rules share; differentiable.
-
-
 def folded(c: Operand) -> Result:
-    """What `to_triangle` does, written with NumPy's functions of arrays alone, for programs."""
+    """`to_triangle` for programs: written with NumPy's functions of arrays alone."""
     return triangle(c + c.mT, half=True)
 
 

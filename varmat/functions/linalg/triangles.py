@@ -30,10 +30,6 @@ def place_of(index: Iterable[Any]) -> str:
     return f"[{inside}]" if inside else ""
 
 
-# Triangles and transposes. Large matrices are taken in blocks, for a matrix is much slower to read
-# along its columns.
-
-
 def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
     """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal
     out.

@@ -25,7 +25,7 @@ from varmat.functions.sparse.products import Pattern
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result, Value
 
-# Columns of the identity that are solved for at a time.
+# So many columns of the identity are solved for at a time.
 COLUMNS = 64
 
 
@@ -75,8 +75,8 @@ class General:
 
 
 class Symmetric:
-    """What the factorisations of symmetric matrices with one canonical pattern share; made by
-    `symmetric_of`.
+    """The structure that factorisations of symmetric matrices with one canonical pattern share;
+    made by `symmetric_of`.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class Definite:
             last = min(first + COLUMNS, self.size)
             unit = np.zeros((self.size, last - first))
             unit[np.arange(first, last), np.arange(last - first)] = 1.0
-            # Columns of the transpose, at whose places the rows of the pattern are.
+            # The columns of the transpose are the rows of the pattern.
             solved = self.solve(middle.T @ self.solve(unit))
             here = slice(starts[first], starts[last])
             result[here] = solved[pattern.columns[here], pattern.rows[here] - first]
@@ -251,7 +251,7 @@ class Forest:
         ]
         self.heights = np.array([len(p) for p in panels])
         self.starts = np.concatenate([[0], np.cumsum(self.heights * self.widths)])
-        # The row of a panel from its node and the row of the matrix.
+        # Keys by which the row of a panel is found from its node and the row of the matrix.
         self._keys = np.concatenate([i * self.size + p for i, p in enumerate(panels)])
         self._panel_rows = np.concatenate([np.arange(n) for n in self.heights])
         self.parents = [int(self.node[s[0]]) if len(s) else -1 for s in self.below]

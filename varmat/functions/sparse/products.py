@@ -50,7 +50,7 @@ class Pattern:
 
     def __init__(self, indices: Any, indptr: Operand, shape: tuple[int, int]) -> None:
         self.indices, self.indptr, self.shape = indices, indptr, (int(shape[0]), int(shape[1]))
-        # What factorisations of symmetric matrices keep of it.
+        # The structure that factorisations of symmetric matrices make of it, once it is made.
         self.symmetric: Any = None
 
     @property
@@ -58,8 +58,8 @@ class Pattern:
         """The number of non-zeros, with those that happen to be zero."""
         return len(self.indices)
 
-    # Of 64 bits and in one piece, as programs have them; one object each, for constants are known
-    # by identity.
+    # Integers of 64 bits, contiguous, as programs want them; made once, because programs know
+    # constants by identity.
 
     @cached_property
     def columns(self) -> Result:
@@ -75,7 +75,7 @@ class Pattern:
 
     @cached_property
     def places(self) -> Result:
-        """Of the non-zeros among the elements of the dense matrix."""
+        """The places of the non-zeros among the elements of the dense matrix."""
         return self.rows * self.shape[1] + self.columns
 
     @cached_property

@@ -25,9 +25,6 @@ __all__ = [
 ]
 
 
-# --- Stan's sparse matrices ---
-
-
 def _stan_pattern(function: str, m: Operand, n: Any, w: Operand, v: Operand, u: Operand) -> Pattern:
     """The pattern of Stan's form of a sparse matrix, after its checks."""
     for name, size in (("m", m), ("n", n)):
