@@ -1,7 +1,7 @@
 """Print the speed of varmat beside that of NumPy, of derivatives written by hand, and of other
 libraries.
 
-    python asv_benchmarks/compare.py                     # everything that is installed: a quarter of an hour
+    python asv_benchmarks/compare.py                     # everything installed: 15 minutes
     python asv_benchmarks/compare.py --quick             # two sizes of each, few repeats, no peers
     python asv_benchmarks/compare.py --peers jax --only vectors gp_regr
 
@@ -90,7 +90,10 @@ def checked(
             seconds = seconds_of(lambda f=function, r=results: r.append(f(*args)))
             # The value alone has no gradients.
             check(
-                (results[0][0], results[0][1] if name != "plain" else expected[1]), expected, title
+                (results[0][0], results[0][1] if name != "plain" else expected[1]),
+                expected,
+                title,
+                workload.rtol,
             )
         except peers.MissingError:
             continue
@@ -149,7 +152,8 @@ def heading(family: str, libraries: tuple[str, ...]) -> str:
 
 
 def line(row: Row, libraries: tuple[str, ...]) -> str:
-    text = f"{row.workload.name:30.30}{row.size:>9,}{duration(row.times[row.base]):>10}{' ' if row.base == 'by hand' else '*'}"
+    mark = " " if row.base == "by hand" else "*"
+    text = f"{row.workload.name:30.30}{row.size:>9,}{duration(row.times[row.base]):>10}{mark}"
     for name in columns(libraries):
         ratio = row.ratio(name, row.base) if row.has(name) else None
         if name == "varmat":
@@ -172,7 +176,8 @@ def means(rows: list[Row], libraries: tuple[str, ...]) -> str:
     text = f"{'geometric mean':30}{'':20}"
     for name in columns(libraries):
         found = [row.ratio(name, row.base) for row in rows if row.has(name)]
-        text += f"{format(mean_ratio(found), '.3g') if found else '-':>{20 if name == 'varmat' else 10}}"
+        width = 20 if name == "varmat" else 10
+        text += f"{format(mean_ratio(found), '.3g') if found else '-':>{width}}"
     return text
 
 

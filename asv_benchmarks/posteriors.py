@@ -89,7 +89,8 @@ def over_bounds(title: str, errors: tuple[float, float]) -> list[str]:
 def print_checks(found: list[Posterior], seconds: float, turns: int) -> list[str]:
     """The first table; returns what is broken."""
     print(
-        f"{'':41}{'worst error of':>18}{'statements':>12}{'operations':>12}{'microseconds of':>18}{'':7}{'Stan':>8}"
+        f"{'':41}{'worst error of':>18}{'statements':>12}{'operations':>12}"
+        f"{'microseconds of':>18}{'':7}{'Stan':>8}"
     )
     heads = f"{'value':>9}{'gradient':>9}{'Stan':>6}{'here':>6}{'here':>6}{'all':>6}"
     print(f"{'':41}{heads}{'gradient':>9}{'value':>9}{'ratio':>7}{'us':>8}")
@@ -101,7 +102,8 @@ def print_checks(found: list[Posterior], seconds: float, turns: int) -> list[str
             f"{each.name:41}{figures.value_error:9.1e}{figures.gradient_error:9.1e}"
             f"{statements:6d}{figures.own_statements:6d}{figures.own_operations:6d}{figures.operations:6d}"
             f"{1e6 * figures.gradient_seconds:9.1f}{1e6 * figures.plain_seconds:9.1f}"
-            f"{figures.gradient_seconds / figures.plain_seconds:7.2f}{1e6 * each.stan_seconds:8.1f}",
+            f"{figures.gradient_seconds / figures.plain_seconds:7.2f}"
+            f"{1e6 * each.stan_seconds:8.1f}",
             flush=True,
         )
         broken += over_bounds(each.name, (figures.value_error, figures.gradient_error))

@@ -27,7 +27,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "Vectors, matrices and vectors of counts": (
             "densities.multi_normal", "densities.matrix_normal", "densities.simplex",
-             "densities.matrix_variate",
+             "densities.lkj", "densities.wishart",
             "densities.wishart_cholesky",
         ),
         "Generalised linear models": ("densities.glm*:*_lpdf *_lpmf",),
@@ -112,7 +112,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Loops over time": ("solvers.scan",),
         "Sparse matrices": ("functions.sparse*",),
         "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
-        "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
+        "Equations and integrals": ("solvers.algebra", "solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
         "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),
         "Complex numbers": ("complexes.names", "complexes.linear_algebra"),
@@ -120,9 +120,9 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
          "functions.signals.cosine_transforms"),
     },
     "Transforms": {
-        "Numbers and bounds": ("transforms.bounded",),
-        "Vectors": ("transforms.vectors",),
-        "Matrices": ("transforms.matrices", "transforms.readers"),
+        "Numbers and bounds": ("transforms.bounded", "transforms.elementwise"),
+        "Vectors": ("transforms.ordered", "transforms.simplexes", "transforms.sum_to_zero", "transforms.unit_vectors"),
+        "Matrices": ("transforms.correlation_matrices", "transforms.covariance_matrices", "transforms.readers"),
     },
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (

@@ -5,7 +5,8 @@ Accelerations of the head in simulated motorcycle accidents, used to test helmet
 Journal of the Royal Statistical Society B 47, 1-52). The curve is a Gaussian process, integrated
 out of the likelihood:
 
-    acceleration ~ multi_normal(0, K + diag(noise ** 2)),  K[i, j] = amplitude**2 exp(-(t[i] - t[j])**2 / (2 length**2))
+    acceleration ~ multi_normal(0, K + diag(noise ** 2)),
+    K[i, j] = amplitude**2 exp(-(t[i] - t[j])**2 / (2 length**2))
 
 With the same noise everywhere the maximum of the likelihood is what scikit-learn finds too. But at
 first nothing shakes: in the second model the logarithm of the noise is itself a curve, piecewise

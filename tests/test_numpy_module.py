@@ -714,7 +714,8 @@ from numpy import array as as_array, zeros, exp, r_
 def f(x):
     z = zeros(2)
     z[0] = x[0]
-    return np.sum(np.asarray([x[0], x[1]]) * z) + numpy.sum(as_array([x[1], exp(x[0])])) + np.sum(r_[x, 1.0])
+    both = numpy.sum(as_array([x[1], exp(x[0])])) + np.sum(r_[x, 1.0])
+    return np.sum(np.asarray([x[0], x[1]]) * z) + both
 """
 
 

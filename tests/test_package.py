@@ -51,7 +51,16 @@ BELOW = {
     "solvers": {"core", "programs", "functions", "derivatives"},
     "parallel": {"core", "derivatives", "solvers"},
     "numpy": {"plain_arrays", "core", "derivatives"},
-    "models": {"core", "html", "programs", "functions", "derivatives", "densities", "transforms"},
+    "models": {
+        "core",
+        "html",
+        "programs",
+        "functions",
+        "derivatives",
+        "densities",
+        "transforms",
+        "parallel",
+    },
 }
 # The last one counts code: no blank lines, comments and docstrings.
 MODULE_LINES, FUNCTION_LINES, CORE_LINES = 970, 82, 2460

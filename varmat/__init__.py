@@ -75,9 +75,14 @@ from varmat.functions.special.table import *  # noqa: F403
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
 from varmat.transforms.bounded import *  # noqa: F403
-from varmat.transforms.matrices import *  # noqa: F403
+from varmat.transforms.correlation_matrices import *  # noqa: F403
+from varmat.transforms.covariance_matrices import *  # noqa: F403
+from varmat.transforms.elementwise import *  # noqa: F403
+from varmat.transforms.ordered import *  # noqa: F403
 from varmat.transforms.readers import *  # noqa: F403
-from varmat.transforms.vectors import *  # noqa: F403
+from varmat.transforms.simplexes import *  # noqa: F403
+from varmat.transforms.sum_to_zero import *  # noqa: F403
+from varmat.transforms.unit_vectors import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:
     from varmat.complexes.fourier import *  # noqa: F403
@@ -109,9 +114,9 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.heavy_tails import *  # noqa: F403
     from varmat.densities.hmm import *  # noqa: F403
     from varmat.densities.inverse_chi_square import *  # noqa: F403
+    from varmat.densities.lkj import *  # noqa: F403
     from varmat.densities.location_scale import *  # noqa: F403
     from varmat.densities.matrix_normal import *  # noqa: F403
-    from varmat.densities.matrix_variate import *  # noqa: F403
     from varmat.densities.mixture import *  # noqa: F403
     from varmat.densities.multi_normal import *  # noqa: F403
     from varmat.densities.normal import *  # noqa: F403
@@ -130,6 +135,7 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.unnormalised import *  # noqa: F403
     from varmat.densities.wiener import *  # noqa: F403
     from varmat.densities.wiener_cumulative import *  # noqa: F403
+    from varmat.densities.wishart import *  # noqa: F403
     from varmat.densities.wishart_cholesky import *  # noqa: F403
     from varmat.functions.distances import *  # noqa: F403
     from varmat.functions.integrals import *  # noqa: F403
@@ -149,6 +155,7 @@ if _typing.TYPE_CHECKING:
     from varmat.models.model import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
     from varmat.parallel.mapped import *  # noqa: F403
+    from varmat.solvers.algebra import *  # noqa: F403
     from varmat.solvers.algebraic_differential import *  # noqa: F403
     from varmat.solvers.differential import *  # noqa: F403
     from varmat.solvers.implicit import *  # noqa: F403
@@ -157,7 +164,7 @@ if _typing.TYPE_CHECKING:
     from varmat.solvers.quadrature import *  # noqa: F403
     from varmat.solvers.scan import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # What is imported when it is first needed: how names of it end, the package, and its modules.
 # Together they take nearly half of the time of importing everything, and a program needs few of
@@ -173,14 +180,14 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_unnorm"), """
         bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations
         gaussian_dlm glm glm_categories glm_counts heavy_tails hmm inverse_chi_square location_scale
-        matrix_normal matrix_variate mixture multi_normal normal ordered poisson_binomial positive
-        simplex skewed truncated unnormalised wiener wiener_cumulative wishart_cholesky
+        lkj matrix_normal mixture multi_normal normal ordered poisson_binomial positive
+        simplex skewed truncated unnormalised wiener wiener_cumulative wishart wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
-    "varmat.solvers": ((),
-     ("algebraic_differential differential implicit laplace_likelihoods laplace_marginal "
-      "quadrature "
-     "scan")),
+    "varmat.solvers": ((), """
+        algebra algebraic_differential differential implicit laplace_likelihoods laplace_marginal
+        quadrature scan
+    """),
     "varmat.functions": ((), """
         distances integrals interpolation splines linalg.banded linalg.decompositions
         linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry linalg.riccati
@@ -262,9 +269,14 @@ _NAMES += functions.special.log_normal_tails.__all__
 _NAMES += functions.special.stirling.__all__
 _NAMES += functions.special.table.__all__
 _NAMES += transforms.bounded.__all__
-_NAMES += transforms.matrices.__all__
+_NAMES += transforms.correlation_matrices.__all__
+_NAMES += transforms.covariance_matrices.__all__
+_NAMES += transforms.elementwise.__all__
+_NAMES += transforms.ordered.__all__
 _NAMES += transforms.readers.__all__
-_NAMES += transforms.vectors.__all__
+_NAMES += transforms.simplexes.__all__
+_NAMES += transforms.sum_to_zero.__all__
+_NAMES += transforms.unit_vectors.__all__
 
 
 if _typing.TYPE_CHECKING:

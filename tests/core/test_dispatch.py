@@ -143,3 +143,14 @@ def test_special_functions_come_through_the_same_door():
         TypeError, match=r"gammaln is not differentiable here: it is not known to varmat"
     ):
         x.__array_ufunc__(gammaln, "__call__", x)
+
+
+def test_methods_of_ufuncs_without_a_derivative():
+    """They are of plain values; what would write into a variable is refused."""
+    x = vm.var([1.0, 3.0])
+    found = np.greater.outer(x, [0.0, 2.0])
+    assert type(found) is np.ndarray
+    assert found.tolist() == [[True, False], [True, True]]
+    assert np.logical_and.reduce(x) is np.True_
+    with pytest.raises(TypeError, match=r"^np\.logical_and\.at is not differentiable here"):
+        np.logical_and.at(x, [0], 1.0)

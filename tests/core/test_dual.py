@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -53,3 +54,17 @@ def assigned(x: Any, source: Any) -> None:
 def test_parts_that_do_not_fit(use: Any, message: str) -> None:
     with pytest.raises(vm.ShapeError, match=f"^{message}"):
         use()
+
+
+def test_what_duals_say_and_refuse():
+    x = vm.Dual(2.0, 1.0)
+    assert repr(x) == "Dual(2.0, 1.0)"
+    assert copy.deepcopy(x.level) is x.level
+
+    def deeper(t):
+        """Something of the inner derivative is written into an array of the outer one."""
+        a = t * VECTOR
+        return vm.jvp(lambda s: assigned(a, s * t), (1.0,), (1.0,))
+
+    with pytest.raises(TypeError, match="has derivatives that the array has no place for"):
+        vm.jvp(deeper, (1.0,), (1.0,))

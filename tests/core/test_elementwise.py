@@ -8,7 +8,9 @@ import gc
 import inspect
 import linecache
 import operator
+import pickle
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -453,3 +455,61 @@ def test_a_row_of_a_python_function_makes_floats():
         )
     finally:
         del ROWS["own_softsign"]
+
+
+def test_rows_are_functions_with_a_name_a_signature_and_a_home():
+    assert repr(vm.log1m_exp) == "<varmat elementwise operation log1m_exp>"
+    assert str(inspect.signature(vm.fma)) == "(x, y, z, /)"
+    assert pickle.loads(pickle.dumps(ROWS["multiply"])) is ROWS["multiply"]
+    for args, named, told in (
+        ((), {}, "0 operands are given"),
+        ((1.0, 2.0), {}, "2 operands are given"),
+        ((1.0,), {"y": 1.0, "z": 2.0}, "y, z is given by name"),
+    ):
+        with pytest.raises(
+            TypeError, match=rf"^log1m_exp: {told}; the signature is log1m_exp\(x, /\)$"
+        ):
+            vm.log1m_exp(*args, **named)
+
+
+def test_data_of_other_libraries_are_operands_of_a_call():
+    """An operator leaves them to the other side; a function has nobody to leave them to."""
+
+    class Data:
+        __array_ufunc__ = None
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array([1.0, 2.0])
+
+        def __rmul__(self, other):
+            return "theirs"
+
+    x = vm.var([3.0, 4.0])
+    assert x * Data() == "theirs"
+    np.testing.assert_array_equal(vm.fma(x, Data(), 1.0).val, [4.0, 9.0])
+    np.testing.assert_array_equal(ROWS["multiply"](x, Data()).val, [3.0, 8.0])
+
+
+@pytest.mark.parametrize("kind", [vm.var, vm.matvar, lambda x: vm.Dual(x, x)])
+def test_three_operands_that_do_not_broadcast(kind):
+    message = r"^fma: operands have shapes \(3,\) and \(2,\) and \(\), but must broadcast!$"
+    with pytest.raises(vm.ShapeError, match=message):
+        vm.fma(kind(VECTOR), np.ones(2), 1.0)
+
+
+def test_variables_of_two_threads_do_not_meet_in_three_operands():
+    with ThreadPoolExecutor(1) as pool:
+        foreign = pool.submit(vm.var, 2.0).result()
+        for args in ((vm.var(1.0), foreign, 3.0), (3.0, foreign, vm.var(1.0))):
+            with pytest.raises(vm.TapeError, match="two threads"):
+                vm.fma(*args)
+
+
+@pytest.mark.parametrize("base", [2.0, [1.0, 2.0]], ids=["scalar", "vector"])
+def test_powers_by_some_numbers_are_rows_of_their_own(base):
+    """Their slopes need no logarithm."""
+    with vm.nested() as tape:
+        x = vm.var(base)
+        for exponent, name in ((2, "square"), (0.5, "sqrt"), (-1, "reciprocal"), (2.5, "power")):
+            assert x**exponent is tape[-1][1]
+            assert tape[-1][0].name == name

@@ -272,3 +272,30 @@ def test_a_plain_array_of_variables_is_a_matvar() -> None:
             np.testing.assert_allclose([x[0].adj, x[2].adj], slopes[[0, 2]], rtol=1e-13)
         assert isinstance(vm.softmax(x), vm.MatVar)
         assert isinstance(vm.inv_logit(x), vm.MatVar)
+
+
+def test_operands_of_several_kinds() -> None:
+    """Lists of variables, variables beside matvars, and several results of matvars."""
+    double = made(lambda x: 2.0 * x, lambda g, r, x: 2.0 * g)
+    with vm.nested():
+        x = vm.var(3.0)
+        y = double([x, 1.0])
+        np.testing.assert_array_equal(y.val, [6.0, 2.0])
+        assert np.sum(y * y).grad(x) == 24.0
+        q, r = np.linalg.qr(vm.matvar([[3.0, 0.0], [4.0, 5.0]]))
+        assert isinstance(q, vm.MatVar)
+        assert isinstance(r, vm.MatVar)
+        assert isinstance(np.matmul(vm.matvar(np.eye(2)), vm.var(np.eye(2))), vm.VarMat)
+        assert isinstance(vm.quad_form(vm.matvar(np.eye(2)), vm.var(np.eye(2))), vm.VarMat)
+
+
+def test_an_operation_without_rules_says_so() -> None:
+    @vm.operation()
+    def f(x: Any) -> Any:
+        return 2.0 * x
+
+    assert repr(f) == "<varmat operation f(x)>"
+    with pytest.raises(TypeError, match=r"^f has no reverse rule, so there is no gradient"):
+        vm.gradient(f, 1.0)
+    with pytest.raises(TypeError, match=r"^f has no tangent rule, so there is no forward"):
+        vm.jvp(f, (1.0,), (1.0,))

@@ -458,3 +458,22 @@ def test_values_and_adjoints_of_scalars_are_floats(f):
     assert type(y.val) is float
     y.grad()
     assert type(v.adj) is float
+
+
+def test_adjoints_lie_as_the_values_do():
+    """Also the first contribution, if its rule makes it with other strides."""
+    x = vm.var(np.arange(6.0).reshape(2, 3))
+    np.sum(np.reshape(x.T @ np.eye(2), -1) * np.arange(6.0)).grad()
+    assert x.adj.flags.c_contiguous
+    np.testing.assert_array_equal(x.adj, [[0.0, 2.0, 4.0], [1.0, 3.0, 5.0]])
+
+    @vm.operation()
+    def f(x):
+        return np.sum(x)
+
+    f.reverse(lambda g, r, x: np.full(x.shape, g, order="F"))
+    try:
+        f(x).grad()
+    finally:
+        del OPERATIONS["f"]
+    assert x.adj.flags.c_contiguous

@@ -12,27 +12,22 @@ from varmat.densities import (
     categorical,
     gaussian_dlm,
     glm_categories,
+    lkj,
     matrix_normal,
-    matrix_variate,
     multi_normal,
     ordered,
     simplex,
+    wishart,
     wishart_cholesky,
 )
 from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf
 from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf
+from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf, lkj_cov_lpdf
 from varmat.densities.matrix_normal import (
     matrix_normal_prec_lpdf,
     multi_gp_cholesky_lpdf,
     multi_gp_lpdf,
-)
-from varmat.densities.matrix_variate import (
-    inv_wishart_lpdf,
-    lkj_corr_cholesky_lpdf,
-    lkj_corr_lpdf,
-    lkj_cov_lpdf,
-    wishart_lpdf,
 )
 from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
 from varmat.densities.simplex import (
@@ -41,12 +36,13 @@ from varmat.densities.simplex import (
     multinomial_logit_lpmf,
     multinomial_lpmf,
 )
+from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 
 DENSITIES: dict[str, Any] = {
     name: getattr(module, name)
     for module in (
-        multi_normal, simplex, categorical, ordered, matrix_variate, wishart_cholesky,
+        multi_normal, simplex, categorical, ordered, lkj, wishart, wishart_cholesky,
          matrix_normal, gaussian_dlm, glm_categories,
     )
     for name in module.__all__

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import stan
 from densities.references import exact
+from recordings import EVERY_RUNNER
 
 import varmat as vm
 from varmat.densities import univariate
@@ -85,6 +86,35 @@ def test_probability_is_the_exponential_of_its_logarithm(row):
             np.testing.assert_allclose(g, value * h, rtol=1e-15)
     np.testing.assert_array_equal(row.cdf.pointwise(*vectors), np.exp(row.lcdf.pointwise(*vectors)))
     assert row.cdf(*(v[:0] for v in vectors)) == 1.0
+
+
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
+@pytest.mark.parametrize(("cdf", "args", "slope"), [
+    (vm.bernoulli_cdf, (0,), -1.0),
+    (vm.bernoulli_cdf, ([0, 1],), -1.0),
+    (vm.bernoulli_cdf, ([0, 0],), 0.0),
+    (vm.binomial_cdf, (0, 5), 0.0),
+    (vm.binomial_cdf, (4, 5), -5.0),
+    (vm.binomial_cdf, ([4, 7], [5, 6]), -5.0),
+    (vm.binomial_cdf, ([4, -1], 5), 0.0),
+    (vm.binomial_cdf, ([[4], [2]], 5), 0.0),
+])  # fmt: skip
+def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
+    """The probability is zero there, its logarithm has no finite derivative, and the one-sided
+    limit is that of the mass.
+    """
+    value, gradient = vm.value_and_grad(lambda theta: cdf(*args, theta))(1.0)
+    assert value == 0.0
+    assert gradient == pytest.approx(slope, rel=1e-14)
+    recorded = vm.recorded(lambda theta: 2.0 * cdf(*args, theta), runner=runner)
+    recorded(0.5)
+    assert recorded(1.0) == (0.0, pytest.approx(2.0 * slope, rel=1e-14))
+    near = 1.0 - 1e-9
+    assert vm.value_and_grad(lambda theta: cdf(*args, theta))(near)[1] == pytest.approx(
+        slope, rel=1e-7, abs=1e-7
+    )
+    with pytest.raises(vm.DomainError, match=r"Probability parameter is 1\.5"):
+        cdf(*args, vm.var(1.5))
 
 
 @every_density

@@ -166,6 +166,25 @@ def test_recorded() -> None:
     )
 
 
+@pytest.mark.parametrize(("f", "active", "first", "second"), [
+    (lambda b: glm.normal_id_glm_lpdf.proportional(ALPHAS, X, 0.1, b, 1.5), 0, (BETA,),
+     (BETA / 2,)),
+    (lambda s: glm.normal_id_glm_lpdf.proportional(ALPHAS, X, 0.1, BETA, s), 0, (1.3,), (0.4,)),
+    (lambda a, b: glm.bernoulli_logit_glm_lpmf.proportional([1, 0, 1], X, a, b), (0, 1),
+     (0.1, BETA), (0.4, -BETA)),
+    (lambda b: glm.poisson_log_glm_lpmf.proportional(COUNTS, X, 0.1, b), 0, (BETA,), (BETA / 2,)),
+    (lambda a: binomial_logit_glm_lpmf.proportional(WINS, TRIALS, X, a, BETA), 0, (0.1,), (0.4,)),
+    (lambda b: neg_binomial_2_log_glm_lpmf.proportional(COUNTS, X, 0.1, b, 2.0), 0, (BETA,),
+     (BETA / 2,)),
+    (lambda phi: neg_binomial_2_log_glm_lpmf.proportional(COUNTS, X, 0.1, BETA, phi), 0, (2.0,),
+     (0.7,)),
+    (lambda b, phi: neg_binomial_2_log_glm_lpmf.proportional(COUNTS, X, 0.1, b, phi), (0, 1),
+     (BETA, 2.0), (-BETA, 0.7)),
+])  # fmt: skip
+def test_recordings_drop_the_same(f: Any, active: Any, first: Any, second: Any) -> None:
+    agree(f, first, second, argnums=active, rtol=1e-12)
+
+
 def test_propto_drops_what_is_data() -> None:
     args = (WINS, TRIALS, X, 0.25, BETA)
     constant = math.log(10.0)

@@ -12,7 +12,7 @@ import pytest
 import stan
 
 import varmat as vm
-from varmat.densities import hmm
+from varmat.densities import hmm_filter
 from varmat.densities.hmm import hmm_hidden_state_prob, hmm_marginal
 from varmat.testing import expect_ad, expect_ad_matvar
 
@@ -228,7 +228,7 @@ def test_a_start_that_is_far_from_the_likeliest(times):
 def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
     args = chain(states, 100_000 if states < 4 else 20_000, spread)
     value, gradients = value_and_grad(*args)
-    monkeypatch.setattr(hmm, "LARGEST", 0)
+    monkeypatch.setattr(hmm_filter, "LARGEST", 0)
     expected, slopes = value_and_grad(*args)
     assert value == pytest.approx(expected, rel=1e-13)
     for ours, theirs in zip(gradients, slopes, strict=True):
@@ -243,7 +243,7 @@ def test_what_underflows_in_a_tree_does_not_in_the_filter(monkeypatch):
         np.array([[0.5, 0.5], [0.0, 1.0]]),
         np.array([0.0, 1.0]),
     )
-    monkeypatch.setattr(hmm, "_log_filter", None)
+    monkeypatch.setattr(hmm_filter, "_log_filter", None)
     value, gradients = value_and_grad(*args)
     assert value == 0.0
     np.testing.assert_array_equal(gradients[0], [[0.0] * times, [1.0] * times])
@@ -276,8 +276,8 @@ def test_all_routes_agree(shape):
 
 
 def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
-    monkeypatch.setattr(hmm, "LARGEST", 0)
-    monkeypatch.setattr(hmm, "LONG", 4)
+    monkeypatch.setattr(hmm_filter, "LARGEST", 0)
+    monkeypatch.setattr(hmm_filter, "LONG", 4)
     args = free_chain(2, 8)
     expect_ad(free, *args)
     expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), np.asfortranarray(args[0])[:, ::-1])
@@ -285,7 +285,7 @@ def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
 
 @pytest.mark.parametrize("states", [2, 5])
 def test_all_routes_agree_for_a_tree(states, monkeypatch):
-    monkeypatch.setattr(hmm, "SHORT", 2)
+    monkeypatch.setattr(hmm_filter, "SHORT", 2)
     args = free_chain(states, 12)
     expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), args[0])
     expect_ad(lambda gamma, rho: free(args[0], gamma, rho), *args[1:])
@@ -310,12 +310,12 @@ def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypa
     if kind.startswith("with"):
         log_omegas[0, ::3] = -np.inf if states > 1 else 0.0
     logs, slopes = (
-        hmm._log_filter(log_omegas, gamma, rho)[0],
-        hmm._log_posterior(log_omegas, gamma, rho),
+        hmm_filter._log_filter(log_omegas, gamma, rho)[0],
+        hmm_filter._log_posterior(log_omegas, gamma, rho),
     )
     for settings in ({}, {"LARGEST": 0}, {"LARGEST": 0, "LONG": 10**9}):
         for name, setting in settings.items():
-            monkeypatch.setattr(hmm, name, setting)
+            monkeypatch.setattr(hmm_filter, name, setting)
         value, gradients = value_and_grad(log_omegas, gamma, rho)
         assert value == pytest.approx(logs, rel=1e-13)
         for a, b in zip(gradients, slopes, strict=True):
@@ -325,7 +325,7 @@ def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypa
 
 def test_logarithms_lose_no_digits_far_below_zero():
     log_omegas, gamma, rho = chain(3, 1000)
-    near, far = (hmm._log_posterior(log_omegas - drop, gamma, rho) for drop in (0.0, 8192.0))
+    near, far = (hmm_filter._log_posterior(log_omegas - drop, gamma, rho) for drop in (0.0, 8192.0))
     for a, b in zip(near, far, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-10)
 
@@ -370,10 +370,10 @@ def test_a_long_chain_from_left_to_right():
     np.testing.assert_allclose(in_log_omegas[0], np.exp(later - later[0]), rtol=1e-9, atol=1e-300)
 
 
-@pytest.mark.parametrize("largest", [hmm.LARGEST, 0], ids=["tree", "filter"])
+@pytest.mark.parametrize("largest", [hmm_filter.LARGEST, 0], ids=["tree", "filter"])
 @pytest.mark.parametrize("times", [3, 100])
 def test_impossible_observations(times, largest, monkeypatch):
-    monkeypatch.setattr(hmm, "LARGEST", largest)
+    monkeypatch.setattr(hmm_filter, "LARGEST", largest)
     log_omegas, gamma, rho = chain(2, times)
     log_omegas[:, times // 2] = -np.inf
     value, gradients = value_and_grad(log_omegas, gamma, rho)

@@ -12,12 +12,8 @@ from densities.multivariate import CORRELATION, SPD, SPD_2, B, expect_refusal, n
 from functions.matrices import worst_error
 
 import varmat as vm
-from varmat.densities.matrix_variate import (
-    inv_wishart_lpdf,
-    lkj_corr_cholesky_lpdf,
-    lkj_corr_lpdf,
-    wishart_lpdf,
-)
+from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
+from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 
 
 def log_gamma(k: int, x: Any) -> Any:

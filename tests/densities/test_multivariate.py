@@ -276,7 +276,7 @@ def test_names_and_documentation(name: str) -> None:
         *f.arguments,
     ):
         assert each in f.__doc__
-    assert len(f.__doc__.splitlines()) <= 50
+    assert len(f.__doc__.splitlines()) <= 60
     with vm.nested():
         assert type(f(*(vm.var(x) if i in active else x for i, x in enumerate(args)))) is vm.Var
 

@@ -577,12 +577,15 @@ STRUCTURED = {
     "max": (lambda x: np.max(np.sin(x) * x), lambda x: max(mp.sin(y) * y for y in x)),
     "normal": (
         lambda x: vm.normal_lpdf(x, x[0] * x[1], np.exp(x[2])),
-        lambda x: sum(-mp.log(2 * mp.pi) / 2 - x[2] - ((y - x[0] * x[1]) / mp.exp(x[2])) ** 2 / 2 for y in x),
+        lambda x: sum(
+            -mp.log(2 * mp.pi) / 2 - x[2] - ((y - x[0] * x[1]) / mp.exp(x[2])) ** 2 / 2 for y in x
+        ),
     ),
     "gamma": (
         lambda x: vm.gamma_lpdf(x, np.exp(x[0]), x[1] + x[2]),
         lambda x: sum(
-            mp.exp(x[0]) * mp.log(x[1] + x[2]) - mp.loggamma(mp.exp(x[0])) + (mp.exp(x[0]) - 1) * mp.log(y) - (x[1] + x[2]) * y
+            mp.exp(x[0]) * mp.log(x[1] + x[2]) - mp.loggamma(mp.exp(x[0]))
+            + (mp.exp(x[0]) - 1) * mp.log(y) - (x[1] + x[2]) * y
             for y in x
         ),
     ),

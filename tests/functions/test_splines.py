@@ -32,7 +32,9 @@ def test_interpolation_of_all_degrees(k):
     f, g = vm.make_interp_spline(X, vm.var(Y), k), scipy.interpolate.make_interp_spline(X, Y, k)
     np.testing.assert_array_equal(f.t, g.t)
     for nu in range(4):
-        np.testing.assert_allclose(f(INSIDE, nu).val, g(INSIDE, nu), rtol=1e-10, atol=1e-10)
+        # SciPy 1.15 reads foreign memory where there are more derivatives than degrees.
+        expected = g(INSIDE, nu) if nu <= k else np.zeros((4, 2))
+        np.testing.assert_allclose(f(INSIDE, nu).val, expected, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(
         vm.value(f(Z, extrapolate=False)), g(Z, extrapolate=False), rtol=1e-11
     )

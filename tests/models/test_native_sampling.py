@@ -17,6 +17,7 @@ from models.test_progress import Terminal
 import varmat as vm
 from varmat.models import native_sampling
 from varmat.models.callbacks import Callbacks
+from varmat.models.chains import SECONDS, ThreadedChains
 
 pytest.importorskip("numba")
 with warnings.catch_warnings():
@@ -119,6 +120,31 @@ def test_draws_do_not_depend_on_the_number_of_threads():
     expected = model.sample(**SETTINGS, cores=1)
     for cores in (2, 4):
         assert_same(model.sample(**SETTINGS, cores=cores), expected)
+
+
+def test_an_interrupt_of_the_threads_returns_the_draws_that_there_are(monkeypatch):
+    def show(chains, board, at_once=False):
+        if board[:-1, SECONDS].all() and not interrupted:
+            interrupted.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    interrupted = []
+    monkeypatch.setattr(ThreadedChains, "_show", show)
+    result = parameters().sample(**{**SETTINGS, "draws": 10**6}, cores=2)
+    x = result.posterior["x"].values
+    assert x.shape[0] == 2
+    assert 0 < x.shape[1] < 10**6
+    assert result.warmup_posterior.sizes["draw"] == 80
+
+
+def test_what_is_shown_of_threads(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    parameters().sample(**{**SETTINGS, "progress_bar": True})
+    last = [
+        line.split()
+        for line in sys.stderr.getvalue().split("\x1b[4F")[-1].replace("\x1b[K", "").splitlines()
+    ]
+    assert [line[1] for line in last[2:]] == ["140", "140"]
 
 
 def test_the_density_is_not_called_from_python(monkeypatch):

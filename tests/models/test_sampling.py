@@ -212,7 +212,9 @@ def test_what_the_sampler_gets():
 @pytest.mark.usefixtures("nutpie")
 @pytest.mark.parametrize("dims", [{"x": "k"}, {"x": ["k"]}])
 def test_dimension_without_labels_is_counted(dims):
-    *_, labels, _ = vm.Model(lambda x: -0.5 * np.sum(x**2), x=vm.real(1), dims=dims).sample()
+    *_, labels, _ = vm.Model(lambda x: -0.5 * np.sum(x**2), x=vm.real(1), dims=dims).sample(
+        chains=1
+    )
     assert labels["coords"]["k"].tolist() == [0]
     assert labels["dims"] == {"x": ("k",)}
 
@@ -406,7 +408,7 @@ def test_what_cannot_be_recorded_is_said_once_with_the_reason():
     assert said[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        vm.Model(lambda x: -0.5 * x * x, x=vm.real()).sample()
+        vm.Model(lambda x: -0.5 * x * x, x=vm.real()).sample(chains=1)
         vm.Model(small, x=vm.real(), recorded=False).sample(chains=1)
 
 

@@ -5,6 +5,7 @@ and what is refused.
 from __future__ import annotations
 
 import re
+import threading
 from collections import OrderedDict
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
@@ -391,3 +392,17 @@ def test_variables_from_outside_are_refused(executor):
         vm.gradient(
             lambda mu: np.sum(vm.map_rect(lambda nu, x: x * mu * nu, mu, Y, executor=executor)), 1.0
         )
+
+
+def test_busy_threads_are_known_by_their_numbers():
+    """Also to a thread of a sampler, for which Python keeps nothing between two calls."""
+    here = shares.Here()
+    here.is_busy = True
+    with ThreadPoolExecutor(1) as pool:
+        assert not pool.submit(lambda: here.is_busy).result()
+        pool.submit(setattr, here, "is_busy", True).result()
+        here.forget()  # as in a forked child, where there is this thread alone
+        assert not pool.submit(lambda: here.is_busy).result()
+    assert here.is_busy
+    here.release(threading.get_ident())
+    assert not here.is_busy

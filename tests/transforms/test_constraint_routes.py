@@ -17,9 +17,16 @@ from transforms.constraints import X2, X, gradient_of, inf, nan
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
-from varmat.transforms import bounded as b
-from varmat.transforms import matrices as m
-from varmat.transforms import vectors as v
+from varmat.transforms import (
+    bounded,
+    correlation_matrices,
+    covariance_matrices,
+    elementwise,
+    ordered,
+    simplexes,
+    sum_to_zero,
+    unit_vectors,
+)
 
 X6 = np.array([-1.2, 0.4, 2.3, 0.1, -0.6, 0.9])
 X62 = np.stack([X6, 0.5 * X6[::-1]])
@@ -28,49 +35,49 @@ ONE, NONE, EMPTY, NOTHING = X[:1], np.empty(0), np.empty((0, 2)), np.empty((2, 0
 
 # Function -> its arguments. What is neither a float nor an array of floats is a size.
 CONSTRAIN: list[tuple[Any, list[tuple[Any, ...]]]] = [
-    (b.lb_constrain, [
+    (bounded.lb_constrain, [
         (X, 1.5), (X, 0.0), (0.4, -1.0), (X, LOW), (0.3, -inf), (X, -inf),
          (X2, np.array([[1.0], [2.0]])), (NONE, 1.0),
     ]),
-    (b.ub_constrain, [(X, 1.5), (0.4, -1.0), (X, HIGH), (0.3, inf), (X2, X), (NONE, 1.0)]),
-    (b.lub_constrain, [
+    (bounded.ub_constrain, [(X, 1.5), (0.4, -1.0), (X, HIGH), (0.3, inf), (X2, X), (NONE, 1.0)]),
+    (bounded.lub_constrain, [
         (X, -1.0, 1.5), (0.4, -1.0, 2.0), (X, LOW, HIGH), (0.3, -inf, inf), (0.3, -inf, 2.0),
          (0.3, 1.0, inf), (X, -inf, HIGH),
         (X2, np.array([[1.0], [-inf]]), np.array([2.0, inf, 3.0])),
          (X2, np.array([[1.0], [2.0]]), 5.0), (NONE, 1.0, 2.0),
     ]),
-    (b.offset_multiplier_constrain, [
+    (elementwise.offset_multiplier_constrain, [
         (X, 1.5, 2.0), (0.4, -1.0, 2.0), (X, X, np.exp(X)), (X2, 0.0, np.ones((2, 1))),
          (NONE, 1.0, 2.0), (EMPTY, 1.0, X[1:]),
     ]),
-    *((f, [(X,), (0.3,), (X2,), (EMPTY,)]) for f in (b.positive_constrain, b.prob_constrain,
-        b.corr_constrain)),
-    (v.ordered_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,)]),
-    (v.positive_ordered_constrain, [(X,), (X2,), (NONE,), (ONE,)]),
-    (v.simplex_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,), (X2[None],)]),
-    (v.stochastic_column_constrain, [(X2,), (X2[None],)]),
-    (v.sum_to_zero_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (ONE,)]),
-    (v.unit_vector_constrain, [(X,), (X2,), (ONE,), (EMPTY,)]),
-    (m.cholesky_corr_constrain, [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1),
+    *((f, [(X,), (0.3,), (X2,), (EMPTY,)]) for f in (elementwise.positive_constrain, elementwise.prob_constrain,
+        elementwise.corr_constrain)),
+    (ordered.ordered_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,)]),
+    (ordered.positive_ordered_constrain, [(X,), (X2,), (NONE,), (ONE,)]),
+    (simplexes.simplex_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,), (X2[None],)]),
+    (simplexes.stochastic_column_constrain, [(X2,), (X2[None],)]),
+    (sum_to_zero.sum_to_zero_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (ONE,)]),
+    (unit_vectors.unit_vector_constrain, [(X,), (X2,), (ONE,), (EMPTY,)]),
+    (correlation_matrices.cholesky_corr_constrain, [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1),
         (np.empty((0, 3)), 3)]),
-    (m.corr_matrix_constrain, [(X6, 4), (X62, 4), (NONE, 1)]),
-    (m.cov_matrix_constrain, [(X6, 3), (X62, 3), (NONE, 0)]),
-    (m.cholesky_factor_constrain, [(X6, 3), (X62, 3), (X62[:, :3], 2, 2),
+    (correlation_matrices.corr_matrix_constrain, [(X6, 4), (X62, 4), (NONE, 1)]),
+    (covariance_matrices.cov_matrix_constrain, [(X6, 3), (X62, 3), (NONE, 0)]),
+    (covariance_matrices.cholesky_factor_constrain, [(X6, 3), (X62, 3), (X62[:, :3], 2, 2),
         (np.append(X6, 0.3), 4, 2), (NONE, 3, 0)]),
 ]  # fmt: skip
 FREE: list[tuple[Any, list[tuple[Any, ...]]]] = [
-    (b.lb_free, [(X, -1.5), (X, LOW - 1.0), (0.3, -inf), (0.4, -1.0)]),
-    (b.ub_free, [(X, 3.5), (X, HIGH), (0.3, inf)]),
+    (bounded.lb_free, [(X, -1.5), (X, LOW - 1.0), (0.3, -inf), (0.4, -1.0)]),
+    (bounded.ub_free, [(X, 3.5), (X, HIGH), (0.3, inf)]),
     (
-        b.lub_free,
+        bounded.lub_free,
         [(X, -1.5, 3.0), (X, LOW - 1.0, HIGH), (0.3, -inf, inf), (0.3, 0.0, inf), (0.3, -inf, 1.0)],
     ),
-    (b.offset_multiplier_free, [(X, -1.5, 3.0)]),
-    (b.positive_free, [(np.exp(X),)]),
-    (b.prob_free, [(np.array([0.1, 0.7]),), (0.2,)]),
-    (b.corr_free, [(np.array([0.1, -0.7]),), (0.2,)]),
-    (v.ordered_free, [(np.array([-1.0, 0.5, 0.75]),), (NONE,), (ONE,)]),
-    (v.positive_ordered_free, [(np.array([1.0, 1.5, 4.0]),), (NONE,)]),
+    (elementwise.offset_multiplier_free, [(X, -1.5, 3.0)]),
+    (elementwise.positive_free, [(np.exp(X),)]),
+    (elementwise.prob_free, [(np.array([0.1, 0.7]),), (0.2,)]),
+    (elementwise.corr_free, [(np.array([0.1, -0.7]),), (0.2,)]),
+    (ordered.ordered_free, [(np.array([-1.0, 0.5, 0.75]),), (NONE,), (ONE,)]),
+    (ordered.positive_ordered_free, [(np.array([1.0, 1.5, 4.0]),), (NONE,)]),
 ]
 
 
@@ -90,7 +97,7 @@ def test_all_routes(f: Any, args: Any, jacobian: bool) -> None:
 
     expect_ad(g, *args)
     # A scalar bound from which is selected becomes a varmat, so with it the result is one.
-    if f is not b.lub_constrain or np.ndim(args[1]) == np.ndim(args[2]):
+    if f is not bounded.lub_constrain or np.ndim(args[1]) == np.ndim(args[2]):
         expect_ad_matvar(g, *args)
 
 
@@ -102,28 +109,28 @@ def test_all_routes_back(f: Any, args: Any) -> None:
 
 # There and back, so that finite differences stay in the set: the identity.
 WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ...]]] = {
-    "ordered": (v.ordered_constrain, v.ordered_free, 4, ()),
-    "positive_ordered": (v.positive_ordered_constrain, v.positive_ordered_free, 4, ()),
-    "simplex": (v.simplex_constrain, v.simplex_free, 4, ()),
+    "ordered": (ordered.ordered_constrain, ordered.ordered_free, 4, ()),
+    "positive_ordered": (ordered.positive_ordered_constrain, ordered.positive_ordered_free, 4, ()),
+    "simplex": (simplexes.simplex_constrain, simplexes.simplex_free, 4, ()),
     "stochastic_column": (
-        lambda x, jacobian=False: v.stochastic_column_constrain(np.reshape(x, (2, 2)),
+        lambda x, jacobian=False: simplexes.stochastic_column_constrain(np.reshape(x, (2, 2)),
          jacobian=jacobian),
-        lambda y: np.reshape(v.stochastic_column_free(y), -1), 4, (),
+        lambda y: np.reshape(simplexes.stochastic_column_free(y), -1), 4, (),
     ),
-    "sum_to_zero": (v.sum_to_zero_constrain, v.sum_to_zero_free, 4, ()),
-    "cholesky_corr": (m.cholesky_corr_constrain, m.cholesky_corr_free, 6, (4,)),
-    "corr_matrix": (m.corr_matrix_constrain, m.corr_matrix_free, 6, (4,)),
-    "cov_matrix": (m.cov_matrix_constrain, m.cov_matrix_free, 6, (3,)),
-    "cholesky_factor": (m.cholesky_factor_constrain, m.cholesky_factor_free, 7, (4, 2)),
-    "lb": (b.lb_constrain, lambda y: b.lb_free(y, 1.5), 3, (1.5,)),
-    "ub": (b.ub_constrain, lambda y: b.ub_free(y, 1.5), 3, (1.5,)),
-    "lub": (b.lub_constrain, lambda y: b.lub_free(y, -1.0, 2.0), 3, (-1.0, 2.0)),
-    "partly bounded": (b.lub_constrain, lambda y: b.lub_free(y, LOW, HIGH), 3, (LOW, HIGH)),
-    "offset_multiplier": (b.offset_multiplier_constrain, lambda y: b.offset_multiplier_free(y, 1.0,
+    "sum_to_zero": (sum_to_zero.sum_to_zero_constrain, sum_to_zero.sum_to_zero_free, 4, ()),
+    "cholesky_corr": (correlation_matrices.cholesky_corr_constrain, correlation_matrices.cholesky_corr_free, 6, (4,)),
+    "corr_matrix": (correlation_matrices.corr_matrix_constrain, correlation_matrices.corr_matrix_free, 6, (4,)),
+    "cov_matrix": (covariance_matrices.cov_matrix_constrain, covariance_matrices.cov_matrix_free, 6, (3,)),
+    "cholesky_factor": (covariance_matrices.cholesky_factor_constrain, covariance_matrices.cholesky_factor_free, 7, (4, 2)),
+    "lb": (bounded.lb_constrain, lambda y: bounded.lb_free(y, 1.5), 3, (1.5,)),
+    "ub": (bounded.ub_constrain, lambda y: bounded.ub_free(y, 1.5), 3, (1.5,)),
+    "lub": (bounded.lub_constrain, lambda y: bounded.lub_free(y, -1.0, 2.0), 3, (-1.0, 2.0)),
+    "partly bounded": (bounded.lub_constrain, lambda y: bounded.lub_free(y, LOW, HIGH), 3, (LOW, HIGH)),
+    "offset_multiplier": (elementwise.offset_multiplier_constrain, lambda y: elementwise.offset_multiplier_free(y, 1.0,
         X + 2.0), 3, (1.0, X + 2.0)),
-    "positive": (b.positive_constrain, b.positive_free, 3, ()),
-    "prob": (b.prob_constrain, b.prob_free, 3, ()),
-    "corr": (b.corr_constrain, b.corr_free, 3, ()),
+    "positive": (elementwise.positive_constrain, elementwise.positive_free, 3, ()),
+    "prob": (elementwise.prob_constrain, elementwise.prob_free, 3, ()),
+    "corr": (elementwise.corr_constrain, elementwise.corr_free, 3, ()),
 }  # fmt: skip
 
 
@@ -164,14 +171,20 @@ def test_there_and_back(name: str, data: Any) -> None:
 def test_back_from_far_out() -> None:
     x = np.array([-700.0, -300.0, 300.0, 700.0])
     np.testing.assert_allclose(
-        b.lub_free(b.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], rtol=1e-14
+        bounded.lub_free(bounded.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], rtol=1e-14
     )
     np.testing.assert_allclose(
-        b.lub_free(b.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], rtol=1e-14
+        bounded.lub_free(bounded.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], rtol=1e-14
     )
-    np.testing.assert_allclose(v.simplex_free(v.simplex_constrain(x[:2])), x[:2], rtol=1e-14)
     np.testing.assert_allclose(
-        m.cholesky_corr_free(m.cholesky_corr_constrain(x[1:2], 2)), x[1:2], rtol=1e-14
+        simplexes.simplex_free(simplexes.simplex_constrain(x[:2])), x[:2], rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        correlation_matrices.cholesky_corr_free(
+            correlation_matrices.cholesky_corr_constrain(x[1:2], 2)
+        ),
+        x[1:2],
+        rtol=1e-14,
     )
 
 
@@ -233,12 +246,12 @@ def test_a_stack_is_many_at_once(name: str) -> None:
 def test_nothing_is_nan_far_out() -> None:
     x = np.array([-700.0, 700.0, -750.0, 1e4, -1e4, 0.0])
     functions = [
-        lambda x: b.lub_constrain(x, 0.0, 1.0, jacobian=True),
-         lambda x: b.prob_constrain(x, jacobian=True),
-        lambda x: b.corr_constrain(x, jacobian=True), lambda x: v.simplex_constrain(x,
+        lambda x: bounded.lub_constrain(x, 0.0, 1.0, jacobian=True),
+         lambda x: elementwise.prob_constrain(x, jacobian=True),
+        lambda x: elementwise.corr_constrain(x, jacobian=True), lambda x: simplexes.simplex_constrain(x,
          jacobian=True),
-        lambda x: m.cholesky_corr_constrain(x, 4, jacobian=True),
-         lambda x: m.corr_matrix_constrain(x, 4, jacobian=True),
+        lambda x: correlation_matrices.cholesky_corr_constrain(x, 4, jacobian=True),
+         lambda x: correlation_matrices.corr_matrix_constrain(x, 4, jacobian=True),
     ]  # fmt: skip
     for f in functions:
         y, log_jacobian = f(x)
@@ -251,136 +264,136 @@ def test_nothing_is_nan_far_out() -> None:
 
 def test_at_the_edge_of_the_set() -> None:
     assert (
-        b.lb_free(1.0, 1.0)
-        == b.ub_free(1.0, 1.0)
-        == b.lub_free(1.0, 1.0, 2.0)
-        == b.prob_free(0.0)
+        bounded.lb_free(1.0, 1.0)
+        == bounded.ub_free(1.0, 1.0)
+        == bounded.lub_free(1.0, 1.0, 2.0)
+        == elementwise.prob_free(0.0)
         == -inf
     )
-    assert b.lub_free(2.0, 1.0, 2.0) == b.corr_free(1.0) == inf
-    np.testing.assert_array_equal(v.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
+    assert bounded.lub_free(2.0, 1.0, 2.0) == elementwise.corr_free(1.0) == inf
+    np.testing.assert_array_equal(simplexes.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
 
 
 # --- refusals ---
 
 DOMAIN, SHAPE = vm.DomainError, vm.ShapeError
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
-    (b.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
-    (b.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN,
+    (bounded.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
+    (bounded.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN,
      r"lb_constrain: lb\[1\] is nan, but must be less than inf!"),
-    (b.lb_constrain, (X, X2), SHAPE,
+    (bounded.lb_constrain, (X, X2), SHAPE,
      r"lb_constrain: lb has shape \(2, 3\), but must broadcast to the shape \(3,\)!"),
-    (b.lb_constrain, (0.5, X), SHAPE,
+    (bounded.lb_constrain, (0.5, X), SHAPE,
      r"lb_constrain: lb has shape \(3,\), but must broadcast to the shape \(\)!"),
-    (b.lb_free, (X, 0.0), DOMAIN,
+    (bounded.lb_free, (X, 0.0), DOMAIN,
      r"lb_free: Lower bounded variable\[0\] is -1.2, but must be greater than or equal to 0.0!"),
-    (b.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN,
+    (bounded.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN,
      r"variable\[1\] is 0.4, but must be greater than or equal to 1.0!"),
-    (b.lb_free, (nan, 0.0), DOMAIN,
+    (bounded.lb_free, (nan, 0.0), DOMAIN,
      "lb_free: Lower bounded variable is nan, but must be greater than or equal to 0.0!"),
-    (b.ub_constrain, (X, -inf), DOMAIN, "ub_constrain: ub is -inf, but must be greater than -inf!"),
-    (b.ub_free, (2.0, 1.5), DOMAIN,
+    (bounded.ub_constrain, (X, -inf), DOMAIN, "ub_constrain: ub is -inf, but must be greater than -inf!"),
+    (bounded.ub_free, (2.0, 1.5), DOMAIN,
      "ub_free: Upper bounded variable is 2.0, but must be less than or equal to 1.5!"),
-    (b.lub_constrain, (X, 2.0, 1.0), DOMAIN,
+    (bounded.lub_constrain, (X, 2.0, 1.0), DOMAIN,
      "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
-    (b.lub_constrain, (X, X, X), DOMAIN,
+    (bounded.lub_constrain, (X, X, X), DOMAIN,
      r"lub_constrain: lb\[0\] is -1.2, but must be less than ub, which is -1.2!"),
-    (b.lub_constrain, (X, 0.0, nan), DOMAIN,
+    (bounded.lub_constrain, (X, 0.0, nan), DOMAIN,
      "lub_constrain: ub is nan, but must be greater than -inf!"),
-    (b.lub_free, (2.0, 0.0, 1.5), DOMAIN,
+    (bounded.lub_free, (2.0, 0.0, 1.5), DOMAIN,
      r"lub_free: Bounded variable is 2.0, but must be in the interval \[0.0, 1.5\]!"),
-    (b.lub_free, (2.0, 1.5, 0.0), DOMAIN,
+    (bounded.lub_free, (2.0, 1.5, 0.0), DOMAIN,
      "lub_free: lb is 1.5, but must be less than ub, which is 0.0!"),
-    (b.offset_multiplier_constrain, (X, inf, 1.0), DOMAIN, "offset is inf, but must be finite!"),
-    (b.offset_multiplier_constrain, (X, 0.0, -X), DOMAIN,
+    (elementwise.offset_multiplier_constrain, (X, inf, 1.0), DOMAIN, "offset is inf, but must be finite!"),
+    (elementwise.offset_multiplier_constrain, (X, 0.0, -X), DOMAIN,
      r"multiplier\[1\] is -0.4, but must be positive finite!"),
-    (b.offset_multiplier_free, (inf, 0.0, 1.0), DOMAIN,
+    (elementwise.offset_multiplier_free, (inf, 0.0, 1.0), DOMAIN,
      "Affinely transformed variable is inf, but must be finite!"),
-    (b.positive_free, (0.0,), DOMAIN,
+    (elementwise.positive_free, (0.0,), DOMAIN,
      "positive_free: Positive variable is 0.0, but must be positive!"),
-    (b.prob_free, (1.5,), DOMAIN,
+    (elementwise.prob_free, (1.5,), DOMAIN,
      r"prob_free: Probability variable is 1.5, but must be in the interval \[0.0, 1.0\]!"),
-    (b.corr_free, (-1.5,), DOMAIN,
+    (elementwise.corr_free, (-1.5,), DOMAIN,
      r"corr_free: Correlation variable is -1.5, but must be in the interval \[-1, 1\]!"),
-    (v.ordered_constrain, (1.0,), SHAPE,
+    (ordered.ordered_constrain, (1.0,), SHAPE,
      r"ordered_constrain: x has shape \(\), but must be a vector or a stack of them!"),
     *((f, (1.0,), SHAPE, rf"{f.__name__}: \w has shape \(\), but must be a vector") for f in (
-        v.ordered_free, v.positive_ordered_constrain, v.positive_ordered_free, v.simplex_free,
-         v.sum_to_zero_free,
-        v.unit_vector_constrain, v.unit_vector_free,
+        ordered.ordered_free, ordered.positive_ordered_constrain, ordered.positive_ordered_free, simplexes.simplex_free,
+         sum_to_zero.sum_to_zero_free,
+        unit_vectors.unit_vector_constrain, unit_vectors.unit_vector_free,
     )),
-    (v.ordered_free, (-X2,), DOMAIN,
+    (ordered.ordered_free, (-X2,), DOMAIN,
      r"Ordered variable\[0, 2\] is -0.5, but must be greater than the element before it!"),
-    (v.positive_ordered_free, (X,), DOMAIN,
+    (ordered.positive_ordered_free, (X,), DOMAIN,
      r"\[0\] is -1.2, but must be positive and greater than the element before it!"),
-    (v.simplex_constrain, (1.0,), SHAPE,
+    (simplexes.simplex_constrain, (1.0,), SHAPE,
      r"simplex_constrain: x has shape \(\), but must be a vector"),
-    (v.simplex_free, (NONE,), SHAPE,
+    (simplexes.simplex_free, (NONE,), SHAPE,
      r"simplex_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
-    (v.simplex_free, ([1.5, -0.5],), DOMAIN,
+    (simplexes.simplex_free, ([1.5, -0.5],), DOMAIN,
      r"simplex_free: Simplex variable\[1\] is -0.5, but must be nonnegative!"),
-    (v.simplex_free, ([0.75, 0.5],), DOMAIN,
+    (simplexes.simplex_free, ([0.75, 0.5],), DOMAIN,
      r"simplex_free: sum\(Simplex variable\) is 1.25, but must be 1 to within 1e-08!"),
-    (v.stochastic_column_constrain, (X,), SHAPE,
+    (simplexes.stochastic_column_constrain, (X,), SHAPE,
      r"^stochastic_column_constrain: x has shape .*, but must be a matrix or"),
-    (v.stochastic_column_free, (X,), SHAPE,
+    (simplexes.stochastic_column_free, (X,), SHAPE,
      r"^stochastic_column_free: y has shape .*, but must be a matrix with 1"),
-    (v.stochastic_column_free, (EMPTY,), SHAPE,
+    (simplexes.stochastic_column_free, (EMPTY,), SHAPE,
      r"y has shape \(0, 2\), but must be a matrix with 1 or more rows!"),
-    (v.stochastic_column_free, ([[0.5, -0.5], [0.5, 1.5]],), DOMAIN,
+    (simplexes.stochastic_column_free, ([[0.5, -0.5], [0.5, 1.5]],), DOMAIN,
      r"^stochastic_column_free: .*\[0, 1\] is -0.5, but"),
-    (v.stochastic_column_free, ([[0.5, 0.5], [0.5, 0.25]],), DOMAIN,
+    (simplexes.stochastic_column_free, ([[0.5, 0.5], [0.5, 0.25]],), DOMAIN,
      r"sum\(column of Stochastic .*\)\[1\] is 0.75, but must be 1"),
-    (v.sum_to_zero_free, (NONE,), SHAPE,
+    (sum_to_zero.sum_to_zero_free, (NONE,), SHAPE,
      r"sum_to_zero_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
-    (v.sum_to_zero_free, ([1.0, 0.5],), DOMAIN,
+    (sum_to_zero.sum_to_zero_free, ([1.0, 0.5],), DOMAIN,
      r"sum\(Zero sum variable\) is 1.5, but must be 0 to within 1e-08!"),
-    (v.sum_to_zero_constrain, (1.0,), SHAPE,
+    (sum_to_zero.sum_to_zero_constrain, (1.0,), SHAPE,
      r"sum_to_zero_constrain: x has shape \(\), but must be a vector"),
-    (v.unit_vector_constrain, (np.zeros((2, 3)),), DOMAIN,
+    (unit_vectors.unit_vector_constrain, (np.zeros((2, 3)),), DOMAIN,
      r"unit_vector_constrain: norm\(x\)\[0\] is 0.0, but must be positive!"),
-    (v.unit_vector_constrain, (NONE,), SHAPE,
+    (unit_vectors.unit_vector_constrain, (NONE,), SHAPE,
      "unit_vector_constrain: .* a vector of size 1 or more!"),
-    (v.unit_vector_free, ([1.0, 0.5],), DOMAIN,
+    (unit_vectors.unit_vector_free, ([1.0, 0.5],), DOMAIN,
      r"sum\(Unit vector variable\*\*2\) is 1.25, but must be 1 to within 1e-08!"),
-    (m.cholesky_corr_constrain, (X, 4), SHAPE,
+    (correlation_matrices.cholesky_corr_constrain, (X, 4), SHAPE,
      r"x has shape \(3,\), but must be a vector of size 6!"),
-    (m.cholesky_corr_constrain, (X, 2.5), DOMAIN,
+    (correlation_matrices.cholesky_corr_constrain, (X, 2.5), DOMAIN,
      "cholesky_corr_constrain: K is 2.5, but must be a nonnegative integer!"),
-    (m.cholesky_corr_free, (X2,), SHAPE,
+    (correlation_matrices.cholesky_corr_free, (X2,), SHAPE,
      r"cholesky_corr_free: y has shape \(2, 3\), but must be a square matrix"),
-    (m.cholesky_corr_free, (np.ones((2, 2)),), DOMAIN,
+    (correlation_matrices.cholesky_corr_free, (np.ones((2, 2)),), DOMAIN,
      r"correlation matrix\[0, 1\] is 1.0, but must be 0 above the diagonal!"),
-    (m.cholesky_corr_free, (np.diag([1.0, -1.0]),), DOMAIN,
+    (correlation_matrices.cholesky_corr_free, (np.diag([1.0, -1.0]),), DOMAIN,
      r"diagonal of .*\[1\] is -1.0, but must be positive!"),
-    (m.cholesky_corr_free, (np.tril(np.ones((2, 2))),), DOMAIN,
+    (correlation_matrices.cholesky_corr_free, (np.tril(np.ones((2, 2))),), DOMAIN,
      r"\[1\] is 2.0, but must be 1 to within 1e-08!"),
-    (m.corr_matrix_constrain, (X, 4), SHAPE,
+    (correlation_matrices.corr_matrix_constrain, (X, 4), SHAPE,
      r"corr_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
-    (m.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN,
+    (correlation_matrices.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN,
      r"diagonal of Correlation matrix variable\[1\] is 2.0, but must be 1"),
-    (m.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
+    (correlation_matrices.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
      (r"corr_matrix_free: Correlation matrix variable\[0, 1\] is 0.0, but must be 1.0, as "
      r"Correlation matrix variable\[1, 0\] is")),
-    (m.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
+    (correlation_matrices.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
      ("corr_matrix_free: Correlation matrix variable has the eigenvalue -1, but must be positive "
      "definite!")),
-    (m.cov_matrix_constrain, (X, 3), SHAPE,
+    (covariance_matrices.cov_matrix_constrain, (X, 3), SHAPE,
      r"cov_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
-    (m.cov_matrix_free, (-np.eye(2),), DOMAIN,
+    (covariance_matrices.cov_matrix_free, (-np.eye(2),), DOMAIN,
      ("cov_matrix_free: Covariance matrix variable has the eigenvalue -1, but must be positive "
      "definite!")),
-    (m.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
+    (covariance_matrices.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
      r"cov_matrix_free: Covariance matrix variable\[0, 1\] is nan, but must be finite!"),
-    (m.cov_matrix_free, (X2,), SHAPE,
+    (covariance_matrices.cov_matrix_free, (X2,), SHAPE,
      r"cov_matrix_free: y has shape \(2, 3\), but must be a square matrix"),
-    (m.cholesky_factor_constrain, (X, 1, 2), DOMAIN,
+    (covariance_matrices.cholesky_factor_constrain, (X, 1, 2), DOMAIN,
      "cholesky_factor_constrain: M is 1, but must be at least N, which is 2!"),
-    (m.cholesky_factor_constrain, (X, 3), SHAPE,
+    (covariance_matrices.cholesky_factor_constrain, (X, 3), SHAPE,
      r"x has shape \(3,\), but must be a vector of size 6!"),
-    (m.cholesky_factor_free, (X2,), SHAPE,
+    (covariance_matrices.cholesky_factor_free, (X2,), SHAPE,
      r"y has shape \(2, 3\), but must have at least as many rows as columns!"),
-    (m.cholesky_factor_free, (np.diag([1.0, 0.0]),), DOMAIN,
+    (covariance_matrices.cholesky_factor_free, (np.diag([1.0, 0.0]),), DOMAIN,
      r"variable\[1\] is 0.0, but must be positive!"),
 ]  # fmt: skip
 
@@ -400,23 +413,23 @@ def test_refusals(f: Any, args: Any, error: Any, text: str) -> None:
 def test_nan_goes_through() -> None:
     x = np.array([nan, 0.3, 0.2])
     for f in (
-        b.prob_constrain,
-        v.ordered_constrain,
-        v.simplex_constrain,
-        v.unit_vector_constrain,
-        v.sum_to_zero_constrain,
+        elementwise.prob_constrain,
+        ordered.ordered_constrain,
+        simplexes.simplex_constrain,
+        unit_vectors.unit_vector_constrain,
+        sum_to_zero.sum_to_zero_constrain,
     ):
         assert np.isnan(f(x)).any()
-    assert np.isnan(m.cov_matrix_constrain(x, 2)).any()
-    assert np.isnan(m.cholesky_corr_constrain(x, 3)).any()
+    assert np.isnan(covariance_matrices.cov_matrix_constrain(x, 2)).any()
+    assert np.isnan(correlation_matrices.cholesky_corr_constrain(x, 3)).any()
 
 
 def test_array_likes() -> None:
-    np.testing.assert_array_equal(b.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
-    np.testing.assert_array_equal(b.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
-    assert type(b.lub_constrain(0, -1, 1)) is float
+    np.testing.assert_array_equal(bounded.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
+    np.testing.assert_array_equal(elementwise.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
+    assert type(bounded.lub_constrain(0, -1, 1)) is float
     x = vm.var(2.0)
-    np.testing.assert_allclose(vm.value(v.ordered_constrain([x, 0.0])), [2.0, 3.0])
+    np.testing.assert_allclose(vm.value(ordered.ordered_constrain([x, 0.0])), [2.0, 3.0])
     vm.recover_memory()
 
 

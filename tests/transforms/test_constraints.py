@@ -11,11 +11,29 @@ import pytest
 import stan
 
 import varmat as vm
-from varmat.transforms import bounded, matrices, vectors
+from varmat.transforms import (
+    bounded,
+    correlation_matrices,
+    covariance_matrices,
+    elementwise,
+    ordered,
+    simplexes,
+    sum_to_zero,
+    unit_vectors,
+)
 
 FUNCTIONS = {
     name: getattr(module, name)
-    for module in (bounded, vectors, matrices)
+    for module in (
+        bounded,
+        elementwise,
+        ordered,
+        simplexes,
+        sum_to_zero,
+        unit_vectors,
+        correlation_matrices,
+        covariance_matrices,
+    )
     for name in module.__all__
 }
 X = np.array([-1.2, 0.4, 2.3])

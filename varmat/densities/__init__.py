@@ -12,9 +12,9 @@ from varmat.densities import (
     glm_categories,
     glm_counts,
     hmm,
+    lkj,
     location_scale,
     matrix_normal,
-    matrix_variate,
     mixture,
     multi_normal,
     normal,
@@ -26,6 +26,7 @@ from varmat.densities import (
     unnormalised,
     wiener,
     wiener_cumulative,
+    wishart,
     wishart_cholesky,
 )
 
@@ -39,9 +40,9 @@ __all__ = [
     "glm_categories",
     "glm_counts",
     "hmm",
+    "lkj",
     "location_scale",
     "matrix_normal",
-    "matrix_variate",
     "mixture",
     "multi_normal",
     "normal",
@@ -53,5 +54,6 @@ __all__ = [
     "unnormalised",
     "wiener",
     "wiener_cumulative",
+    "wishart",
     "wishart_cholesky",
 ]

@@ -14,7 +14,8 @@ from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, symmetric_matrix
-from varmat.densities.multi_normal import Cholesky, Covariance, is_empty, whitened
+from varmat.densities.multi_normal import is_empty, whitened
+from varmat.densities.scale_matrices import Cholesky, Covariance
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE
 from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, log_diagonal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,8 @@ class Traced:
         To which they broadcast.
     keep : frozenset of str, optional
         What is kept of the constants; None keeps all.
+    dropping : sequence of str, optional
+        The terms of which some are kept, if they are not those of the density.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Traced:
         variables: Any,
         shape: Shape,
         keep: Any,
+        dropping: Sequence[str] | None = None,
     ) -> None:
         self.builder, self.density, self.shape = program.builder, density, shape
         builder = program.builder
@@ -124,7 +127,7 @@ class Traced:
         for name, (_, domain) in zip(density.operands, density.checks, strict=True):
             if name in variables and name not in late:
                 builder.guard(lift(builder, domain.holds(self._symbols[name])))
-        self.value = builder.add_all([self._summed(term) for term in density.kept(keep)])
+        self.value = builder.add_all([self._summed(term) for term in density.kept(keep, dropping)])
 
     def _summed(self, expression: str) -> Value:
         return self._total(self._scope.evaluate(expression))
@@ -191,10 +194,6 @@ def _density(program: TapeProgram, rule: Any, result: Any, active: Any, saved: A
     program.back((node,), back)
 
 
-# Elements of the matrix from which one pass over it, block by block, is worth a call of Python.
-LARGE = 1 << 17
-
-
 class SparseData:
     """A sparse matrix of independent variables in a program: as constants, row by row.
 
@@ -215,9 +214,13 @@ class SparseData:
         return product_step(*self._parts, self.shape, self.program.symbol(full), transposed).value
 
 
-def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
+def _glm(
+    density: Univariate, predictor: str, dropping: Sequence[str] | None = None
+) -> Callable[..., Any]:
     """How a generalised linear model is written: its density of the linear predictor, and two
     products with the matrix.
+
+    A long matrix is gone through once, by `varmat.programs.blocks`.
     """
 
     def write(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
@@ -229,7 +232,6 @@ def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
         is_sparse = isinstance(x, SparseData)
         if (
             len(x.shape) != 2
-            or (x.size > LARGE and not is_sparse)
             or not x.size
             or any(
                 v.shape not in ((), x.shape[:1])
@@ -257,9 +259,12 @@ def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
         values = dict(zip(names, (y, eta, *(value for value, _ in others)), strict=True))
         nodes = dict(zip(names, (operands[0][1], None, *(node for _, node in others)), strict=True))
         active = [name for name, node in nodes.items() if node is not None]
-        traced = Traced(
-            program, density, values, [*active, predictor], x.shape[:1], settings.get("keep")
-        )
+        # The predictor is not checked, for what is wrong with it, or with what it is made of, shows
+        # in the value.
+        keep = settings.get("keep")
+        if keep is not None:
+            keep = frozenset({*active, predictor} if keep & {"X", "alpha", "beta"} else active)
+        traced = Traced(program, density, values, active, x.shape[:1], keep, dropping)
         node = program.node(result, traced.value)
 
         def back() -> None:
@@ -304,4 +309,12 @@ writes(normal_id_glm_lpdf.operation.rule)(_glm(normal_lpdf, "mu"))
 writes(bernoulli_logit_glm_lpmf.operation.rule)(_glm(bernoulli_logit_lpmf, "alpha"))
 writes(poisson_log_glm_lpmf.operation.rule)(_glm(poisson_log_lpmf, "alpha"))
 writes(binomial_logit_glm_lpmf.operation.rule)(_glm(binomial_logit_lpmf, "alpha"))
-writes(neg_binomial_2_log_glm_lpmf.operation.rule)(_glm(neg_binomial_2_log_lpmf, "eta"))
+# The density of counts keeps the logarithm of a binomial coefficient as one, with the factorials,
+# which are data.
+writes(neg_binomial_2_log_glm_lpmf.operation.rule)(
+    _glm(
+        neg_binomial_2_log_lpmf,
+        "eta",
+        ("log_rising_factorial(phi, n)", *neg_binomial_2_log_lpmf.dropping[1:]),
+    )
+)

@@ -321,13 +321,10 @@ class Univariate(Density, Operation):
             f"{self.name}: {', '.join(expressions)}",
         )
 
-    def kept(self, keep: Keep) -> Sequence[str]:
+    def kept(self, keep: Keep, dropping: Sequence[str] | None = None) -> Sequence[str]:
         """The terms that depend on an argument in `keep`; None keeps all."""
-        return (
-            self.terms
-            if keep is None
-            else [t for t in self.dropping if keep & names_in([t], self.let)]
-        )
+        terms = self.dropping if dropping is None else dropping
+        return self.terms if keep is None else [t for t in terms if keep & names_in([t], self.let)]
 
     @cached_property
     def pointwise(self) -> Pointwise:

@@ -1,7 +1,7 @@
 """Wishart and inverse Wishart distributions of Cholesky factors.
 
 The observation and the scale are lower Cholesky factors of the matrices in
-`varmat.densities.matrix_variate`. Above the diagonal nothing is read of the scale; the derivatives
+`varmat.densities.wishart`. Above the diagonal nothing is read of the scale; the derivatives
 lie in the lower triangles."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix
-from varmat.densities.matrix_variate import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
+from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
 from varmat.functions.linalg.triangles import above, clear_above, diagonal_of, triangle_mask, tril

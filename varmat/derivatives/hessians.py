@@ -78,7 +78,9 @@ def hessian_times_vector(
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.hessian_times_vector(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), np.array([1.0, 1.0]))
+    >>> vm.hessian_times_vector(
+    ...     lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), np.array([1.0, 1.0])
+    ... )
     array([16.,  6.])
     >>> product = vm.hessian_times_vector(lambda x: x[0] ** 2 * x[1])
     >>> product(np.array([3.0, 5.0]), np.array([0.0, 1.0]))
@@ -125,7 +127,8 @@ def hessp(f: Callable[..., Any]) -> Derived[np.ndarray]:
     >>> def f(x):
     ...     return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
     >>> r = scipy.optimize.minimize(
-    ...     vm.value_and_grad(f), np.array([-1.0, 2.0]), jac=True, hessp=vm.hessp(f), method="trust-ncg", tol=1e-10
+    ...     vm.value_and_grad(f), np.array([-1.0, 2.0]), jac=True, hessp=vm.hessp(f),
+    ...     method="trust-ncg", tol=1e-10
     ... )
     >>> np.round(r.x, 8)
     array([1., 1.])

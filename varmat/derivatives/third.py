@@ -146,7 +146,8 @@ def grad_tr_mat_times_hessian(f: Any, x: Any, m: Any, /, *args: Any, **kwargs: A
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.grad_tr_mat_times_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), np.array([[1.0, 0.5], [0.5, 0.0]]))
+    >>> weights = np.array([[1.0, 0.5], [0.5, 0.0]])
+    >>> vm.grad_tr_mat_times_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), weights)
     array([2., 2.])
     """
     function = "grad_tr_mat_times_hessian"

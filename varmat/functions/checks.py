@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dispatch import plain, refuse_dtype, refuse_plain_out
+from varmat.core.dispatch import Standing, plain, refuse_dtype, refuse_plain_out
 from varmat.core.dual import Dual
 from varmat.core.errors import Domain, DomainError, ShapeError, called
 from varmat.core.matvar import MatVar
@@ -160,7 +160,7 @@ def check_settings(
         raise DomainError(f"{function.__name__}: device is {device!r}, but must be 'cpu'!")
     if out is not None:
         refuse_plain_out(function, out)
-        if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray)):
+        if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray, Standing)):
             rule = "must be an array of variables, made with np.zeros_like(variable)"
             raise TypeError(f"{function.__name__}: out is a {type(out).__name__}, but {rule}!")
 

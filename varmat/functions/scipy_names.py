@@ -63,6 +63,7 @@ TABLE: dict[str, dict[str, str]] = {
         "np.linalg.pinv(a, hermitian=True)": "pinvh",
         "np.linalg.qr(a[::-1].T), turned back": "rq",
         "np.diag": "diagsvd",
+        "np.kron": "kron",
         _FACTORS: "qr_delete qr_insert qr_multiply qr_update",
         _WHOLE: "eig_banded eigh_tridiagonal eigvals_banded eigvalsh_tridiagonal",
         "np.arccos(np.linalg.svdvals(q1.T @ q2)), where angles are not small": "subspace_angles",
@@ -170,7 +171,10 @@ TABLE: dict[str, dict[str, str]] = {
         "np.max(np.abs(u - v))": "chebyshev",
         _PAIR: "braycurtis canberra correlation cosine jensenshannon mahalanobis seuclidean",
         "np.max(np.min(vm.cdist(u, v), axis=1))": "directed_hausdorff",
-        _COUNTS: "dice hamming jaccard rogerstanimoto russellrao sokalsneath yule",
+        _COUNTS: (
+            "dice hamming jaccard kulczynski1 rogerstanimoto russellrao sokalmichener sokalsneath "
+            "yule"
+        ),
         "a constant: evaluated on varmat.value(x)": "is_valid_dm is_valid_y num_obs_dm num_obs_y",
     },
     "scipy.integrate": {

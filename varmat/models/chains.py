@@ -1,11 +1,13 @@
-"""Chains of a model that Python evaluates at every point, each sampled by a process of its own.
+"""Chains, each sampled by itself: by threads of this process, or by processes of their own.
 
-Threads would wait for one another, because only one of them at a time runs Python. The processes
-are those of loky: they are new ones instead of copies of this one with its threads, they take
-functions that are defined in a notebook, and their death is noticed.
+Threads sample recorded models, which run without Python. Where Python evaluates the model at every
+point they would wait for one another, because only one of them at a time runs Python: there each
+chain has a process. The processes are those of loky: they are new ones instead of copies of this
+one with its threads, they take functions that are defined in a notebook, and their death is
+noticed. With one core, or where processes cannot be had, these chains are sampled in this process,
+one after the other. Chains on an executor of the user are in `varmat.models.shared_chains`.
 
-With one core, or where processes cannot be had, chains are sampled in this process, one after the
-other. The draws are the same: the seed of a chain is made of the seed of the sampling and the
+The draws are the same everywhere: the seed of a chain is made of the seed of the sampling and the
 number of the chain."""
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import multiprocessing
 import pickle
 import signal
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,15 +32,18 @@ import numpy as np
 
 from varmat.models import progress
 from varmat.models.callbacks import Callbacks
+from varmat.models.native_sampling import prepared
 from varmat.models.results import joined_chains, optional
+from varmat.parallel.executors import processors
+from varmat.parallel.shares import here
 
 # The processes tell what their chains do, and are told to stop, by numbers in a file that all of
 # them map: a row for each chain, and one more. A lock would stay locked if the process that holds
 # it is killed.
-_DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, _SECONDS = range(5)
-_STOP = -1
+_DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, SECONDS = range(5)
+STOP = -1
 # Seconds between two looks at a chain.
-_BETWEEN = 0.1
+BETWEEN = 0.1
 
 
 def chain_seed(seed: int, chain: int) -> int:
@@ -50,9 +56,26 @@ def chain_seed(seed: int, chain: int) -> int:
 
 
 class _Watched(Callbacks):
-    """Callbacks that count the draws of their chain in a row of the board."""
+    """Callbacks that count the draws of their chain in a row of the board.
+
+    Attributes
+    ----------
+    board : ndarray
+        The row.
+    is_busy : bool
+        Whether the chain has one of the workers of an executor: what its model shares out is then
+        computed where it is, for all workers may be waiting.
+    """
 
     board: np.ndarray
+    is_busy = False
+    # The thread of nutpie, which calls for a start first of all.
+    thread = 0
+
+    def initial_point(self, seed: int) -> np.ndarray:
+        if self.is_busy and not here.is_busy:
+            here.is_busy, self.thread = True, threading.get_ident()
+        return super().initial_point(seed)
 
     def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
         expand = super().make_expand()
@@ -66,7 +89,7 @@ class _Watched(Callbacks):
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """All that it takes to sample any of the chains, here or in another process."""
 
     model: Any
@@ -76,15 +99,38 @@ class _Job:
     dims: dict[str, Any]
     settings: dict[str, Any]
     is_watched: bool
+    is_busy: bool = False
 
     def run(self, chain: int, board: np.ndarray, tick: Callable[[], None]) -> tuple[Any, bool]:
         """Sample one chain: the result, and whether it is complete. Calls a function now and then,
         which may interrupt it.
         """
-        nutpie = optional("nutpie", "Model.sample")
         calls = _Watched(self.model, self.seed, self.centre, self.settings["tune"], chain)
-        calls.board = board[chain]
-        compiled, result, begun = calls.compiled(self.coords, self.dims), None, time.monotonic()
+        calls.board, calls.is_busy = board[chain], self.is_busy
+        calls.board[:] = 0.0  # there may be what a worker wrote that was lost
+        calls.board[SECONDS] = 1e-9  # it has begun
+        native = prepared(calls, {**self.settings, "chains": 1, "cores": 1})
+        if calls.failures:
+            raise calls.failures[0]
+        compiled = (native or calls).compiled(self.coords, self.dims)
+        try:
+            result, is_complete = self.sampled(compiled, calls.failures, chain, calls.board, tick)
+        finally:
+            here.release(calls.thread)
+        return result if native is None else native.completed(result), is_complete
+
+    def sampled(
+        self,
+        compiled: Any,
+        failures: list[BaseException],
+        chain: int,
+        row: np.ndarray,
+        tick: Callable[[], None],
+    ) -> tuple[Any, bool]:
+        """Sample one chain of a model as nutpie takes it; raises the first of the failures of its
+        functions.
+        """
+        nutpie, result, begun = optional("nutpie", "Model.sample"), None, time.monotonic()
         sampler = nutpie.sample(
             compiled,
             init_mean=self.centre,
@@ -99,41 +145,51 @@ class _Job:
         try:
             while result is None:
                 try:
-                    result = sampler.wait(timeout=_BETWEEN)
+                    result = sampler.wait(timeout=BETWEEN)
                 except TimeoutError:
-                    calls.board[_SECONDS] = time.monotonic() - begun
+                    row[SECONDS] = time.monotonic() - begun
                     if self.is_watched and time.monotonic() > look:
-                        look = _look(sampler, calls.board)
+                        look = _look(sampler, row)
                 tick()
         except KeyboardInterrupt:
             return (sampler.abort() if result is None else result), result is not None
         except BaseException:  # what panics in nutpie is no Exception
-            if not calls.failures:
+            if not failures:
                 raise
-        if calls.failures:
-            raise calls.failures[0]
+        if failures:
+            raise failures[0]
+        row[SECONDS] = time.monotonic() - begun
+        if self.is_watched:
+            _write(result, row)
+            row[_DRAWS] = self.settings["draws"] + self.settings["tune"]
         return result, True
 
 
-def _look(sampler: Any, board: np.ndarray) -> float:
+def _look(sampler: Any, row: np.ndarray) -> float:
     """Write down the statistics of a chain that is being sampled; returns when to do so again: it
     costs a copy of the draws.
     """
     begun = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ warns if there are no draws yet
-        trace = sampler.inspect()
+        _write(sampler.inspect(), row)
+    return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
+
+
+def _write(trace: Any, row: np.ndarray) -> None:
+    """Write down the statistics of draws."""
     statistics = [
         trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace
     ]
-    board[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
+    # Where Python is called at each draw it counts them itself, and is ahead.
+    row[_DRAWS] = max(row[_DRAWS], sum(each.sizes["draw"] for each in statistics))
+    row[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
     for each in statistics:
         if each.sizes["draw"]:
-            board[_STEP], board[_GRADIENTS] = (
+            row[_STEP], row[_GRADIENTS] = (
                 each["step_size"].values[0, -1],
                 each["n_steps"].values[0, -1],
             )
-    return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
 
 
 # --- called in the other processes ---
@@ -161,10 +217,10 @@ def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Any, bool] | N
     board = np.memmap(path, float, "r+", shape=(chains + 1, 5))
 
     def tick() -> None:
-        if board[_STOP, 0]:
+        if board[STOP, 0]:
             raise KeyboardInterrupt
 
-    if board[_STOP, 0]:
+    if board[STOP, 0]:
         return None
     try:
         return pickle.loads(job).run(chain, board, tick)  # type: ignore[no-any-return]
@@ -188,13 +244,12 @@ def _travels(error: BaseException) -> bool:
 # --- called in this process ---
 
 
-class Chains:
-    """The chains of a model, in processes if that is possible.
+class Watching:
+    """Chains that are waited for, and what is shown of them meanwhile.
 
     Parameters
     ----------
     model : Model
-        Evaluated in Python.
     seed : int
     centre : ndarray or None
         Of the random starting points.
@@ -202,6 +257,125 @@ class Chains:
         As nutpie takes them.
     settings : dict
         Of nutpie.
+    is_busy : bool
+        Whether the chains have the workers of an executor.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        seed: int,
+        centre: np.ndarray | None,
+        coords: dict[str, Any],
+        dims: dict[str, Any],
+        settings: dict[str, Any],
+        is_busy: bool = False,
+    ) -> None:
+        own = dict(settings)
+        self._chains, self._cores, is_watched = (
+            own.pop("chains"),
+            own.pop("cores"),
+            own.pop("progress_bar"),
+        )
+        own.pop("blocking", None)
+        self._job = Job(model, seed, centre, coords, dims, own, is_watched, is_busy)
+        self._display = progress.Display(is_watched)
+
+    def _collected(self, runs: list[Future[Any]], board: np.ndarray) -> dict[int, Any]:
+        """The results of chains by number; of those that there are, if it is interrupted. Raises
+        the first error.
+        """
+        try:
+            self._wait(runs, board)
+        except KeyboardInterrupt:
+            board[STOP, 0] = 1.0
+            for each in runs:
+                each.cancel()
+            self._wait([each for each in runs if not each.cancelled()], board)
+        self._show(board, True)
+        results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
+        return {i: result[0] for i, result in results.items() if result is not None}
+
+    def _wait(self, runs: list[Future[Any]], board: np.ndarray) -> None:
+        """Wait for chains; raises the first error."""
+        done, others = wait(runs, 0.0, FIRST_EXCEPTION)
+        while True:
+            for each in done:
+                self._of(each)
+            if not others:
+                return
+            self._show(board)
+            done, others = wait(others, BETWEEN, FIRST_EXCEPTION)
+
+    def _of(self, run: Future[Any]) -> Any:
+        return run.result()
+
+    def _show(self, board: np.ndarray, at_once: bool = False) -> None:
+        self._display.show(lambda: self._lines(board), at_once)
+
+    def _lines(self, board: np.ndarray) -> list[str]:
+        total, rows = self._job.settings["draws"] + self._job.settings["tune"], []
+        for draws, divergences, step, gradients, seconds in board[:STOP].tolist():
+            left = progress.remaining(int(draws), total, seconds)
+            figures = (
+                int(draws),
+                int(divergences),
+                f"{step:.3g}",
+                int(gradients),
+                f"{seconds:.0f}s",
+                left,
+            )
+            rows.append((int(draws), total, figures))
+        return progress.table(
+            "Progress",
+            ("Draws", "Divergences", "Step size", "Grad evals", "Elapsed", "Remaining"),
+            rows,
+        )
+
+
+class ThreadedChains(Watching):
+    """The chains of a recorded model, in threads of this process; parameters as in `Watching`."""
+
+    def sample(self, compiled: Any = None, failures: list[BaseException] | None = None) -> Any:
+        """The draws of all chains; those that there are, if it is interrupted.
+
+        Parameters
+        ----------
+        compiled : object, optional
+            The model as nutpie takes it, if all chains may call the same functions.
+        failures : list of BaseException, optional
+            Where these keep their errors.
+        """
+        board = np.zeros((self._chains + 1, 5))
+
+        def tick() -> None:
+            if board[STOP, 0]:
+                raise KeyboardInterrupt
+
+        def run(chain: int) -> tuple[Any, bool] | None:
+            if board[STOP, 0]:
+                return None
+            if compiled is None or failures is None:
+                return self._job.run(chain, board, tick)
+            return self._job.sampled(compiled, failures, chain, board[chain], tick)
+
+        with ThreadPoolExecutor(
+            min(self._chains, self._cores or processors()), "varmat-chain"
+        ) as pool:
+            try:
+                found = self._collected(
+                    [pool.submit(run, chain) for chain in range(self._chains)], board
+                )
+            finally:
+                board[STOP, 0] = 1.0  # an error of one chain ends the others
+        if not found:
+            raise KeyboardInterrupt
+        return joined_chains(found)
+
+
+class Chains(Watching):
+    """The chains of a model that Python evaluates, in processes if that is possible; parameters as
+    in `Watching`.
 
     Attributes
     ----------
@@ -220,19 +394,11 @@ class Chains:
         dims: dict[str, Any],
         settings: dict[str, Any],
     ) -> None:
-        own = dict(settings)
-        self._chains, cores, is_watched = (
-            own.pop("chains"),
-            own.pop("cores"),
-            own.pop("progress_bar"),
-        )
-        own.pop("blocking", None)
-        self._job = _Job(model, seed, centre, coords, dims, own, is_watched)
-        self._display = progress.Display(is_watched)
+        super().__init__(model, seed, centre, coords, dims, settings)
         self._executor: Any = None
         self.workers, self.hindrance = 0, ""
-        if cores != 1:
-            self.hindrance = self._begin(cores)
+        if self._cores != 1:
+            self.hindrance = self._begin(self._cores)
 
     def _begin(self, cores: int | None) -> str:
         """Start processes; what hinders it, if something does."""
@@ -294,27 +460,7 @@ class Chains:
                 self._executor.submit(_run, self._payload, str(path), self._chains, i)
                 for i in range(self._chains)
             ]
-            try:
-                self._wait(runs, board)
-            except KeyboardInterrupt:
-                board[_STOP, 0] = 1.0
-                for each in runs:
-                    each.cancel()
-                self._wait([each for each in runs if not each.cancelled()], board)
-            self._show(board, True)
-            results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
-            return {i: result[0] for i, result in results.items() if result is not None}
-
-    def _wait(self, runs: list[Future[Any]], board: np.ndarray) -> None:
-        """Wait for chains; raises the first error."""
-        done, others = wait(runs, 0.0, FIRST_EXCEPTION)
-        while True:
-            for each in done:
-                self._of(each)
-            if not others:
-                return
-            self._show(board)
-            done, others = wait(others, _BETWEEN, FIRST_EXCEPTION)
+            return self._collected(runs, board)
 
     def _of(self, run: Future[Any]) -> Any:
         try:
@@ -327,28 +473,6 @@ class Chains:
             raise RuntimeError(
                 f"Model.sample: {text}; with cores=1, chains are sampled in this process"
             ) from error
-
-    def _show(self, board: np.ndarray, at_once: bool = False) -> None:
-        self._display.show(lambda: self._lines(board), at_once)
-
-    def _lines(self, board: np.ndarray) -> list[str]:
-        total, rows = self._job.settings["draws"] + self._job.settings["tune"], []
-        for draws, divergences, step, gradients, seconds in board[:_STOP].tolist():
-            left = progress.remaining(int(draws), total, seconds)
-            figures = (
-                int(draws),
-                int(divergences),
-                f"{step:.3g}",
-                int(gradients),
-                f"{seconds:.0f}s",
-                left,
-            )
-            rows.append((int(draws), total, figures))
-        return progress.table(
-            "Progress",
-            ("Draws", "Divergences", "Step size", "Grad evals", "Elapsed", "Remaining"),
-            rows,
-        )
 
 
 def unpicklable(model: Any, cloudpickle: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import ARRAYS, data
-from varmat.models.parameters import Dependent
+from varmat.models.bounds import Dependent
 from varmat.models.unpacking import Part, part_of, read_off
 from varmat.transforms import Real, Transform
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from varmat import html
 from varmat.core.errors import ShapeError
+from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
 from varmat.models.results import check_shapes, coordinates, to_arviz
@@ -184,19 +185,15 @@ class Predictor:
         )
 
     def simulated(
-        self, simulate: Callable[..., Any], each: Iterable[dict[str, Any]]
+        self, simulate: Callable[..., Any], draws: dict[str, np.ndarray], executor: Any
     ) -> list[dict[str, Any]]:
-        """What is simulated at each draw of the parameters; an error says at which one it came
-        up.
-        """
-        function, found = self.named("simulate", simulate), []
-        for i, values in enumerate(each):
-            try:
-                found.append(called(function, self.transformed(values), self.rng))
-            except Exception as error:
-                error.add_note(f"{self.function}: at draw {i}, counted from 0 through all chains")
-                raise
-        return found
+        """What is simulated at each draw of the parameters, given by name along the first axis."""
+        block = _Simulation(self, self.named("simulate", simulate))
+        return [
+            values
+            for found in of_blocks(self.function, block, draws, executor, self.rng)
+            for values in found
+        ]
 
     def result(self, groups: dict[str, dict[str, np.ndarray]]) -> Predictive:
         shapes = {name: x.shape[2:] for group in groups.values() for name, x in group.items()}
@@ -204,19 +201,43 @@ class Predictor:
         return Predictive(groups, coordinates(shapes, self.coords, dims), dims)
 
 
+class _Simulation:
+    """What workers have: what is simulated at the draws of a block; an error says at which one it
+    came up.
+    """
+
+    def __init__(self, predictor: Predictor, function: Named) -> None:
+        self._predictor, self._function = predictor, function
+
+    def __call__(self, block: Draws) -> list[dict[str, Any]]:
+        rng, found = np.random.default_rng(block.seed), []
+        for i, values in block.each():
+            try:
+                found.append(called(self._function, self._predictor.transformed(values), rng))
+            except Exception as error:
+                error.add_note(
+                    f"{self._predictor.function}: at draw {i}, counted from 0 through all chains"
+                )
+                raise
+        return found
+
+
 def posterior_predictive(
-    predictor: Predictor, result: Any, simulate: Callable[..., Any]
+    predictor: Predictor, result: Any, simulate: Callable[..., Any], executor: Any
 ) -> Predictive:
     """See `Model.sample_posterior_predictive`."""
     arrays, shape = draws_of(predictor.function, result, predictor.model._layout.parameters)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
-    each = ({name: x[i] for name, x in flat.items()} for i in range(shape[0] * shape[1]))
-    found = predictor.simulated(simulate, each)
+    found = predictor.simulated(simulate, flat, executor)
     return predictor.result({"posterior_predictive": stacked(predictor.function, found, shape)})
 
 
 def prior_predictive(
-    predictor: Predictor, prior: Callable[..., Any], simulate: Callable[..., Any] | None, draws: int
+    predictor: Predictor,
+    prior: Callable[..., Any],
+    simulate: Callable[..., Any] | None,
+    draws: int,
+    executor: Any,
 ) -> Predictive:
     """See `Model.sample_prior_predictive`."""
     function, layout = predictor.named("prior", prior), predictor.model._layout
@@ -229,6 +250,7 @@ def prior_predictive(
         "prior": stacked(predictor.function, list(map(predictor.transformed, values)), (1, draws))
     }
     if simulate is not None:
-        found = predictor.simulated(simulate, values)
+        flat = {name: groups["prior"][name][0] for name in layout.parameters} if values else {}
+        found = predictor.simulated(simulate, flat, executor) if values else []
         groups["prior_predictive"] = stacked(predictor.function, found, (1, draws))
     return predictor.result(groups)

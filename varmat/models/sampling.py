@@ -1,9 +1,10 @@
-"""Sampling with nutpie, by one of three ways.
+"""Sampling with nutpie, chain by chain.
 
 Recorded models are called without Python where numba is installed, see
-`varmat.models.native_sampling`. Models that Python evaluates at every point are sampled by
-processes, see `varmat.models.chains`. Recordings that NumPy runs are called from nutpie's threads.
-"""
+`varmat.models.native_sampling`; their chains have threads, also those of recordings that NumPy
+runs. Models that Python evaluates at every point are sampled by processes. For both see
+`varmat.models.chains`, and `varmat.models.shared_chains` where there is an executor. All chains go
+to nutpie together where a setting is about all of them."""
 
 from __future__ import annotations
 
@@ -68,16 +69,23 @@ def _evaluated_in_python(calls: Callbacks) -> bool:
     return getattr(recorder, "obstacle", None) is not None
 
 
-def _by_chains(
+def _without_recording(model: Any) -> Any:
+    """The model if it cannot be recorded: every process would try it again."""
+    recorder = model._value_and_grad
+    if not isinstance(recorder, Recorded):
+        return model
+    model = copy.copy(model)
+    model._value_and_grad = recorder._eager
+    return model
+
+
+def _by_processes(
     calls: Callbacks, labels: dict[str, Any], dims: dict[str, Any], settings: dict[str, Any]
 ) -> Any:
     """Sample chain by chain a model that Python evaluates at every point, and say how and why."""
     from varmat.models.chains import Chains  # needs a sixth of the time that varmat takes to import
 
-    model, recorder = calls.model, calls.model._value_and_grad
-    if isinstance(recorder, Recorded):  # which would try again to record it, in every process
-        model = copy.copy(model)
-        model._value_and_grad = recorder._eager
+    model = _without_recording(calls.model)
     with closing(Chains(model, calls.seed, calls.centre, labels, dims, settings)) as chains:
         how = ", each chain by a process of its own" if chains.workers else ""
         if chains.hindrance:
@@ -88,8 +96,50 @@ def _by_chains(
         return chains.sample()
 
 
+def _by_threads(
+    calls: Callbacks,
+    native: Any,
+    labels: dict[str, Any],
+    dims: dict[str, Any],
+    settings: dict[str, Any],
+) -> Any:
+    """Sample a recorded model, each chain in a thread."""
+    from varmat.models.chains import ThreadedChains
+
+    chains = ThreadedChains(calls.model, calls.seed, calls.centre, labels, dims, settings)
+    return (
+        chains.sample()
+        if native is None
+        else chains.sample(native.compiled(labels, dims), calls.failures)
+    )
+
+
+def _on_executor(
+    calls: Callbacks,
+    labels: dict[str, Any],
+    dims: dict[str, Any],
+    settings: dict[str, Any],
+    executor: Any,
+) -> Any:
+    """Sample chain by chain on an executor."""
+    from varmat.models.shared_chains import SharedChains
+
+    in_python = _evaluated_in_python(calls)
+    if calls.failures:
+        raise calls.failures[0]
+    _warn_of_obstacle(calls.model, level=5)
+    model = _without_recording(calls.model) if in_python else calls.model
+    return SharedChains(
+        model, calls.seed, calls.centre, labels, dims, settings, is_busy=True
+    ).sample(executor)
+
+
 def run_nutpie(
-    model: Any, init: np.ndarray | None, seed: int | None, settings: dict[str, Any]
+    model: Any,
+    init: np.ndarray | None,
+    seed: int | None,
+    settings: dict[str, Any],
+    executor: Any = None,
 ) -> Any:
     """Sample a model with nutpie; its result, as ArviZ data."""
     nutpie = optional("nutpie", "Model.sample")
@@ -101,22 +151,33 @@ def run_nutpie(
         {name: _labels(each) for name, each in coords.items()},
         {name: tuple(each) for name, each in named.items()},
     )
-    native = prepared(calls, settings)
     # These settings are about all chains together.
-    is_whole = (
-        settings["chains"] == 1
-        or not settings.get("blocking", True)
-        or any(settings.get(name) for name in ELSEWHERE)
+    whole = [name for name in ELSEWHERE if settings.get(name)] + (
+        [] if settings.get("blocking", True) else ["blocking"]
     )
-    by_chains = native is None and not is_whole and _evaluated_in_python(calls)
+    if executor is not None:
+        if whole:
+            text = (
+                f"{whole[0]} is given with an executor, but must be left out: it is about all "
+                "chains together!"
+            )
+            raise TypeError(f"Model.sample: {text}")
+        return _on_executor(calls, labels, dims, settings, executor)
+    native, is_whole = prepared(calls, settings), settings["chains"] == 1 or bool(whole)
+    in_python = native is None and not is_whole and _evaluated_in_python(calls)
     if calls.failures:
         raise calls.failures[0]
-    if by_chains:
-        return _by_chains(calls, labels, dims, settings)
+    if in_python:
+        return _by_processes(calls, labels, dims, settings)
     is_told = _warn_of_obstacle(model)
-    compiled = calls.compiled(labels, dims) if native is None else native.compiled(labels, dims)
     try:
-        result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
+        if is_whole:
+            compiled = (
+                calls.compiled(labels, dims) if native is None else native.compiled(labels, dims)
+            )
+            result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
+        else:
+            result = _by_threads(calls, native, labels, dims, settings)
     except BaseException:  # what panics in nutpie is no Exception
         if not calls.failures:
             raise
@@ -127,3 +188,16 @@ def run_nutpie(
     return (
         result if native is None else native.completed(result, settings.get("progress_bar", False))
     )
+
+
+def check_executor(cores: Any, executor: Any) -> None:
+    """Refuse what is no executor, and one beside a number of cores."""
+    from varmat.parallel.executors import check
+
+    check("Model.sample", executor)
+    if cores is not None:
+        text = (
+            f"cores is {cores} with an executor, but must be left out: the executor says how "
+            "many chains run at a time!"
+        )
+        raise TypeError(f"Model.sample: {text}")

@@ -20,7 +20,7 @@ from varmat.core.variables import Outputs, make_result
 from varmat.programs.entries import Call, contributions_of, value_of
 from varmat.programs.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
-from varmat.transforms.classes import FromFunctions
+from varmat.transforms.transform import FromFunctions
 
 WITH_JACOBIAN = {"jacobian": True}
 

@@ -5,11 +5,9 @@ and gradients of its share.
 from __future__ import annotations
 
 import os
-import pickle
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple
@@ -22,7 +20,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import like
-from varmat.parallel.executors import answers, check, workers_of
+from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
 from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, places_of
 from varmat.solvers.inner import value_now
 
@@ -97,23 +95,14 @@ class Call(NamedTuple):
 
     def answers(self, requests: list[Request]) -> list[Any]:
         keep(self.key, self.work)
-        return answers(self.work.name, requests, self.executor, self._parcel)
+        return answers(Asking(self.work.name, self._parcel), requests, self.executor)
 
     def _parcel(self, request: Request, has_work: bool) -> tuple[bytes | None, bytes]:
         """The jobs of a request, and the work if it is wanted, for a worker of another process."""
-        try:
-            dumps: Any = import_module("cloudpickle").dumps
-        except ImportError:
-            dumps = pickle.dumps
-        try:
-            return dumps(self.work) if has_work else None, dumps(
-                {job: self.work.jobs[job] for job in request.jobs}
-            )
-        except Exception as error:
-            raise TypeError(
-                f"{self.work.name}: the function, or its data, cannot be sent to another process: "
-                f"{error}"
-            ) from error
+        jobs = {job: self.work.jobs[job] for job in request.jobs}
+        return sendable(self.work.name, self.work) if has_work else None, sendable(
+            self.work.name, jobs
+        )
 
 
 def _number(x: Any) -> Any:

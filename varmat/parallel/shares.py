@@ -46,12 +46,31 @@ class Place(NamedTuple):
         return x if self.index is None else x[self.index]
 
 
-class Here(threading.local):
+class Here:
     """Whether this thread is working on a share: what it calls is not shared out again, for all
     workers may be waiting.
-    """
 
-    is_busy = False
+    Threads are known by their numbers. What Python keeps for a thread that is not its own is gone
+    after each call from it."""
+
+    def __init__(self) -> None:
+        self._busy: set[int] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        return threading.get_ident() in self._busy
+
+    @is_busy.setter
+    def is_busy(self, is_so: bool) -> None:
+        (self._busy.add if is_so else self._busy.discard)(threading.get_ident())
+
+    def release(self, thread: int) -> None:
+        """Another thread has ended, whose number a new one may get."""
+        self._busy.discard(thread)
+
+    def forget(self) -> None:
+        """In a forked child there is only the thread that forked it."""
+        self._busy &= {threading.get_ident()}
 
 
 here = Here()
@@ -122,6 +141,13 @@ class Work:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "jobs": {}, "_shares": {}}
+
+    def has(self, jobs: Sequence[int]) -> bool:
+        """Whether these jobs are there: another process is sent those that it works on."""
+        return all(job in self.jobs for job in jobs)
+
+    def answered(self, request: Request) -> Answer:
+        return answered(self, request)
 
     def share(self, job: int, directions: tuple[int, ...]) -> Evaluated:
         """A job as a function of its numbers, differentiated along some of the operands."""
@@ -309,7 +335,7 @@ class JobError(Exception):
 
 
 # The works of this process, by key. A child that is forked has those of its parent.
-_KNOWN: OrderedDict[str, Work] = OrderedDict()
+_KNOWN: OrderedDict[str, Any] = OrderedDict()
 _LOCK = threading.Lock()
 
 
@@ -317,14 +343,17 @@ def _unlock() -> None:
     """A new lock in a forked child: another thread of the parent may hold the old one."""
     global _LOCK
     _LOCK = threading.Lock()
+    here.forget()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock)
 
 
-def keep(key: str, work: Work) -> None:
-    """Remember a work, and forget those that have not been used for the longest time."""
+def keep(key: str, work: Any) -> None:
+    """Remember a `Work` or a `Task`, and forget those that have not been used for the longest
+    time.
+    """
     with _LOCK:
         _KNOWN[key] = work
         _KNOWN.move_to_end(key)
@@ -332,9 +361,13 @@ def keep(key: str, work: Work) -> None:
             _KNOWN.popitem(last=False)
 
 
-def run(
-    process: Any, request: Request, parcel: tuple[bytes | None, bytes] | None = None
-) -> Answer | Unknown | Failure:
+def forget(key: str) -> None:
+    """Forget what will not be asked for again."""
+    with _LOCK:
+        _KNOWN.pop(key, None)
+
+
+def run(process: Any, request: Any, parcel: tuple[bytes | None, bytes] | None = None) -> Any:
     """What a worker does: the answer to a request, with the work and its jobs where they were sent.
 
     `process` is the process that asks. An error of a job is raised in it, and comes back as a
@@ -352,7 +385,7 @@ def identity() -> tuple[str, int]:
     return os.uname().nodename if hasattr(os, "uname") else "", os.getpid()
 
 
-def _answer(request: Request, parcel: tuple[bytes | None, bytes] | None) -> Answer | Unknown:
+def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
     work = _KNOWN.get(request.key)
     if parcel is not None:
         if work is None and parcel[0] is not None:
@@ -361,11 +394,11 @@ def _answer(request: Request, parcel: tuple[bytes | None, bytes] | None) -> Answ
             for job, arguments in pickle.loads(parcel[1]).items():
                 work.jobs.setdefault(job, arguments)
             keep(request.key, work)
-    if work is None or not all(job in work.jobs for job in request.jobs):
+    if work is None or not work.has(request.jobs):
         return Unknown(work is None)
     was, here.is_busy = here.is_busy, True
     try:
-        return answered(work, request)
+        return work.answered(request)
     finally:
         here.is_busy = was
 

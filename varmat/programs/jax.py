@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from varmat.programs import kernels
+from varmat.programs.blocks import Loop
 from varmat.programs.program import Program, Value
 from varmat.programs.sparse import SampledProduct, SparseProduct
 
@@ -284,6 +285,31 @@ def _sampled(jax: Any, kernel: Any) -> Rule:
     )
 
 
+def _loop(jax: Any, kernel: Any) -> Rule | None:
+    """The steps on whole arrays: JAX has its own way with long ones."""
+    inner = [_rule(jax, step.kernel) for step in kernel.steps]
+    if None in inner:
+        return None
+
+    def rule(step: Any, *operands: Any) -> Any:
+        known = {id(v): x for v, x in zip(kernel.outside, operands, strict=True)}
+
+        def array(value: Value) -> Any:
+            return (
+                known[id(value)]
+                if id(value) in known
+                else _part(jax.numpy, known[id(value.base)], value)
+            )
+
+        for each, compute in zip(kernel.steps, inner, strict=True):
+            (result,) = each.results
+            found = compute(each, *map(array, each.operands))  # type: ignore[misc]
+            known[id(result)] = jax.numpy.reshape(found, result.shape)
+        return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
+
+    return rule
+
+
 # By the class of the kernel.
 _RULES: dict[type, Callable[[Any, Any], Rule | None]] = {
     kernels.Ufunc: _ufunc,
@@ -300,6 +326,7 @@ _RULES: dict[type, Callable[[Any, Any], Rule | None]] = {
     kernels.Assemble: _assemble,
     kernels.Write: _write,
     kernels.SolveTriangular: _triangular,
+    Loop: _loop,
     SparseProduct: _sparse,
     SampledProduct: _sampled,
 }

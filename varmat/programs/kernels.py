@@ -314,8 +314,12 @@ class Reduce(Kernel):
         return (self.ufunc.reduce(operands[0], self.axes),)
 
     def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
-        axes = None if len(self.axes) == operands[0].ndim else self.axes
-        return partial(self.ufunc.reduce, operands[0], axes, None, results[0])
+        (x,), (out,), ufunc = operands, results, self.ufunc
+        axes = None if len(self.axes) == x.ndim else self.axes
+        if ufunc in (np.maximum, np.minimum) and any(stride < 0 for stride in x.strides):
+            # NumPy 2.0 takes wrong elements if it is to write into an array.
+            return lambda: np.copyto(out, ufunc.reduce(x, axes))
+        return partial(ufunc.reduce, x, axes, None, out)
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.reduce(self.ufunc, operands[0], self.axes, results[0])

@@ -141,14 +141,17 @@ def calibration(
     >>> import numpy as np, varmat as vm
     >>> from varmat.testing import calibration
     >>> def model_of_data(y):
-    ...     return vm.Model(lambda mu: vm.normal_lpdf(mu, 0.0, 1.0) + vm.normal_lpdf(y, mu, 2.0), mu=vm.real())
+    ...     def log_density(mu):
+    ...         return vm.normal_lpdf(mu, 0.0, 1.0) + vm.normal_lpdf(y, mu, 2.0)
+    ...     return vm.Model(log_density, mu=vm.real())
     >>> found = calibration(
     ...     lambda rng: {"mu": vm.normal_rng(0.0, 1.0, rng=rng)},
     ...     lambda rng, mu: vm.normal_rng(mu, 2.0, rng=rng, size=5),
     ...     model_of_data,
     ...     simulations=30,
     ...     seed=1,
-    ...     sample=lambda model, draws, seed: model.laplace(draws=draws, seed=seed).draws,  # exact for normal posteriors
+    ...     # exact for normal posteriors
+    ...     sample=lambda model, draws, seed: model.laplace(draws=draws, seed=seed).draws,
     ... )
     >>> found.ok()
     True

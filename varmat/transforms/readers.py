@@ -15,7 +15,7 @@ from varmat.core.errors import Domain, ShapeError, positive_finite
 from varmat.functions.checks import check_values
 from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.transforms.common import check_vector, operand
-from varmat.transforms.matrices import by_columns, correlation_factor, size_of
+from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of
 
 __all__ = ["read_corr_L", "read_corr_matrix", "read_cov_L", "read_cov_matrix"]
 

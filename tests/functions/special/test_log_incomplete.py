@@ -10,6 +10,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy
 from densities import references
 
 import varmat as vm
@@ -112,6 +113,10 @@ def test_gamma_of_large_shapes(shape: float, deviation: float, upper: bool) -> N
     assert gradient[1] == pytest.approx(float(in_x), rel=1e-13)
 
 
+# The incomplete beta function of SciPy 1.15 has two digits less for large shapes.
+IS_OLD_SCIPY = tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 17)
+
+
 @pytest.mark.parametrize("shapes", [(2e4, 300.0), (1e6, 2e6)])
 @pytest.mark.parametrize("deviation", [-5.0, 0.5])
 @pytest.mark.parametrize("upper", [False, True])
@@ -138,8 +143,9 @@ def test_beta_of_large_shapes(shapes: Any, deviation: float, upper: bool) -> Non
             upper,
         )
         in_x = (-1 if upper else 1) * mp.exp(weight - log) / (t * (1 - t))
-    assert value == pytest.approx(float(log), rel=5e-13)
-    np.testing.assert_allclose(gradient, [float(in_a), float(in_b), float(in_x)], rtol=1e-12)
+    assert value == pytest.approx(float(log), rel=1e-11 if IS_OLD_SCIPY else 5e-13)
+    rtol = 1e-9 if IS_OLD_SCIPY else 1e-12
+    np.testing.assert_allclose(gradient, [float(in_a), float(in_b), float(in_x)], rtol=rtol)
 
 
 def test_where_the_function_is_zero() -> None:

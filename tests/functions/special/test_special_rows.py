@@ -159,12 +159,18 @@ print(len(tables()) > 5)
     assert found.stdout.split() == ["[]", "True", "0.5"]
 
 
+# Names that SciPy 1.15 warns of, and 1.17 does not have.
+GONE = {"clpmn", "lpmn", "lpn", "sph_harm"}
+
+
 def test_the_table_follows_the_list_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that is new in SciPy is missing there."""
     monkeypatch.syspath_prepend(DOCS)
     table = importlib.import_module("scipy_special")
     answers = table.answers()
     assert answers.keys() == set(scipy.special.__all__)
+    for name in GONE & answers.keys():
+        del answers[name]
     assert [name for name, (_, text) in answers.items() if not text] == []
     page = (DOCS / "scipy_functions.md").read_text()
     for name in answers:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from varmat.densities.bernoulli import bernoulli_lpmf
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.finite_populations import discrete_range_lpmf
@@ -11,8 +15,14 @@ __all__ = [
      "discrete_range_lccdf", "discrete_range_lcdf",
 ]  # fmt: skip
 
+
+def _up_to(n: Any, theta: Any) -> Any:
+    return np.where(np.less(n, 0.0), 0.0, np.where(np.less(n, 1.0), 1.0 - theta, 1.0))
+
+
 bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
     bernoulli_lpmf,
+    at_zero=_up_to,
     below=Tail("log1p(-theta)", {"theta": "-1.0 / (1.0 - theta)"}, "log1p(-theta)"),
     above=Tail("log(theta)", {"theta": "1.0 / theta"}, "log(theta)"),
     points=[(0, 0.3), (0, 0.9), (0, 0.5)],

@@ -9,6 +9,9 @@ then stands at the end at which it is zero and costs nothing."""
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from varmat.densities.bernoulli import binomial_lpmf
 from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf
@@ -16,6 +19,7 @@ from varmat.densities.counts import neg_binomial_2_lpmf, neg_binomial_lpmf
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.location_scale import student_t_lpdf
 from varmat.functions.special import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
+from varmat.functions.special.table import betaincc
 
 __all__ = [
     "beta_cdf", "beta_lccdf", "beta_lcdf", "beta_proportion_cdf", "beta_proportion_lccdf",
@@ -125,12 +129,22 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
 """,
 )
 
+
+def _up_to(n: Any, N: Any, theta: Any) -> Any:  # noqa: N803
+    inside = np.logical_and(np.greater_equal(n, 0.0), np.less(n, N))
+    within = betaincc(
+        np.where(inside, n, 0.0) + 1.0, np.where(inside, np.subtract(N, n), 1.0), theta
+    )
+    return np.where(inside, within, np.where(np.less(n, 0.0), 0.0, 1.0))
+
+
 # The probability of a success is given; there is always a failure more than n is smaller than N.
 above, below = both(
     "x + 1.0, maximum(N - x, 1.0), theta", {"theta": "{in_p}"}, "floor(n) + 1, N - floor(n), theta"
 )
 binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
     binomial_lpmf,
+    at_zero=_up_to,
     below=below,
     above=above,
     points=[(3, 10, 0.35), (0, 10, 0.01), (9, 10, 0.99), (40, 100, 0.5), (0, 1, 0.5)],

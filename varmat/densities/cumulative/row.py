@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.variables import Var
 from varmat.densities.density import positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.univariate import Quick, Univariate, argument_lines
@@ -104,10 +105,13 @@ class Cumulative:
     name : str
     log : LogCumulative
         Its logarithm, which refuses in the name of this function.
+    at_zero : callable, optional
+        The probability of each observation, of arrays and variables, for where one is zero and its
+        derivative perhaps not.
     """
 
-    def __init__(self, log: LogCumulative) -> None:
-        self.log = log
+    def __init__(self, log: LogCumulative, at_zero: Any = None) -> None:
+        self.log, self.at_zero = log, at_zero
         self.__name__ = self.__qualname__ = self.name = log.name
         self.__module__ = log.__module__
         self.arguments, self.discrete = log.arguments, log.discrete
@@ -116,7 +120,17 @@ class Cumulative:
     @typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         log = self.log(*args, **named)
-        return math.exp(log) if type(log) is float else np.exp(log)
+        if type(log) is float:
+            return math.exp(log)
+        if self.at_zero is not None and type(log) is Var and log._val == -math.inf:
+            # The logarithm has an infinite derivative there, or none.
+            given = inspect.signature(self.at_zero).bind(*args, **named).args
+            return np.prod(
+                self.at_zero(
+                    *(np.asarray(x, float) if type(x) in (list, tuple) else x for x in given)
+                )
+            )
+        return np.exp(log)
 
     @cached_property
     def pointwise(self) -> Any:
@@ -159,6 +173,7 @@ def cumulative(
     inside: str = "1.0",
     quick: dict[str, str] | None = None,
     when: str = "",
+    at_zero: Any = None,
 ) -> tuple[Cumulative, LogCumulative, LogCumulative]:
     """Make the three cumulative functions of a density of one variable: one row of the table.
 
@@ -190,6 +205,10 @@ def cumulative(
         give is taken where the value is finite.
     when : str, optional
         A further condition on these.
+    at_zero : callable, optional
+        The probability up to each observation, written with differentiable functions of the
+        arguments: it takes over where it is zero within the domain of a parameter and its
+        derivative is not that of an exponential.
 
     Returns
     -------
@@ -231,7 +250,7 @@ def cumulative(
     )
     inner.outside = lcdf.outside = tuple(before)
     lccdf.outside = tuple(after)
-    cdf = Cumulative(inner)
+    cdf = Cumulative(inner, at_zero)
     functions: tuple[Any, ...] = (cdf, lcdf, lccdf)
     words = ("Probability up to", "Log probability up to", "Log probability above")
     for function, of, condition in zip(functions, words, (None, start, end), strict=True):

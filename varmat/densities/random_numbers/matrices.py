@@ -10,13 +10,9 @@ import numpy as np
 
 from varmat.core.errors import Domain, positive_finite
 from varmat.densities.domains import Scalar, lower_factor, symmetric_matrix
-from varmat.densities.matrix_variate import (
-    inv_wishart_lpdf,
-    lkj_corr_cholesky_lpdf,
-    lkj_corr_lpdf,
-    wishart_lpdf,
-)
+from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
 from varmat.densities.random_numbers.row import vectors
+from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
 

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, finite, nonnegative, positive_finite
 from varmat.densities.domains import Scalar, finite_vector, lower_factor, simplex, symmetric_matrix
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf, noise, semidefinite
-from varmat.densities.hmm import _log_filter
+from varmat.densities.hmm_filter import _log_filter
 from varmat.densities.matrix_normal import (
     matrix_normal_prec_lpdf,
     multi_gp_cholesky_lpdf,

@@ -266,11 +266,15 @@ def _discrete(a: Operand, q: Operand, method: Any) -> Result:
 
     if not a.size:
         return np.zeros(a.shape)
+    rule = "the product of two eigenvalues of a is one, or something not finite"
     try:
-        return np.array(solution(a, q, method))
+        with np.errstate(all="ignore"):
+            x = np.array(solution(a, q, method))
     except (np.linalg.LinAlgError, ValueError):
-        rule = "the product of two eigenvalues of a is one, or something not finite"
         raise MatrixError(f"solve_discrete_lyapunov: {rule}!") from None
+    if not np.isfinite(x).all():  # SciPy 1.15 does not raise
+        raise MatrixError(f"solve_discrete_lyapunov: {rule}!")
+    return x
 
 
 @solve_discrete_lyapunov.reverse

@@ -96,9 +96,17 @@ def sqrtm(a: Value) -> Value:
     array([[0.25      , 0.        ],
            [0.        , 0.16666667]])
     """
+    return _real("sqrtm", a, _root)
+
+
+def _root(a: np.ndarray) -> Any:
     from scipy.linalg import sqrtm as root
 
-    return _real("sqrtm", a, root)
+    r = root(a)
+    # SciPy 1.15 gives complex numbers for real roots too, if eigenvalues of `a` are complex.
+    if np.iscomplexobj(r) and np.abs(r.imag).max() <= 1e-13 * np.abs(r).max():
+        r = r.real
+    return r
 
 
 @sqrtm.reverse

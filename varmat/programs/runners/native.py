@@ -17,7 +17,7 @@ from weakref import ref
 
 import numpy as np
 
-from varmat.programs.blocks import BLOCK
+from varmat.programs.blocks import BLOCK, product_of
 from varmat.programs.blocks import Loop as Blocks
 from varmat.programs.kernels import Sum, Ufunc
 from varmat.programs.memory import Plan
@@ -401,7 +401,7 @@ class Table:
         rows: list[int] = []
         for step in kernel.steps:
             rows += self._loop_row(kernel, step, places, totals.get(id(step)))
-        self.words += [BLOCKS, 5, len(rows), kernel.size, BLOCK, *rows]
+        self.words += [BLOCKS, 5, len(rows), kernel.size, kernel.block, *rows]
 
     def _loop_row(
         self, kernel: Any, step: Any, places: dict[int, Any], total: Value | None
@@ -416,19 +416,36 @@ class Table:
                 kind, number = kernel.place_of_temporary[key]
                 return [SCRATCH, self._blocks_at[kind] + number * BLOCK * size, 0], size
             _, now = places[key]
-            return [*self.place(now), size if value.shape else 0], size if value.shape else 0
+            stride = kernel.stride(value)
+            return [*self.place(now), stride], stride
 
         rows: list[int] = []
 
         def add(
-            loop: Loop, arguments: list[tuple[list[int], int]], steps: Sequence[int] = ()
+            loop: Loop,
+            arguments: list[tuple[list[int], int]],
+            steps: Sequence[int] = (),
+            vectors: bool = False,
         ) -> None:
+            """A row, which is given the number of elements, or the dimensions of an inner product
+            of vectors.
+            """
             start = 8 + 3 * len(arguments)
             inner = [*(steps or [inside for _, inside in arguments])]
-            row = [CALL, start + len(inner), *loop, len(arguments), int(bool(steps)), start, 0]
+            row = [CALL, start + len(inner), *loop, len(arguments), int(vectors), start, 0]
             rows.extend([*row, *(word for each, _ in arguments for word in each), *inner])
 
-        operands = [argument(v) for v in step.operands]
+        operands, product = [argument(v) for v in step.operands], product_of(step)
+        if product is not None:
+            matrix, vector = operands[product.matrix], operands[1 - product.matrix]
+            columns = step.operands[product.matrix].shape[1 - product.axis]
+            out = argument(step.results[0]) if total is None else ([*self.place(total), 0], 0)
+            add(
+                self.own("add_rows" if product.is_sum else "times_rows"),
+                [matrix, vector, out],
+                (matrix[1], columns),
+            )
+            return rows
         if total is not None:
             out, loop = ([*self.place(total), 0], 0), self.loop_of(np.add, "dd->d")
             if len(operands) == 1:
@@ -439,8 +456,9 @@ class Table:
                     self.loop_of(np.matmul, "dd->d"),
                     [*operands, share],
                     (0, 0, 0, 8, 8, 8, 8, 8, 8),
+                    vectors=True,
                 )
-                add(loop, [out, share, out], (0, 0, 0))
+                add(loop, [out, share, out], (0, 0, 0), vectors=True)
             return rows
         result = argument(step.results[0])
         if isinstance(step.kernel, Sum):
