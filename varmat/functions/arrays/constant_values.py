@@ -19,6 +19,8 @@ from varmat.functions.arrays.orderings import descending_order, number, stable_o
 from varmat.functions.checks import check_values, integer
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from varmat.typing import Operand, Result, Value
 
 __all__ = [
@@ -309,7 +311,7 @@ def rank(x: Operand, s: int) -> int:
 # --- whole numbers ---
 
 
-def choose(n: Any, k: Any) -> Result:
+def choose(n: ArrayLike, k: ArrayLike) -> Result:
     """The binomial coefficient of whole numbers, exactly.
 
     Parameters

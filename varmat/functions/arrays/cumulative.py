@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -180,7 +180,7 @@ cumulative_sum = cumsum
 
 def _accumulation(
     op: Operation, ignoring: Function, name: str, identity: float
-) -> tuple[Any, Any, Any]:
+) -> tuple[Result, Result, Result]:
     """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and
     that of the array API.
     """

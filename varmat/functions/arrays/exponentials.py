@@ -46,7 +46,7 @@ def _shifted_exp(a: Operand, m: Operand, workspace: Function = np.empty) -> Resu
     return np.where(m == np.inf, a == np.inf, e)
 
 
-def _shifted_exp_total(a: Operand, m: float, workspace: Function) -> tuple[Any, float]:
+def _shifted_exp_total(a: Operand, m: float, workspace: Function) -> tuple[Result, float]:
     """``exp(a - m)`` and its sum, block by block, so that the differences stay in the cache."""
     if a.size <= LARGE:
         e = np.subtract(a, m, np.empty(a.shape))
@@ -75,7 +75,9 @@ def _log_total(e: Value, s: Value, axis: Axis) -> Result:
     return log
 
 
-def _exponentials(a: Operand, axis: Axis, workspace: Function = np.empty) -> tuple[Any, Any, Any]:
+def _exponentials(
+    a: Operand, axis: Axis, workspace: Function = np.empty
+) -> tuple[Result, Result, Result]:
     """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else
     with the reduced axes kept.
     """
@@ -121,7 +123,7 @@ def _logsumexp(
     return Saved(_dropped(m + _log_total(e, s, axis), e.ndim, axis, keepdims), e=e, s=s)
 
 
-def _straight_exponentials(a: Operand, axis: Axis) -> tuple[Any, Any, Any]:
+def _straight_exponentials(a: Operand, axis: Axis) -> tuple[Result, Result, Result]:
     """The maximum, the exponentials and their sum as steps of a program, the reduced axes kept;
     infinite maxima end the run.
     """

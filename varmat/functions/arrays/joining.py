@@ -122,7 +122,7 @@ concatenate.rule.again = lambda _, arrays, settings: np.concatenate(arrays, **se
 stack.rule.again = lambda _, arrays, settings: np.stack(arrays, **settings)
 
 
-def operands(function: str, arrays: Operand) -> list[Any]:
+def operands(function: str, arrays: Operand) -> list[Operand]:
     """Variables, duals, matvars or float64 arrays for what may hold anything array-like, of kinds
     that go together.
     """

@@ -39,7 +39,7 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result
     return np.power(x[:, None], powers if increasing else powers[::-1])
 
 
-def _polynomials(a: Operand, b: Operand) -> tuple[Any, Any]:
+def _polynomials(a: Operand, b: Operand) -> tuple[Result, Result]:
     """Both coefficient vectors with leading zeros to one length."""
     a, b = (
         np.atleast_1d(as_operand(a, "a polynomial")),

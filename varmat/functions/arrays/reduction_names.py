@@ -98,7 +98,7 @@ def _sum(a: Operand, axis: Axis = None, *args: Any, **settings: Any) -> Result:
     return _sum_reduce(a, axis, *args, **settings)
 
 
-def _extreme(reduce: Function, ignoring: Function, identity: float) -> tuple[Any, Any]:
+def _extreme(reduce: Function, ignoring: Function, identity: float) -> tuple[Function, Function]:
     """The extreme with the arguments of NumPy's function, and the one that ignores nan."""
 
     def extreme(
@@ -131,9 +131,8 @@ def _extreme(reduce: Function, ignoring: Function, identity: float) -> tuple[Any
 
 _max, _nanmax = _extreme(_max_reduce, np.nanmax, -np.inf)
 _min, _nanmin = _extreme(_min_reduce, np.nanmin, np.inf)
-dispatch.SUPPORTED.update(
-    dict.fromkeys((np.max, np.amax), _max) | dict.fromkeys((np.min, np.amin), _min)
-)
+dispatch.SUPPORTED.update(dict.fromkeys((np.max, np.amax), _max))
+dispatch.SUPPORTED.update(dict.fromkeys((np.min, np.amin), _min))
 dispatch.SUPPORTED.update({np.nanmax: _nanmax, np.nanmin: _nanmin})
 
 

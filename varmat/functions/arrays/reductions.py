@@ -233,7 +233,7 @@ def min(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     return _reduced_extreme("min", min_reduce, a, axis, keepdims)
 
 
-def _attained(a: Operand, r: Operand, axis: Axis, keepdims: bool) -> tuple[Any, Any]:
+def _attained(a: Operand, r: Operand, axis: Axis, keepdims: bool) -> tuple[Result, Result]:
     """Where an extreme is attained, and how often (with the reduced axes kept)."""
     if isinstance(r, float):
         there = a == r if r == r else np.isnan(a)

@@ -120,7 +120,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Result:
     return tuple(np.broadcast_to(x, shape) for x in alike(args))
 
 
-def alike(arrays: Iterable[Any]) -> list[Any]:
+def alike(arrays: Iterable[Operand]) -> list[Operand]:
     """The arrays of one call, converted to kinds that go together: beside a varmat, matvars become
     varmats; beside matvars alone, scalars become matvars.
     """

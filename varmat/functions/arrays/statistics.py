@@ -173,7 +173,7 @@ _ROUNDED: dict[str, Any] = {
 }
 
 
-def _lanes(a: Operand, axis: Axis) -> tuple[Any, tuple[int, ...]]:
+def _lanes(a: Operand, axis: Axis) -> tuple[Result, tuple[int, ...]]:
     """The values along a last axis that stands for all of `axis`, and the shape with these axes
     kept as ones.
     """

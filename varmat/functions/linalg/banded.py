@@ -69,7 +69,7 @@ def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
     return total
 
 
-def solve_banded(l_and_u: Any, ab: Operand, b: Operand) -> Result:
+def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
     """Solve a system with a banded matrix: `scipy.linalg.solve_banded`.
 
     Parameters

@@ -222,7 +222,7 @@ def _signed_svd(a: Operand) -> Result:
     return sign, u[..., order], s[..., order], vt[..., order, :]
 
 
-def _products_before_and_after(s: Value) -> tuple[Any, Any]:
+def _products_before_and_after(s: Value) -> tuple[Result, Result]:
     """For each element of the last axis the product of those before it, and of those after it."""
     one = np.ones((*s.shape[:-1], 1))
     before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)

@@ -74,7 +74,7 @@ def pinv(a: Value, rcond: Any = None, rtol: Any = None) -> Value | Saved:
     return Saved(r, basis=basis if _is_cut(a, basis) else None)
 
 
-def _inverse_and_basis(a: Operand, cutoff: Any) -> tuple[Any, Any]:
+def _inverse_and_basis(a: Operand, cutoff: Any) -> tuple[Result, Result]:
     """The pseudo-inverse, and what it is made of: the singular vectors and values, and their
     inverses, zero where dropped.
     """

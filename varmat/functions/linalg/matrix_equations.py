@@ -213,7 +213,7 @@ def solve_continuous_lyapunov_tangent(r: Result, a: Operand, q: Operand) -> tupl
 
 
 @operation()
-def solve_discrete_lyapunov(a: Value, q: Value, method: Any = None) -> Value:
+def solve_discrete_lyapunov(a: Value, q: Value, method: str | None = None) -> Value:
     """The solution of the equation ``x = a @ x @ a.T + q``: `scipy.linalg.solve_discrete_lyapunov`.
 
     Parameters

@@ -4,7 +4,7 @@ one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"]
 
 
-def _cosine_and_sine(function: str, a: Operand, sign: float) -> tuple[Any, Any]:
+def _cosine_and_sine(function: str, a: Operand, sign: float) -> tuple[Result, Result]:
     """Cosine and sine, or with `sign` 1 the hyperbolic ones, as blocks of the exponential of one
     real matrix.
     """

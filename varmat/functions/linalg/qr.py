@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def _qr(a: Operand, mode: str = "reduced") -> Result:
     return u if mode == "r" else type(np.linalg.qr(np.eye(1)))(q, u)
 
 
-def _reduced(a: Operand) -> tuple[Any, Any]:
+def _reduced(a: Operand) -> tuple[Result, Result]:
     """The reduced decomposition of a matrix of any shape; differentiable."""
     m, n = np.shape(a)[-2:]
     q, u = qr_reduced(a if m >= n else a[..., :m])
@@ -161,7 +161,7 @@ def _padded(u: Operand, m: int) -> Result:
     )
 
 
-def _unique(function: str, a: Operand, thin: bool) -> tuple[Any, Any]:
+def _unique(function: str, a: Operand, thin: bool) -> tuple[Result, Result]:
     """Stan's decomposition, whose R has no negative element on the diagonal."""
     a = as_operand(a, f"{function}: a")
     check_matrix(function, "a", a)

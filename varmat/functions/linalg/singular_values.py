@@ -6,7 +6,7 @@ choice, such as singular values and ``u @ vt``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def svd_vh(a: Value, full_matrices: bool = True) -> Value:
     return np.linalg.svd(a, full_matrices)
 
 
-def _inverse_sums_and_gaps(s: Value, n: int) -> tuple[Any, Any, Any]:
+def _inverse_sums_and_gaps(s: Value, n: int) -> tuple[Result, Result, Result]:
     """``1 / s_j``, ``1 / (s_j + s_i)`` and ``1 / (s_j - s_i)``, zero where the divisor is;
     differentiable.
     """

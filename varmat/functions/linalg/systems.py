@@ -3,7 +3,7 @@ column."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def uncolumn(x: Operand, vector: bool) -> Result:
     return x[..., 0] if vector else x
 
 
-def columns(x: Operand, y: Operand, vector: bool) -> tuple[Any, Any]:
+def columns(x: Operand, y: Operand, vector: bool) -> tuple[Result, Result]:
     """Vectors, or stacks of them, as they go into products of a column with a row: a single one as
     it is.
     """

@@ -4,7 +4,7 @@ and never made as a whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
 
 
-def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Any, Any]:
+def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Result, Result]:
     """The first column and row; a tuple has both."""
     if isinstance(c_or_cr, tuple):
         c, r = c_or_cr

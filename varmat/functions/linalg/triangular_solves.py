@@ -34,7 +34,7 @@ __all__ = [
 
 @operation()
 def solve_triangular(
-    a: Value, b: Value, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
+    a: Value, b: Value, lower: bool = False, trans: int | str = 0, unit_diagonal: bool = False
 ) -> Value:
     """Solve a triangular linear system.
 
@@ -94,7 +94,7 @@ def check_diagonal(function: str, a: Operand, name: str = "a") -> None:
         )
 
 
-def _is_transposed(trans: Any) -> bool:
+def _is_transposed(trans: int | str) -> bool:
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise DomainError(
             f"solve_triangular: trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'!"
@@ -104,7 +104,7 @@ def _is_transposed(trans: Any) -> bool:
 
 @solve_triangular.straight
 def solve_triangular_straight(
-    a: Operand, b: Operand, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False
+    a: Operand, b: Operand, lower: bool = False, trans: int | str = 0, unit_diagonal: bool = False
 ) -> tuple[Result, Function]:
     if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or unit_diagonal:
         refuse()
@@ -127,7 +127,7 @@ def solve_triangular_straight(
 
 @solve_triangular.reverse
 def solve_triangular_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, lower: bool, trans: Any, unit_diagonal: bool
+    g: Adjoint, r: Value, a: Value, b: Value, lower: bool, trans: int | str, unit_diagonal: bool
 ) -> tuple[Thunk, ...]:
     vector, transposed = b.ndim == 1, _is_transposed(trans)
     z = triangular_solve(a, g, lower, not transposed, unit_diagonal, vector=vector)
@@ -145,7 +145,7 @@ def solve_triangular_reverse(
 
 @solve_triangular.tangent
 def solve_triangular_tangent(
-    r: Result, a: Operand, b: Operand, lower: bool, trans: Any, unit_diagonal: bool
+    r: Result, a: Operand, b: Operand, lower: bool, trans: int | str, unit_diagonal: bool
 ) -> tuple[Linear, ...]:
     vector = np.ndim(b) == 1
     y = column(r, vector)
@@ -162,7 +162,7 @@ def solve_triangular_tangent(
     return of_a, lambda t: solved(column(t, vector))
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Operand) -> Result:
+def cho_solve(c_and_lower: tuple[Operand, bool], b: Operand) -> Result:
     """Solve ``a @ x = b`` from a Cholesky factor of `a`.
 
     Parameters

@@ -261,7 +261,7 @@ class Forest:
         self.children = np.bincount([p for p in self.parents if p >= 0], minlength=len(firsts))
         self.places = self._places(np.maximum(rows, columns), np.minimum(rows, columns))[0]
 
-    def _places(self, rows: Operand, columns: Operand) -> tuple[Any, Any]:
+    def _places(self, rows: Operand, columns: Operand) -> tuple[Result, Result]:
         """Where elements of the lower triangle lie in the panels, and whether they do."""
         node = self.node[columns]
         keys = node * self.size + rows

@@ -181,7 +181,7 @@ def _extracted(function: str, a: Operand) -> SparseVar:
     return SparseVar(np.ravel(a)[places], pattern_at(places, np.shape(a)))
 
 
-def csr_extract(a: Operand) -> tuple[Any, np.ndarray, np.ndarray]:
+def csr_extract(a: Operand) -> tuple[Result, np.ndarray, np.ndarray]:
     """A matrix in Stan's sparse form: its non-zeros, their columns, and where each row begins.
 
     Parameters
