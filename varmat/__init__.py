@@ -34,25 +34,37 @@ from varmat.functions.arrays.constant_arrays import *  # noqa: F403
 from varmat.functions.arrays.constant_values import *  # noqa: F403
 from varmat.functions.arrays.containers import *  # noqa: F403
 from varmat.functions.arrays.cumulative import *  # noqa: F403
+from varmat.functions.arrays.diagonals import *  # noqa: F403
 from varmat.functions.arrays.exponentials import *  # noqa: F403
-from varmat.functions.arrays.gathering import *  # noqa: F403
 from varmat.functions.arrays.joining import *  # noqa: F403
 from varmat.functions.arrays.orderings import *  # noqa: F403
 from varmat.functions.arrays.reductions import *  # noqa: F403
+from varmat.functions.arrays.repeating import *  # noqa: F403
 from varmat.functions.arrays.shaping import *  # noqa: F403
+from varmat.functions.arrays.spreads import *  # noqa: F403
+from varmat.functions.arrays.sums import *  # noqa: F403
 from varmat.functions.covariances import *  # noqa: F403
+from varmat.functions.linalg.cholesky import *  # noqa: F403
 from varmat.functions.linalg.determinants import *  # noqa: F403
+from varmat.functions.linalg.diagonal_products import *  # noqa: F403
 from varmat.functions.linalg.dot_products import *  # noqa: F403
-from varmat.functions.linalg.factorisations import *  # noqa: F403
-from varmat.functions.linalg.forms import *  # noqa: F403
+from varmat.functions.linalg.eigenvalues import *  # noqa: F403
+from varmat.functions.linalg.gram_matrices import *  # noqa: F403
 from varmat.functions.linalg.inverse_forms import *  # noqa: F403
 from varmat.functions.linalg.least_squares import *  # noqa: F403
 from varmat.functions.linalg.matrix_functions import *  # noqa: F403
+from varmat.functions.linalg.norms import *  # noqa: F403
 from varmat.functions.linalg.products import *  # noqa: F403
+from varmat.functions.linalg.qr import *  # noqa: F403
+from varmat.functions.linalg.quadratic_forms import *  # noqa: F403
+from varmat.functions.linalg.singular_values import *  # noqa: F403
 from varmat.functions.linalg.solves import *  # noqa: F403
+from varmat.functions.linalg.spd_solves import *  # noqa: F403
+from varmat.functions.linalg.triangular_solves import *  # noqa: F403
 from varmat.functions.signals.lags import *  # noqa: F403
 from varmat.functions.signals.recurrences import *  # noqa: F403
 from varmat.functions.sparse.solves import *  # noqa: F403
+from varmat.functions.sparse.stan_form import *  # noqa: F403
 from varmat.functions.sparse.variable import *  # noqa: F403
 from varmat.functions.special.bessel_functions import *  # noqa: F403
 from varmat.functions.special.deviances import *  # noqa: F403
@@ -229,27 +241,39 @@ _NAMES += derivatives.__all__
 _NAMES += functions.arrays.constant_arrays.__all__
 _NAMES += functions.arrays.constant_values.__all__
 _NAMES += functions.arrays.containers.__all__
-_NAMES += functions.covariances.__all__
 _NAMES += functions.arrays.cumulative.__all__
-_NAMES += functions.linalg.determinants.__all__
-_NAMES += functions.linalg.dot_products.__all__
+_NAMES += functions.arrays.diagonals.__all__
 _NAMES += functions.arrays.exponentials.__all__
-_NAMES += functions.linalg.factorisations.__all__
-_NAMES += functions.linalg.forms.__all__
-_NAMES += functions.arrays.gathering.__all__
-_NAMES += functions.linalg.inverse_forms.__all__
 _NAMES += functions.arrays.joining.__all__
-_NAMES += functions.signals.lags.__all__
+_NAMES += functions.arrays.orderings.__all__
+_NAMES += functions.arrays.reductions.__all__
+_NAMES += functions.arrays.repeating.__all__
+_NAMES += functions.arrays.shaping.__all__
+_NAMES += functions.arrays.spreads.__all__
+_NAMES += functions.arrays.sums.__all__
+_NAMES += functions.covariances.__all__
+_NAMES += functions.linalg.cholesky.__all__
+_NAMES += functions.linalg.determinants.__all__
+_NAMES += functions.linalg.diagonal_products.__all__
+_NAMES += functions.linalg.dot_products.__all__
+_NAMES += functions.linalg.eigenvalues.__all__
+_NAMES += functions.linalg.gram_matrices.__all__
+_NAMES += functions.linalg.inverse_forms.__all__
 _NAMES += functions.linalg.least_squares.__all__
 _NAMES += functions.linalg.matrix_functions.__all__
-_NAMES += functions.arrays.orderings.__all__
+_NAMES += functions.linalg.norms.__all__
 _NAMES += functions.linalg.products.__all__
-_NAMES += functions.signals.recurrences.__all__
-_NAMES += functions.arrays.reductions.__all__
-_NAMES += functions.arrays.shaping.__all__
+_NAMES += functions.linalg.qr.__all__
+_NAMES += functions.linalg.quadratic_forms.__all__
+_NAMES += functions.linalg.singular_values.__all__
 _NAMES += functions.linalg.solves.__all__
-_NAMES += functions.sparse.variable.__all__
+_NAMES += functions.linalg.spd_solves.__all__
+_NAMES += functions.linalg.triangular_solves.__all__
+_NAMES += functions.signals.lags.__all__
+_NAMES += functions.signals.recurrences.__all__
 _NAMES += functions.sparse.solves.__all__
+_NAMES += functions.sparse.stan_form.__all__
+_NAMES += functions.sparse.variable.__all__
 _NAMES += functions.special.bessel_functions.__all__
 _NAMES += functions.special.deviances.__all__
 _NAMES += functions.special.entropies_and_losses.__all__

@@ -18,8 +18,10 @@ from varmat.complexes.operation import complex_operation
 from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX, is_complex
 from varmat.core.operation import OPERATIONS, is_differentiable
-from varmat.functions.arrays import gathering
 from varmat.functions.arrays.constant import named
+from varmat.functions.arrays.diagonals import add_diag
+from varmat.functions.arrays.moving import moved
+from varmat.functions.arrays.repeating import broadcast_to
 from varmat.functions.linalg import products
 from varmat.functions.linalg.dot_products import dot_along
 
@@ -107,9 +109,9 @@ def _register() -> None:
 
 
 _register()
-for _op in (gathering.moved, gathering.broadcast_to):
+for _op in (moved, broadcast_to):
     COMPLEX[_op] = partwise(_op, (0,))
-COMPLEX[gathering.add_diag] = partwise(gathering.add_diag, (0, 1))
+COMPLEX[add_diag] = partwise(add_diag, (0, 1))
 COMPLEX[np.add, "reduce"] = lambda a, axis=0, **settings: np.sum(a, axis=axis, **settings)
 COMPLEX[np.add, "accumulate"] = lambda a, axis=0: np.cumsum(a, axis=axis)
 COMPLEX[np.multiply, "reduce"] = lambda a, axis=0: np.prod(a, axis=axis)

@@ -14,7 +14,7 @@ from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, pla
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.checks import check_square, check_values
-from varmat.functions.linalg import determinants, products, solves
+from varmat.functions.linalg import determinants, matmul, solves, systems
 from varmat.functions.linalg.lapack import MatrixError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["eigendecompose", "eigenvalues", "eigenvectors"]
 
-COMPLEX[products.matmul] = COMPLEX[np.matmul]
+COMPLEX[matmul.matmul] = COMPLEX[np.matmul]
 COMPLEX[np.linalg.matrix_power] = SUPPORTED[np.linalg.matrix_power]
 
 
@@ -138,7 +138,7 @@ def complex_solve_push(r: Value, a: Value, b: Value) -> Any:
 
 @answers_for(np.linalg.solve, solves.solve)
 def solve(a: Operand, b: Operand) -> Result:
-    solves.check_system("solve", a, b)
+    systems.check_system("solve", a, b)
     if np.ndim(b) == 1:
         return complex_solve(a, np.reshape(b, (-1, 1)))[..., 0]
     return complex_solve(a, b)

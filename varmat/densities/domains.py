@@ -13,7 +13,9 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, ShapeError, finite, nonnegative, positive
 from varmat.densities.density import not_nan
 from varmat.functions.checks import TOLERANCE, one
-from varmat.functions.linalg.lapack import check_symmetric, cholesky_factor, place_of
+from varmat.functions.linalg.lapack import cholesky_factor
+from varmat.functions.linalg.symmetric_arguments import check_symmetric
+from varmat.functions.linalg.triangles import place_of
 
 # The contribution of an observation outside the support, and of no observation at all.
 ZERO = np.zeros(())

@@ -17,13 +17,8 @@ from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
 from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
-from varmat.functions.linalg.lapack import (
-    MatrixError,
-    check_symmetric,
-    cholesky_factor,
-    to_triangle,
-)
-from varmat.functions.linalg.solves import symmetric
+from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
 from varmat.programs.symbols import refuse, require
 
 __all__ = ["gaussian_dlm_obs_lpdf"]

@@ -16,14 +16,11 @@ from varmat.densities.wishart import QUARTER_LOG_PI
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE, is_held, one
 from varmat.functions.linalg.determinants import log_determinant_spd_of
-from varmat.functions.linalg.lapack import (
-    above,
-    diagonal_of,
-    half_diagonal,
-    inverse_triangle,
-    log_diagonal,
-)
-from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.linalg.lapack import inverse_triangle, log_diagonal
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import symmetric
+from varmat.functions.linalg.systems import inner
+from varmat.functions.linalg.triangles import above, diagonal_of, half_diagonal
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.symbols import (

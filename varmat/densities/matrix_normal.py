@@ -18,13 +18,10 @@ from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE
-from varmat.functions.linalg.lapack import (
-    cholesky_factor,
-    inverse_triangle,
-    log_diagonal,
-    to_triangle,
-)
-from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, log_diagonal
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import symmetric, to_triangle
+from varmat.functions.linalg.systems import inner
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
 __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]

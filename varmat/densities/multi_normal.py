@@ -24,7 +24,7 @@ from varmat.densities.domains import ZERO, Scalar, lower_factor
 from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
-from varmat.functions.linalg.lapack import check_symmetric
+from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.symbols import (
@@ -384,7 +384,7 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
     -----
     {formula}
     The derivative with respect to {name} lies in its lower triangle, the only one that is read (see
-    `varmat.functions.linalg.solves`). In SciPy ``{scipy}``.
+    `varmat.functions.linalg.symmetric_arguments`). In SciPy ``{scipy}``.
 
     References
     ----------

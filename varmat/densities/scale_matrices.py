@@ -11,17 +11,17 @@ from varmat.densities.domains import lower_factor, symmetric_matrix
 from varmat.functions.linalg.lapack import (
     blas,
     cholesky_factor,
-    clear_above,
-    diagonal_of,
-    half_diagonal,
     inverse_triangle,
     lapack,
     log_diagonal,
     lower_outer,
-    triangle_mask,
     triangular_solve,
 )
-from varmat.functions.linalg.solves import inner, inverse_spd_of, solve_triangular, symmetric
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import symmetric
+from varmat.functions.linalg.systems import inner
+from varmat.functions.linalg.triangles import clear_above, diagonal_of, half_diagonal, triangle_mask
+from varmat.functions.linalg.triangular_solves import solve_triangular
 
 __all__: list[str] = []
 

@@ -2,7 +2,9 @@
 definite ones.
 
 The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle
-is read, and the derivative lies in it (see `varmat.functions.linalg.solves`)."""
+is read, and the derivative lies in it (see
+`varmat.functions.linalg.symmetric_arguments`).
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,14 @@ from varmat.functions.checks import is_held
 from varmat.functions.linalg.determinants import log_determinant_spd_of
 from varmat.functions.linalg.lapack import (
     cholesky_factor,
-    half_diagonal,
     inverse_triangle,
     log_diagonal,
     triangular_solve,
 )
-from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import symmetric
+from varmat.functions.linalg.systems import inner
+from varmat.functions.linalg.triangles import half_diagonal
 from varmat.functions.special.gamma_functions import gammaln, lmgamma
 from varmat.functions.special.zeta_functions import digamma
 from varmat.programs.symbols import (

@@ -18,16 +18,9 @@ from varmat.densities.density import StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
 from varmat.functions.checks import is_held
-from varmat.functions.linalg.lapack import (
-    above,
-    clear_above,
-    diagonal_of,
-    log_diagonal,
-    triangle_mask,
-    triangular_solve,
-    tril,
-)
-from varmat.functions.linalg.solves import solve_triangular
+from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
+from varmat.functions.linalg.triangles import above, clear_above, diagonal_of, triangle_mask, tril
+from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.functions.special.gamma_functions import lmgamma
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 

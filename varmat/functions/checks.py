@@ -1,6 +1,4 @@
-"""What functions of several families do with their arguments: checks, and the settings of NumPy's
-functions.
-"""
+"""Checks of arguments, and of the settings of NumPy's functions, for several families."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial, wraps
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,19 +26,23 @@ from varmat.programs.program import ElsewhereError
 from varmat.programs.symbols import UntraceableError, lift, plain_or_symbol
 from varmat.programs.tape_programs import TapeProgram, writes
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function, Operand, Result, Value
+
 __all__: list[str] = []
 
-# How far sums, norms, diagonals and elements across a diagonal may be from what they must be, as in
-# Stan.
+# Stan's tolerance for sums, norms, diagonals and elements that must be equal across a diagonal.
 TOLERANCE = 1e-8
 one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 
 
-def check_values(check: Callable[..., Any], *operands: Any) -> Any:
+def check_values(check: Callable[..., Any], *operands: Operand) -> Result:
     """Call a function that may refuse the plain values of operands: now, and whenever a recording
     of this is run.
 
-    What it returns may be branched on: where it returns something else later, the recording ends.
+    Code may branch on what it returns: a recording ends where a later run returns something else.
     """
     operands = tuple([x.val if isinstance(x, Dual) else x for x in operands])
     found = check(*(x._val if type(x) in VARIABLES else plain(x) for x in operands))
@@ -50,13 +52,13 @@ def check_values(check: Callable[..., Any], *operands: Any) -> Any:
     return found
 
 
-def is_watched(*operands: Any) -> bool:
+def is_watched(*operands: Operand) -> bool:
     """Whether what is done with the operands is being recorded, to be run again."""
     tape = tape_of(operands)
     return tape is not None and tape.watch is not None
 
 
-def is_held(domain: Domain, x: Any) -> bool:
+def is_held(domain: Domain, x: Operand) -> bool:
     """Whether all of the plain value of `x` is in a domain; a recording holds only where it is."""
     tape = tape_of((x,))
     if tape is None or tape.watch is None:
@@ -67,12 +69,13 @@ def is_held(domain: Domain, x: Any) -> bool:
     return True
 
 
-def fixed(x: Any) -> Any:
+def fixed(x: Operand) -> Result:
     """The value of one operand as a constant, for scales that cancel and for choices between
     formulas.
 
     Eagerly it is the plain value. In a recording, which must hold at other points too, it is a
-    variable without derivatives: comparisons of it select, and nobody can branch on it."""
+    variable without derivatives: a comparison of it selects elements, and code cannot branch on it.
+    """
     tape = getattr(x, "_tape", None)
     if tape is None or tape.watch is None:
         return plain(x)
@@ -80,7 +83,7 @@ def fixed(x: Any) -> Any:
     return plain(x) if outcome is None else outcome
 
 
-def _check_anew(_: Any, operands: Any, check: Any) -> None:
+def _check_anew(_: Any, operands: Operand, check: tuple[Function, Any]) -> None:
     if not np.array_equal(check_values(check[0], *operands), check[1]):
         raise ElsewhereError
 
@@ -89,7 +92,9 @@ _CHECK = Rule("check", lambda result, operands, check: None, None, _check_anew)
 
 
 @writes(_CHECK)
-def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, check: Any) -> None:
+def _write_check(
+    program: TapeProgram, rule: Any, result: Any, operands: Operand, check: tuple[Function, Any]
+) -> None:
     values = [program.operand(x)[0] for x in operands]
     if all(v.is_constant for v in values):
         return
@@ -104,9 +109,9 @@ def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, ch
     program.builder.apply(PythonCall("check", again, [], False), *values)
 
 
-def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
-    """Write a check as guards: what it asks for before it returns holds, and so does what it
-    returns.
+def _traced(builder: Builder, function: Function, found: Any, values: Value) -> bool:
+    """Write a check as guards: the conditions that it asks for, and its result, must hold again.
+    False if it cannot be traced.
     """
     builder.asked = []
     try:
@@ -126,23 +131,25 @@ def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
 
 
 def _check_again(
-    check: Callable[..., Any], found: Any, shapes: Any, *values: Any
+    check: Callable[..., Any], found: Any, shapes: Any, *values: Operand
 ) -> tuple[Any, ...]:
     if not np.array_equal(check(*plain_operands(values, shapes)), found):
         raise ElsewhereError
     return ()
 
 
-# What becomes float64 beside variables does so by each of these.
+# Castings that turn numbers into float64.
 _CASTINGS = ("safe", "same_kind", "unsafe")
 
 
 def check_settings(
-    function: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", device: Any = None
+    function: Function,
+    out: Operand = None,
+    dtype: DTypeLike | None = None,
+    casting: Any = "safe",
+    device: Any = None,
 ) -> None:
-    """Refuse what the result of a NumPy function of variables cannot be written into, or made
-    as.
-    """
+    """Refuse settings of a NumPy function that a result made of variables cannot follow."""
     refuse_dtype(function, dtype)
     if casting not in _CASTINGS:
         raise DomainError(
@@ -158,7 +165,7 @@ def check_settings(
             raise TypeError(f"{function.__name__}: out is a {type(out).__name__}, but {rule}!")
 
 
-def delivered(function: Any, out: Any, r: Any) -> Any:
+def delivered(function: Function, out: Operand, r: Operand) -> Result:
     """The result, written into `out` if there is one."""
     if out is None:
         return r
@@ -178,22 +185,22 @@ def delivered(function: Any, out: Any, r: Any) -> Any:
 
 
 def kept(setting: Any) -> Any:
-    """A setting as it is now: of a list or an array, which the caller may change before the reverse
-    pass, a copy.
+    """A setting; a list or an array, which the caller may change before the reverse pass, is
+    copied.
     """
     if type(setting) is tuple:
         return tuple(map(kept, setting))
     return deepcopy(setting) if isinstance(setting, (list, dict, np.ndarray)) else setting
 
 
-def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]:
-    """An answer for a NumPy function, which may also be given its first argument by the name that
-    NumPy gives it.
+def by_position(function: Function, answer: Callable[..., Any]) -> Callable[..., Any]:
+    """An answer for a NumPy function, whose first argument may also be given by NumPy's name for
+    it.
     """
     first, *_ = inspect.signature(function).parameters
 
     @wraps(answer)
-    def called(*args: Any, **settings: Any) -> Any:
+    def called(*args: Any, **settings: Any) -> Result:
         x, *others = args or [settings.pop(first)]
         return answer(
             x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()}
@@ -204,8 +211,8 @@ def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]
 
 @contextmanager
 def in_the_name_of(function: str) -> Iterator[None]:
-    """What is refused within begins with the name of `function`, which the user called, not of what
-    it is written with.
+    """Let errors raised within begin with the name of `function`, which the user called, and not
+    with that of a function it is written with.
     """
     try:
         yield
@@ -216,7 +223,7 @@ def in_the_name_of(function: str) -> Iterator[None]:
 
 
 def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
-    """Two things that are given as one argument."""
+    """The two items of an argument that is a pair."""
     try:
         first, second = value
     except (TypeError, ValueError):
@@ -227,7 +234,7 @@ def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
 
 
 def integer(function: str, name: str, value: Any) -> int:
-    """A count or a place as an int; refuses what is none, a float that is whole included."""
+    """A count or a place as an int; a float is refused, whole or not."""
     try:
         return index(value)
     except TypeError:
@@ -236,8 +243,26 @@ def integer(function: str, name: str, value: Any) -> int:
         ) from None
 
 
+def count(function: str, name: str, value: Any, least: int = 0) -> int:
+    """A count as an int; refuses one that is less than `least`, which is 0 or 1."""
+    found = integer(function, name, value)
+    if found < least:
+        rule = "positive" if least else "nonnegative"
+        raise DomainError(f"{function}: {name} is {found}, but must be {rule}!")
+    return found
+
+
+def place(function: str, name: str, value: Any, size: int) -> int:
+    """A place among `size` of them, counted from 0, as an int; refuses what is none."""
+    found = integer(function, name, value)
+    if not 0 <= found < size:
+        rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
+        raise DomainError(f"{function}: {name} is {found}, but must be {rule}!")
+    return found
+
+
 def check_integer(function: str, name: str, value: Any, least: int) -> None:
-    """Refuse what is no integer of at least `least`: a size, or a number of draws."""
+    """Raise unless `value`, a size or a number of draws, is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(
             called(
@@ -260,18 +285,36 @@ def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
         )
 
 
-def check_array(function: str, name: str, x: Any) -> None:
+def check_array(function: str, name: str, x: Operand) -> None:
     """Raise `ShapeError` if `x` is a scalar."""
     if not np.ndim(x):
         raise ShapeError(f"{function}: {name} is a scalar, but must be an array!")
 
 
-def check_matrix(function: str, name: str, x: Any) -> None:
+def check_matrix(function: str, name: str, x: Operand) -> None:
     """Raise `ShapeError` unless `x` is a matrix or a stack of them."""
     if np.ndim(x) < 2:
         raise ShapeError(
             f"{function}: {name} has shape {np.shape(x)}, but must be a matrix (or a stack of "
             "them)!"
+        )
+
+
+def check_columns(function: str, name: str, x: Operand, rows: int) -> None:
+    """Raise `ShapeError` unless `x` is a vector, or a matrix, with so many rows."""
+    if np.ndim(x) not in (1, 2) or np.shape(x)[0] != rows:
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a vector or a matrix with "
+            f"{rows} rows!"
+        )
+
+
+def check_vectors(function: str, names: tuple[str, str], x: Operand, y: Operand) -> None:
+    """Raise `ShapeError` unless `x` and `y` are vectors of one length."""
+    if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
+        raise ShapeError(
+            f"{function}: {names[1]} has shape {np.shape(y)}, but must be a vector as long as "
+            f"{names[0]}, of shape {np.shape(x)}!"
         )
 
 

@@ -15,8 +15,10 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, positive
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_square, check_values, one
-from varmat.functions.linalg.forms import tcrossprod
-from varmat.functions.linalg.lapack import check_symmetric, cholesky_factor, triangle_mask
+from varmat.functions.linalg.gram_matrices import tcrossprod
+from varmat.functions.linalg.lapack import cholesky_factor
+from varmat.functions.linalg.symmetric_arguments import check_symmetric
+from varmat.functions.linalg.triangles import triangle_mask
 from varmat.programs.symbols import applied, refuse
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (

@@ -13,7 +13,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError, positive_finite
 from varmat.functions.checks import check_values
-from varmat.functions.linalg.forms import tcrossprod
+from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.transforms.common import check_vector, operand
 from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import varmat as vm
-from varmat.functions.linalg import lapack
+from varmat.functions.linalg import lapack, symmetric_arguments, triangles
 
 RNG = np.random.default_rng(4)
 # Around the size of a block, where the ways part, and stacks.
@@ -53,31 +53,33 @@ def test_triangles_and_transposes(shape: tuple[int, ...]) -> None:
     x = RNG.normal(size=shape)
     lower = np.tril(x)
     for k in (0, -1):
-        assert_array_equal(lapack.tril(x, k), np.tril(x, k))
-        assert_array_equal(lapack.clear_above(x.copy(), k), np.tril(x, k))
+        assert_array_equal(triangles.tril(x, k), np.tril(x, k))
+        assert_array_equal(triangles.clear_above(x.copy(), k), np.tril(x, k))
     for given in (lower, x):
-        assert_array_equal(lapack.mirrored(given.copy()), lower + np.tril(x, -1).mT)
-    assert_allclose(lapack.to_triangle(x), folded(x), rtol=1e-15, atol=1e-15)
-    assert_allclose(lapack.to_triangle(x, lower=False), folded(x).mT, rtol=1e-15, atol=1e-15)
+        assert_array_equal(triangles.mirrored(given.copy()), lower + np.tril(x, -1).mT)
+    assert_allclose(symmetric_arguments.to_triangle(x), folded(x), rtol=1e-15, atol=1e-15)
+    assert_allclose(
+        symmetric_arguments.to_triangle(x, lower=False), folded(x).mT, rtol=1e-15, atol=1e-15
+    )
     factor: Any = RNG.normal(size=shape[:-2]) if len(shape) > 2 else 3.0
-    r = lapack.transposed(x, factor)
+    r = triangles.transposed(x, factor)
     assert r.flags.c_contiguous
     assert_array_equal(r, x.mT * np.asarray(factor)[..., None, None])
 
 
 def test_gaps_between_rows_that_share_places_in_the_cache() -> None:
     for x in (np.ones((2, 64, 256)), RNG.normal(size=(512, 512))[64:128, :30]):
-        spread = lapack.gapped(x)
-        assert spread.strides[-2] % lapack.GAP
+        spread = triangles.gapped(x)
+        assert spread.strides[-2] % triangles.GAP
         assert_array_equal(spread, x)
     for x in (np.ones((64, 255)), np.ones((64, 128))):
-        assert lapack.gapped(x) is x
+        assert triangles.gapped(x) is x
 
 
 @pytest.mark.parametrize("above", [np.inf, np.nan])
 def test_what_stands_above_the_diagonal_does_not_matter(above: float) -> None:
     x = np.where(np.tri(70, dtype=bool), 1.0, above)
-    assert_array_equal(lapack.tril(x), np.tri(70))
+    assert_array_equal(triangles.tril(x), np.tri(70))
 
 
 @pytest.mark.parametrize("shape", COLUMNS)
@@ -199,15 +201,15 @@ def test_logarithms_of_the_diagonal() -> None:
 def test_symmetric_of_any_size(n: int) -> None:
     """Squares that overflow are no reason to refuse, or to warn of."""
     a = np.full((n, n), 1e200)
-    lapack.check_symmetric("f", a)
+    symmetric_arguments.check_symmetric("f", a)
     a[n - 1, 0] = -1e308
     a[0, n - 1] = 1e308
     with pytest.raises(
         vm.DomainError, match=r"f: a\[0, \d+\] is 1e\+308, but must be -1e\+308, as"
     ):
-        lapack.check_symmetric("f", a)
-    lapack.check_symmetric("f", np.zeros((0, n, n)))
-    lapack.check_symmetric("f", np.full((2, n, n), 3.0)[..., ::-1, :])
+        symmetric_arguments.check_symmetric("f", a)
+    symmetric_arguments.check_symmetric("f", np.zeros((0, n, n)))
+    symmetric_arguments.check_symmetric("f", np.full((2, n, n), 3.0)[..., ::-1, :])
 
 
 @pytest.mark.parametrize("n", [3, 70, 256])
@@ -218,17 +220,17 @@ def test_symmetric_but_not_finite(n: int) -> None:
         with pytest.raises(
             vm.DomainError, match=r"f: a\[\d+, \d+\] is (inf|nan), but must be finite!"
         ):
-            lapack.check_symmetric("f", a)
+            symmetric_arguments.check_symmetric("f", a)
 
 
 def test_many_differences_within_the_tolerance() -> None:
     a = np.tril(np.full((80, 80), 0.9e-8), -1) + np.eye(80)
-    lapack.check_symmetric("f", a)
+    symmetric_arguments.check_symmetric("f", a)
     a[79, 3] = 1.1e-8
     with pytest.raises(
         vm.DomainError, match=r"f: a\[3, 79\] is 0.0, but must be 1.1e-08, as a\[79, 3\] is"
     ):
-        lapack.check_symmetric("f", a)
+        symmetric_arguments.check_symmetric("f", a)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,8 @@ def test_values_of_scipy():
     (lambda a: vm.solve_continuous_lyapunov(a, a[0]), vm.ShapeError,
      "solve_continuous_lyapunov: q has shape (2,), but must be a matrix!"),
     (lambda a: vm.solve_discrete_lyapunov(np.eye(2), a), vm.DomainError,
-     "solve_discrete_lyapunov: the product of two eigenvalues of a is one, or something not finite!"),
+     ("solve_discrete_lyapunov: the product of two eigenvalues of a is one, or something not "
+      "finite!")),
     (lambda a: vm.solve_discrete_lyapunov(a, a, "no"), vm.DomainError,
      "solve_discrete_lyapunov: method is 'no', but must be 'direct' or 'bilinear'!"),
 ])  # fmt: skip

@@ -81,12 +81,12 @@ def test_what_stan_refuses(entry: Any) -> None:
 
 MATRICES = [
     GENERAL,
-    GENERALS,
+    GENERALS[:, :2, :2],
     NILPOTENT,
     np.zeros((2, 2)),
     np.array([[0.3]]),
     np.empty((0, 0)),
-    GENERAL.T[::-1],
+    GENERAL.T[::-1][:2, :2],
 ]
 
 

@@ -80,19 +80,22 @@ def test_funm_where_eigenvalues_are_equal_or_near(a):
     )
 
 
-MATRICES = [GENERAL, np.array([[0.7]]), np.empty((0, 0))]
-
-
-@pytest.mark.parametrize("name", ["sqrtm", "logm", "signm", "cosm", "tanhm"])
-def test_by_all_routes(name):
+@pytest.mark.parametrize(
+    ("name", "a"),
+    [("sqrtm", GENERAL), ("signm", GENERAL), ("logm", SMALL), ("cosm", SMALL), ("tanhm", SMALL)],
+)
+def test_by_all_routes(name, a):
     f = getattr(vm, name)
-    for a in MATRICES:
-        expect_ad(f, a)
+    for each in (a, np.array([[0.7]]), np.empty((0, 0))):
+        expect_ad(f, each)
     expect_ad_matvar(f, SMALL)
 
 
 def test_the_others_by_all_routes():
-    expect_ad(lambda a: (vm.sinm(a), vm.tanm(a), vm.sinhm(a), vm.coshm(a)), SMALL)
+    # Each of these elements depends on the whole matrix.
+    expect_ad(
+        lambda a: (vm.sinm(a)[0, 1], vm.tanm(a)[1, 0], vm.sinhm(a)[0, 0], vm.coshm(a)[1, 1]), SMALL
+    )
     expect_ad(vm.fractional_matrix_power, SMALL, 0.7)
     expect_ad(lambda a: vm.funm(a, np.sin, np.cos), SMALL)
     expect_ad(lambda a: vm.funm(a, np.exp, np.exp), GENERAL)

@@ -137,7 +137,7 @@ STAN = (
 @pytest.mark.parametrize("entry", stan_entries(STAN))
 def test_against_stan(entry: Any) -> None:
     fold = stan.lower if entry["function"].endswith(("spd", "ldlt")) else None
-    stan.check(getattr(solves, entry["function"]), entry, rtol=1e-13, fold=fold)
+    stan.check(getattr(vm, entry["function"]), entry, rtol=1e-13, fold=fold)
 
 
 @pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
@@ -146,7 +146,7 @@ def test_what_stan_refuses(entry: Any) -> None:
         vm.DomainError if entry["throws"] == "domain_error" else vm.ShapeError,
         match=r": (a|b|factor)(\[| has )",
     ):
-        getattr(solves, entry["function"])(*stan.arguments(entry))
+        getattr(vm, entry["function"])(*stan.arguments(entry))
 
 
 CASES: list[tuple[Any, list[Any]]] = [
@@ -278,7 +278,7 @@ def test_stacks_of_large_matrices(f: Any, args: Any) -> None:
         np.testing.assert_allclose(adjoint, c, rtol=0, atol=1e-13 * np.max(np.abs(c)))
 
 
-@pytest.mark.parametrize("n", [63, 64, 65, 150])
+@pytest.mark.parametrize("n", [63, 64, 65, 130])
 def test_large_systems_in_blocks(n: int) -> None:
     b = np.cos(np.arange(n * n, dtype=float)).reshape(n, n)
     a = b @ b.T / n + 3.0 * np.eye(n)
@@ -506,7 +506,7 @@ def test_refusals(f: Any, args: Any, error: type[Exception], message: str) -> No
 def test_names_of_stan() -> None:
     assert vm.inverse is solves.inv
     assert vm.mdivide_left is solves.solve
-    assert solves.mdivide_left_ldlt is vm.mdivide_left_spd
+    assert vm.mdivide_left_ldlt is vm.mdivide_left_spd
 
 
 def test_scipy_linalg_is_imported_when_first_used() -> None:

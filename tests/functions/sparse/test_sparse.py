@@ -148,13 +148,15 @@ def test_variables_beside_it() -> None:
 
 @pytest.mark.parametrize(("f", "error", "message"), [
     (lambda a: a + 1.0, TypeError,
-     r"^add: the operand beside a SparseVar is of type float, but must be sparse as well: use a\.to"),
+     (r"^add: the operand beside a SparseVar is of type float, but must be sparse as well: use "
+      r"a\.to")),
     (lambda a: DENSE - a, TypeError,
      r"^sub: the operand beside a SparseVar is of type ndarray, but must be sparse as well"),
     (lambda a: np.ones(3) / a, TypeError,
      r"^divide: the operand beside a SparseVar is of type ndarray, but must be sparse"),
     (lambda a: a / a, TypeError,
-     r"^divide: a sparse matrix is divided by one, whose zeros would make it dense, but must be by"),
+     (r"^divide: a sparse matrix is divided by one, whose zeros would make it dense, but must "
+      "be by")),
     (lambda a: a * scipy.sparse.csr_matrix(A), TypeError,
      r"^multiply: a csr_matrix, of which \* is the matrix product, is mul"),
     (lambda a: scipy.sparse.csr_matrix(A.T) * a, TypeError,

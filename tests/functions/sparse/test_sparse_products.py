@@ -74,7 +74,8 @@ def test_integers_and_other_ways_to_write_a_product() -> None:
 
 @pytest.mark.parametrize(("f", "message"), [
     (lambda v: A @ v[:4],
-     r"^matmul: b has shape \(4,\), but must have 5 rows, as many as the sparse matrix has columns!"),
+     (r"^matmul: b has shape \(4,\), but must have 5 rows, as many as the sparse matrix has "
+      "columns!")),
     (lambda v: v @ A,
      (r"^matmul: a has shape \(5,\), but must be a vector or a matrix with 4 columns, as many as "
      r"the sparse")),

@@ -6,7 +6,7 @@ own arguments, where a derivative would be lost."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core import umath
@@ -15,6 +15,9 @@ from varmat.core.dispatch import CONSTANT, implements, plain
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.functions.checks import by_position
+
+if TYPE_CHECKING:
+    from varmat.typing import Axis, Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -52,23 +55,23 @@ CONSTANT.update(named(" ".join((ORDERS, TESTS, TYPES, TEXTS, OTHERS, UFUNCS))))
 CONSTANT.update((np.linalg.matrix_rank, *named("_ones_like", umath)))
 
 
-# Asked for so often in forward mode that they do not go through the plain values.
+# Forward mode asks for these so often that they do not go through the plain values.
 @implements(np.shape)
-def _shape(a: Any) -> tuple[int, ...]:
+def _shape(a: Operand) -> tuple[int, ...]:
     return a.shape  # type: ignore[no-any-return]
 
 
 @implements(np.ndim)
-def _ndim(a: Any) -> int:
+def _ndim(a: Operand) -> int:
     return len(a.shape)
 
 
 @implements(np.size)
-def _size(a: Any, axis: Any = None) -> int:
+def _size(a: Operand, axis: Axis = None) -> int:
     return a.size if axis is None else int(np.size(plain(a), axis))
 
 
-def _of_shape(function: Any) -> Any:
+def _of_shape(function: Function) -> Function:
     """A question about the shape alone: it does not look at the values, so it may stand in a
     recording.
     """
@@ -82,12 +85,12 @@ for _function in named(SHAPES):
     implements(_function)(_of_shape(_function))
 
 
-def _of_memory(function: Any) -> Any:
+def _of_memory(function: Function) -> Function:
     """A question about the memory of arrays: of the values of a varmat, of the array of scalars
     that a matvar is.
     """
 
-    def answer(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    def answer(a: Operand, b: Operand, /, max_work: Any = None) -> bool:
         arrays = (x.view(np.ndarray) if isinstance(x, MatVar) else plain(x) for x in (a, b))
         return bool(function(*arrays, max_work=max_work))
 
@@ -98,8 +101,8 @@ for _function in named("may_share_memory shares_memory"):
     implements(_function)(_of_memory(_function))
 
 
-def _creator(function: Any) -> Any:
-    def create(*args: Any, **settings: Any) -> Any:
+def _creator(function: Function) -> Function:
+    def create(*args: Any, **settings: Any) -> Result:
         if is_differentiable([*args, *settings.values()]):
             raise TypeError(
                 f"np.{function.__name__} makes plain data, the derivative of a variable among its "

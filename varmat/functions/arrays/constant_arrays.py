@@ -6,12 +6,17 @@ Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.functions.checks import integer
+from varmat.functions.checks import count, integer, place
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function
 
 __all__ = [
     "e",
@@ -40,15 +45,6 @@ __all__ = [
 ]
 
 
-def _size(function: str, name: str, n: Any, least: int = 0) -> int:
-    count = integer(function, name, n)
-    if count < least:
-        raise DomainError(
-            f"{function}: {name} is {count}, but must be {'positive' if least else 'nonnegative'}!"
-        )
-    return count
-
-
 # --- arrays ---
 
 
@@ -72,13 +68,17 @@ def zeros_vector(n: int) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.zeros_vector(3)
     array([0., 0., 0.])
     """
-    return np.zeros(_size("zeros_vector", "n", n))
+    return np.zeros(count("zeros_vector", "n", n))
 
 
 def zeros_int_array(n: int) -> np.ndarray:
@@ -101,13 +101,17 @@ def zeros_int_array(n: int) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.zeros_int_array(3)
     array([0, 0, 0])
     """
-    return np.zeros(_size("zeros_int_array", "n", n), dtype=np.int64)
+    return np.zeros(count("zeros_int_array", "n", n), dtype=np.int64)
 
 
 def ones_vector(n: int) -> np.ndarray:
@@ -130,13 +134,17 @@ def ones_vector(n: int) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.ones_vector(3)
     array([1., 1., 1.])
     """
-    return np.ones(_size("ones_vector", "n", n))
+    return np.ones(count("ones_vector", "n", n))
 
 
 def ones_int_array(n: int) -> np.ndarray:
@@ -159,13 +167,17 @@ def ones_int_array(n: int) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.ones_int_array(3)
     array([1, 1, 1])
     """
-    return np.ones(_size("ones_int_array", "n", n), dtype=np.int64)
+    return np.ones(count("ones_int_array", "n", n), dtype=np.int64)
 
 
 def one_hot_vector(K: int, k: int) -> np.ndarray:
@@ -191,6 +203,10 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:
     Notes
     -----
     There is no derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
 
     Examples
     --------
@@ -224,6 +240,10 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -233,11 +253,9 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
     return _one_hot("one_hot_int_array", K, k, np.int64)
 
 
-def _one_hot(function: str, size: Any, k: Any, dtype: Any) -> np.ndarray:
-    result, k = np.zeros(_size(function, "K", size, 1), dtype), integer(function, "k", k)
-    if not 0 <= k < result.size:
-        raise DomainError(f"{function}: k is {k}, but must be a place from 0 to {result.size - 1}!")
-    result[k] = 1
+def _one_hot(function: str, size: int, k: Any, dtype: DTypeLike | None) -> np.ndarray:
+    result = np.zeros(count(function, "K", size, 1), dtype)
+    result[place(function, "k", k, result.size)] = 1
     return result
 
 
@@ -278,7 +296,7 @@ def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:
     >>> vm.linspaced_int_array(6, 0, 3)
     array([0, 0, 1, 1, 2, 2])
     """
-    n = _size("linspaced_int_array", "K", K)
+    n = count("linspaced_int_array", "K", K)
     low, high = (
         integer("linspaced_int_array", name, x) for name, x in (("lower", lower), ("upper", upper))
     )
@@ -313,6 +331,11 @@ def unitspaced_array(lower: int, upper: int) -> np.ndarray:
     Notes
     -----
     There is no derivative. ``numpy.arange(lower, upper + 1)``.
+
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
 
     Examples
     --------
@@ -350,6 +373,10 @@ def identity_matrix(n: int) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -357,7 +384,7 @@ def identity_matrix(n: int) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]])
     """
-    return np.eye(_size("identity_matrix", "n", n))
+    return np.eye(count("identity_matrix", "n", n))
 
 
 def uniform_simplex(n: int) -> np.ndarray:
@@ -380,13 +407,17 @@ def uniform_simplex(n: int) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.uniform_simplex(4)
     array([0.25, 0.25, 0.25, 0.25])
     """
-    n = _size("uniform_simplex", "n", n, 1)
+    n = count("uniform_simplex", "n", n, 1)
     return np.full(n, 1.0 / n)
 
 
@@ -408,6 +439,10 @@ Notes
 -----
 A function, as in Stan; NumPy writes ``{numpy}``.
 
+References
+----------
+Stan Functions Reference, "Mathematical constants".
+
 Examples
 --------
 >>> import varmat as vm
@@ -416,7 +451,7 @@ Examples
 """
 
 
-def _constant(name: str, value: float, about: str, numpy: str) -> Any:
+def _constant(name: str, value: float, about: str, numpy: str) -> Function:
     def constant() -> float:
         return value
 

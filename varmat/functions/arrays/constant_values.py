@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative
 from varmat.core.operation import as_operand
-from varmat.functions.arrays.orderings import descending_order, stable_order
+from varmat.functions.arrays.orderings import descending_order, number, stable_order
 from varmat.functions.checks import check_values, integer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import Operand, Result, Value
 
 __all__ = [
     "choose",
@@ -35,11 +40,11 @@ __all__ = [
 # --- sizes ---
 
 
-def _shape(function: str, x: Any) -> tuple[int, ...]:
+def _shape_of(function: str, x: Operand) -> tuple[int, ...]:
     return tuple(np.shape(as_operand(x, f"{function}: x")))
 
 
-def dims(x: Any) -> tuple[int, ...]:
+def dims(x: Operand) -> tuple[int, ...]:
     """The lengths of the axes of an array: `numpy.shape`.
 
     Parameters
@@ -54,16 +59,20 @@ def dims(x: Any) -> tuple[int, ...]:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Array size and dimension function".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.dims([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     (2, 3)
     """
-    return _shape("dims", x)
+    return _shape_of("dims", x)
 
 
-def num_elements(x: Any) -> int:
+def num_elements(x: Operand) -> int:
     """The number of all elements: `numpy.size`.
 
     Parameters
@@ -79,23 +88,27 @@ def num_elements(x: Any) -> int:
     There is no derivative. Stan's `size` of a matrix or a vector is the same, of an array of them
     it is ``len(x)``.
 
+    References
+    ----------
+    Stan Functions Reference, "Array size and dimension function".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.num_elements([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     6
     """
-    return math.prod(_shape("num_elements", x))
+    return math.prod(_shape_of("num_elements", x))
 
 
-def _sides(function: str, x: Any) -> tuple[int, int]:
-    shape = _shape(function, x)
+def _sides(function: str, x: Operand) -> tuple[int, int]:
+    shape = _shape_of(function, x)
     if len(shape) not in (1, 2):
         raise ShapeError(f"{function}: x has shape {shape}, but must be a vector or a matrix!")
     return shape[0], shape[1] if len(shape) == 2 else 1
 
 
-def rows(x: Any) -> int:
+def rows(x: Operand) -> int:
     """The number of rows of a matrix; a vector is a column.
 
     Parameters
@@ -115,6 +128,10 @@ def rows(x: Any) -> int:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Integer-valued matrix size functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -124,7 +141,7 @@ def rows(x: Any) -> int:
     return _sides("rows", x)[0]
 
 
-def cols(x: Any) -> int:
+def cols(x: Operand) -> int:
     """The number of columns of a matrix; a vector is a column.
 
     Parameters
@@ -144,6 +161,10 @@ def cols(x: Any) -> int:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Integer-valued matrix size functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -155,25 +176,23 @@ def cols(x: Any) -> int:
 
 # --- orders ---
 
-_number = Domain("a number", lambda x: ~np.isnan(x))
 
-
-def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Any) -> Any:
-    """What is found in the values of a vector; refuses nan. A recording holds where the same is
-    found.
+def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Operand) -> Result:
+    """The result of `find` for the values of a vector; refuses nan. A recording holds while the
+    result is the same.
     """
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 1:
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a vector!")
 
-    def found(values: Any) -> Any:
-        _number.check(function, "x", np.asarray(values))
+    def found(values: Value) -> Result:
+        number.check(function, "x", np.asarray(values))
         return find(np.asarray(values))
 
     return check_values(found, x)
 
 
-def sort_indices_asc(x: Any) -> np.ndarray:
+def sort_indices_asc(x: Operand) -> np.ndarray:
     """The places of the elements of a vector in ascending order of their values: `numpy.argsort`.
 
     Parameters
@@ -197,6 +216,10 @@ def sort_indices_asc(x: Any) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -207,7 +230,7 @@ def sort_indices_asc(x: Any) -> np.ndarray:
     return order
 
 
-def sort_indices_desc(x: Any) -> np.ndarray:
+def sort_indices_desc(x: Operand) -> np.ndarray:
     """The places of the elements of a vector in descending order of their values.
 
     Parameters
@@ -231,6 +254,10 @@ def sort_indices_desc(x: Any) -> np.ndarray:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -241,7 +268,7 @@ def sort_indices_desc(x: Any) -> np.ndarray:
     return order
 
 
-def rank(x: Any, s: int) -> int:
+def rank(x: Operand, s: int) -> int:
     """The number of elements of a vector that are less than one of them.
 
     Parameters
@@ -265,6 +292,10 @@ def rank(x: Any, s: int) -> int:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -280,7 +311,7 @@ def rank(x: Any, s: int) -> int:
 # --- whole numbers ---
 
 
-def choose(n: Any, k: Any) -> Any:
+def choose(n: ArrayLike, k: ArrayLike) -> Result:
     """The binomial coefficient of whole numbers, exactly.
 
     Parameters
@@ -305,6 +336,10 @@ def choose(n: Any, k: Any) -> Any:
     There is no derivative; `binom` and `lchoose` are the differentiable functions of real numbers.
     `numpy.choose` is another function.
 
+    References
+    ----------
+    Stan Functions Reference, "Combinatorial functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -316,7 +351,7 @@ def choose(n: Any, k: Any) -> Any:
         array = np.asarray(plain(x))
         if array.size and array.dtype.kind not in "iu":
             raise TypeError(f"choose: {name} has dtype {array.dtype}, but must be whole numbers!")
-        _nonnegative.check("choose", name, array)
+        nonnegative.check("choose", name, array)
         whole.append(array)
     coefficients = [math.comb(int(a), int(b)) for a, b in np.broadcast(*whole)]
     if coefficients and max(coefficients) > _LARGEST:
@@ -328,13 +363,12 @@ def choose(n: Any, k: Any) -> Any:
     return np.array(coefficients, dtype=np.int64).reshape(shape) if shape else coefficients[0]
 
 
-_nonnegative = Domain("nonnegative", lambda x: x >= 0)
 _LARGEST = int(np.iinfo(np.int64).max)
-# Up to here floats are told apart, and fit.
+# Floats in this range fit into a 64-bit integer.
 _in_range = Domain("between -2**63 and 2**63", lambda x: abs(x) < 2.0**63)
 
 
-def to_int(x: Any) -> Any:
+def to_int(x: Operand) -> Result:
     """The whole number that is left if the decimals are dropped.
 
     Parameters
@@ -354,6 +388,10 @@ def to_int(x: Any) -> Any:
     -----
     There is no derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Integer-Valued Basic Functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -364,12 +402,12 @@ def to_int(x: Any) -> Any:
     return int(found) if not np.ndim(found) else found
 
 
-def _whole(x: Any) -> Any:
+def _whole(x: Operand) -> Result:
     _in_range.check("to_int", "x", x)
     return np.trunc(x).astype(np.int64)
 
 
-def int_step(x: Any) -> Any:
+def int_step(x: Operand) -> Result:
     """1 where a number is positive, 0 elsewhere.
 
     Parameters
@@ -390,6 +428,10 @@ def int_step(x: Any) -> Any:
     There is no derivative. `step` is 1 at 0 as well, and a number that can go on into
     differentiable functions.
 
+    References
+    ----------
+    Stan Functions Reference, "Integer-Valued Basic Functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -400,5 +442,5 @@ def int_step(x: Any) -> Any:
     return int(found) if not np.ndim(found) else found
 
 
-def _is_positive(x: Any) -> Any:
+def _is_positive(x: Operand) -> Result:
     return np.greater(x, 0.0).astype(np.int64)

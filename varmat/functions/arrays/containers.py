@@ -7,15 +7,18 @@ was translated without the shift fails at the edges, as it would there."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import Domain, DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.arrays.gathering import rep_vector
+from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
-from varmat.functions.checks import check_values, integer
+from varmat.functions.checks import check_values, count, place
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "block",
@@ -40,31 +43,14 @@ rep_row_vector = rep_vector
 to_row_vector = to_array_1d = to_vector
 
 
-def _count(function: str, name: str, n: Any) -> int:
-    """A count as an int; refuses a negative one."""
-    count = integer(function, name, n)
-    if count < 0:
-        raise DomainError(f"{function}: {name} is {count}, but must be nonnegative!")
-    return count
-
-
-def _place(function: str, name: str, i: Any, size: int) -> int:
-    """A place among `size` of them as an int; refuses what is none."""
-    place = integer(function, name, i)
-    if not 0 <= place < size:
-        rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
-        raise DomainError(f"{function}: {name} is {place}, but must be {rule}!")
-    return place
-
-
 def _slice(
-    function: str, start: Any, count: Any, size: int, names: tuple[str, str] = ("i", "n")
+    function: str, start: Operand, length: Any, size: int, names: tuple[str, str] = ("i", "n")
 ) -> slice:
     """So many places from one on; of none it does not matter where they would be."""
-    n = _count(function, names[1], count)
+    n = count(function, names[1], length)
     if not n:
         return slice(0, 0)
-    i = _place(function, names[0], start, size)
+    i = place(function, names[0], start, size)
     if i + n > size:
         raise DomainError(
             f"{function}: {names[1]} is {n}, but must be at most {size - i}, for {names[0]} is {i} "
@@ -73,21 +59,21 @@ def _slice(
     return slice(i, i + n)
 
 
-def _matrix(function: str, x: Any) -> Any:
+def _matrix(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 2:
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a matrix!")
     return x
 
 
-def _listing(function: str, x: Any) -> Any:
+def _listing(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
     if not np.ndim(x):
         raise ShapeError(f"{function}: x is a scalar, but must have at least one axis!")
     return x
 
 
-def block(x: Any, i: int, j: int, n_rows: int, n_cols: int) -> Any:
+def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
     """A rectangular part of a matrix, ``x[i : i + n_rows, j : j + n_cols]``, as a view.
 
     Parameters
@@ -114,6 +100,10 @@ def block(x: Any, i: int, j: int, n_rows: int, n_cols: int) -> Any:
     Values and adjoints are those of `x`: nothing is recorded. `numpy.block`, which joins parts, is
     another function.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -126,7 +116,7 @@ def block(x: Any, i: int, j: int, n_rows: int, n_cols: int) -> Any:
     return x[rows, _slice("block", j, n_cols, np.shape(x)[1], ("j", "n_cols"))]
 
 
-def row(x: Any, i: int) -> Any:
+def row(x: Operand, i: int) -> Result:
     """A row of a matrix, ``x[i]``, as a view.
 
     Parameters
@@ -150,6 +140,10 @@ def row(x: Any, i: int) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -157,10 +151,10 @@ def row(x: Any, i: int) -> Any:
     array([3., 4.])
     """
     x = _matrix("row", x)
-    return x[_place("row", "i", i, np.shape(x)[0])]
+    return x[place("row", "i", i, np.shape(x)[0])]
 
 
-def col(x: Any, j: int) -> Any:
+def col(x: Operand, j: int) -> Result:
     """A column of a matrix, ``x[:, j]``, as a view.
 
     Parameters
@@ -184,6 +178,10 @@ def col(x: Any, j: int) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -191,10 +189,10 @@ def col(x: Any, j: int) -> Any:
     array([2., 4.])
     """
     x = _matrix("col", x)
-    return x[:, _place("col", "j", j, np.shape(x)[1])]
+    return x[:, place("col", "j", j, np.shape(x)[1])]
 
 
-def sub_row(x: Any, i: int, j: int, n_cols: int) -> Any:
+def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
     """A part of a row of a matrix, ``x[i, j : j + n_cols]``, as a view.
 
     Parameters
@@ -220,6 +218,10 @@ def sub_row(x: Any, i: int, j: int, n_cols: int) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -228,10 +230,10 @@ def sub_row(x: Any, i: int, j: int, n_cols: int) -> Any:
     """
     x = _matrix("sub_row", x)
     columns = _slice("sub_row", j, n_cols, np.shape(x)[1], ("j", "n_cols"))
-    return x[_place("sub_row", "i", i, np.shape(x)[0]), columns]
+    return x[place("sub_row", "i", i, np.shape(x)[0]), columns]
 
 
-def sub_col(x: Any, i: int, j: int, n_rows: int) -> Any:
+def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
     """A part of a column of a matrix, ``x[i : i + n_rows, j]``, as a view.
 
     Parameters
@@ -257,6 +259,10 @@ def sub_col(x: Any, i: int, j: int, n_rows: int) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -265,10 +271,10 @@ def sub_col(x: Any, i: int, j: int, n_rows: int) -> Any:
     """
     x = _matrix("sub_col", x)
     rows = _slice("sub_col", i, n_rows, np.shape(x)[0], ("i", "n_rows"))
-    return x[rows, _place("sub_col", "j", j, np.shape(x)[1])]
+    return x[rows, place("sub_col", "j", j, np.shape(x)[1])]
 
 
-def segment(x: Any, i: int, n: int) -> Any:
+def segment(x: Operand, i: int, n: int) -> Result:
     """`n` elements (or slices) along the first axis from one on, ``x[i : i + n]``, as a view.
 
     Parameters
@@ -294,6 +300,10 @@ def segment(x: Any, i: int, n: int) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -306,15 +316,15 @@ def segment(x: Any, i: int, n: int) -> Any:
 
 def _end(function: str, n: Any, size: int) -> int:
     """A count of at most `size`."""
-    count = _count(function, "n", n)
-    if count > size:
+    found = count(function, "n", n)
+    if found > size:
         raise DomainError(
-            f"{function}: n is {count}, but must be at most {size}, the number of elements!"
+            f"{function}: n is {found}, but must be at most {size}, the number of elements!"
         )
-    return count
+    return found
 
 
-def head(x: Any, n: int) -> Any:
+def head(x: Operand, n: int) -> Result:
     """The first `n` elements (or slices) along the first axis, ``x[:n]``, as a view.
 
     Parameters
@@ -337,6 +347,10 @@ def head(x: Any, n: int) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -347,7 +361,7 @@ def head(x: Any, n: int) -> Any:
     return x[: _end("head", n, np.shape(x)[0])]
 
 
-def tail(x: Any, n: int) -> Any:
+def tail(x: Operand, n: int) -> Result:
     """The last `n` elements (or slices) along the first axis, as a view.
 
     Parameters
@@ -370,6 +384,10 @@ def tail(x: Any, n: int) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Slicing and blocking functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -381,7 +399,7 @@ def tail(x: Any, n: int) -> Any:
     return x[size - _end("tail", n, size) :]
 
 
-def to_array_2d(x: Any) -> Any:
+def to_array_2d(x: Operand) -> Result:
     """A matrix as it is: here a matrix is an array with two axes.
 
     Parameters
@@ -401,6 +419,10 @@ def to_array_2d(x: Any) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Mixed Operations".
+
     Examples
     --------
     >>> import varmat as vm
@@ -411,7 +433,7 @@ def to_array_2d(x: Any) -> Any:
     return _matrix("to_array_2d", x)
 
 
-def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:
+def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
     """`K` equally spaced numbers from `lower` to `upper`; one of them is `upper`.
 
     Parameters
@@ -437,13 +459,17 @@ def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:
     `numpy.linspace`, but for a single number, which is `lower` there. Element `k` is ``lower + k /
     (K - 1) * (upper - lower)``, and hands on its adjoint to the ends in these shares.
 
+    References
+    ----------
+    Stan Functions Reference, "Container construction functions".
+
     Examples
     --------
     >>> import varmat as vm
     >>> vm.linspaced_vector(5, -1.0, 2.0)
     array([-1.  , -0.25,  0.5 ,  1.25,  2.  ])
     """
-    n = _count("linspaced_vector", "K", K)
+    n = count("linspaced_vector", "K", K)
     ends = (
         as_operand(lower, "linspaced_vector: lower"),
         as_operand(upper, "linspaced_vector: upper"),
@@ -457,7 +483,7 @@ def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:
     return np.linspace(*ends, n) if n != 1 else np.stack([ends[1]])
 
 
-def _check_ends(lower: Any, upper: Any) -> None:
+def _check_ends(lower: Operand, upper: Operand) -> None:
     Domain(f"at least lower, which is {lower!r}", lambda x: x >= lower).check(
         "linspaced_vector", "upper", upper
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -17,11 +17,17 @@ from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import is_safe_divisor
 from varmat.programs.symbols import refuse, require
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.core.operation import Operation
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["cumulative_sum"]
 
 
 @operation(native=True, stacked=True)
-def cumsum(a: Any, axis: int | None = None) -> Any:
+def cumsum(a: Value, axis: int | None = None) -> Value:
     """Cumulative sum along an axis; also known as `cumulative_sum`.
 
     Parameters
@@ -39,6 +45,10 @@ def cumsum(a: Any, axis: int | None = None) -> Any:
     -----
     Every element has derivative one in itself and in all later sums.
 
+    References
+    ----------
+    Stan Functions Reference, "Special matrix functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -49,29 +59,27 @@ def cumsum(a: Any, axis: int | None = None) -> Any:
 
 
 @cumsum.reverse
-def cumsum_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+def cumsum_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint:
     backwards = (slice(None),) * (axis % g.ndim if axis else 0) + (slice(None, None, -1),)
     if not isinstance(g, np.ndarray):
         return np.reshape(np.add.accumulate(g[backwards], axis=axis or 0)[backwards], np.shape(a))
-    # Into an array of its own, which becomes the adjoint: a view would be copied, which takes a
+    # Written into a new array, which becomes the adjoint: a view would be copied, which takes a
     # twentieth of the whole.
     c = np.empty(g.shape)
     g[backwards].cumsum(axis=axis, out=c[backwards])
     return c if c.shape == np.shape(a) else c.reshape(np.shape(a))
 
 
-def _flat_if(axis: Any, t: Any, ndim: int) -> Any:
-    """What is accumulated, along the last axis: `t` itself with that axis moved there, or flattened
-    for None.
-    """
+def _axis_last(axis: int | None, t: Operand, ndim: int) -> Result:
+    """`t` with the axis to accumulate along moved to the end; flattened if `axis` is None."""
     lead = np.shape(t)[: np.ndim(t) - ndim]
     if axis is None or not ndim:
         return np.reshape(t, (*lead, math.prod(np.shape(t)[len(lead) :])))
     return np.moveaxis(t, normalize_axis_index(axis, ndim) - ndim, -1)
 
 
-def _placed(t: Any, axis: Any, ndim: int) -> Any:
-    """Undo what `_flat_if` did with the axis."""
+def _axis_back(t: Operand, axis: int | None, ndim: int) -> Result:
+    """Undo what `_axis_last` did with the axis."""
     return (
         t
         if axis is None or not ndim
@@ -80,13 +88,13 @@ def _placed(t: Any, axis: Any, ndim: int) -> Any:
 
 
 @cumsum.tangent
-def cumsum_tangent(r: Any, a: Any, axis: Any) -> Any:
+def cumsum_tangent(r: Result, a: Operand, axis: int | None) -> Linear:
     ndim = np.ndim(a)
-    return lambda t: _placed(np.cumsum(_flat_if(axis, t, ndim), axis=-1), axis, ndim)
+    return lambda t: _axis_back(np.cumsum(_axis_last(axis, t, ndim), axis=-1), axis, ndim)
 
 
 @operation(native=True, stacked=True)
-def cumprod(a: Any, axis: int | None = None) -> Any:
+def cumprod(a: Value, axis: int | None = None) -> Value:
     """Cumulative product along an axis.
 
     Parameters
@@ -114,7 +122,7 @@ def cumprod(a: Any, axis: int | None = None) -> Any:
     return np.cumprod(a, axis=axis)
 
 
-def _recurrence(m: Any, b: Any) -> Any:
+def _recurrence(m: Operand, b: Operand) -> Result:
     """Solve ``s[k] = m[k] * s[k - 1] + b[k]`` along the last axis by doubling, without a
     division.
     """
@@ -127,14 +135,14 @@ def _recurrence(m: Any, b: Any) -> Any:
 
 
 @cumprod.straight
-def cumprod_straight(a: Any, axis: int | None = None) -> Any:
+def cumprod_straight(a: Operand, axis: int | None = None) -> tuple[Result, Function]:
     if not np.ndim(a) or not np.size(a):
         refuse()
     flat = np.ravel(a) if axis is None else np.moveaxis(a, axis, -1)
     r = np.cumprod(flat, axis=-1)
     require((np.abs(r) > 1e-290) & (np.abs(r) < 1e290))
 
-    def contribution(g: Any) -> Any:
+    def contribution(g: Adjoint) -> Result:
         g = g if axis is None else np.moveaxis(g, axis, -1)
         c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
         return np.reshape(c, np.shape(a)) if axis is None else np.moveaxis(c, -1, axis)
@@ -143,53 +151,61 @@ def cumprod_straight(a: Any, axis: int | None = None) -> Any:
 
 
 @cumprod.reverse
-def cumprod_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+def cumprod_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint:
     ndim = np.ndim(a)
-    flat = _flat_if(axis, np.asarray(a), ndim)
+    flat = _axis_last(axis, np.asarray(a), ndim)
     g, r = (x if axis is None else np.moveaxis(x, axis, -1) for x in (g, r))
     if is_safe_divisor(r):
         c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
     else:
-        # s[i] = g[i] + a[i + 1] s[i + 1] is what all later products hand back to the product up to
-        # i.
+        # s[i] = g[i] + a[i + 1] s[i + 1] is the adjoint of the product up to i, with the shares of
+        # all later products.
         following = before(flat[..., ::-1])
         c = before(r) * _recurrence(following, g[..., ::-1])[..., ::-1]
-    return _placed(c, axis, ndim).reshape(np.shape(a))
+    return _axis_back(c, axis, ndim).reshape(np.shape(a))
 
 
 @cumprod.tangent
-def cumprod_tangent(r: Any, a: Any, axis: Any) -> Any:
+def cumprod_tangent(r: Result, a: Operand, axis: int | None) -> Linear:
     ndim = np.ndim(a)
-    factors = _flat_if(axis, a, ndim)
+    factors = _axis_last(axis, a, ndim)
     shifted = before(r if axis is None or not ndim else np.moveaxis(r, axis, -1))
-    return lambda t: _placed(_recurrence(factors, _flat_if(axis, t, ndim) * shifted), axis, ndim)
+    return lambda t: _axis_back(
+        _recurrence(factors, _axis_last(axis, t, ndim) * shifted), axis, ndim
+    )
 
 
 cumulative_sum = cumsum
 
 
-def _accumulation(op: Any, ignoring: Any, name: str, identity: float) -> tuple[Any, Any, Any]:
+def _accumulation(
+    op: Operation, ignoring: Function, name: str, identity: float
+) -> tuple[Result, Result, Result]:
     """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and
     that of the array API.
     """
 
-    def accumulate(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def accumulate(
+        a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: Operand = None
+    ) -> Result:
         check_settings(op, out, dtype)
         return delivered(op, out, op(a, axis=axis))
 
-    def without_nan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def without_nan(
+        a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: Operand = None
+    ) -> Result:
         check_settings(ignoring, out, dtype)
         return delivered(ignoring, out, op(np.where(np.isnan(a), identity, a), axis=axis))
 
     def cumulative(
-        x: Any,
+        x: Operand,
         /,
         *,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
+        axis: int | None = None,
+        dtype: DTypeLike | None = None,
+        out: Operand = None,
         include_initial: bool = False,
-    ) -> Any:
+    ) -> Result:
         function, x = getattr(np, name), x if np.ndim(x) else np.atleast_1d(x)
         if axis is None and np.ndim(x) != 1:
             raise ShapeError(
@@ -208,17 +224,17 @@ def _accumulation(op: Any, ignoring: Any, name: str, identity: float) -> tuple[A
     return accumulate, without_nan, cumulative
 
 
-def _answer_accumulate(ufunc: Any, accumulate: Any) -> None:
+def _answer_accumulate(ufunc: np.ufunc, accumulate: Function) -> None:
     """Let `accumulate` answer for ``ufunc.accumulate``, whose axis is the first by default."""
 
-    def answer(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+    def answer(a: Operand, axis: int = 0, dtype: DTypeLike | None = None) -> Result:
         _refuse_scalar(ufunc, a)
         return accumulate(a, axis, dtype)
 
     dispatch.UFUNC_METHODS[ufunc, "accumulate"] = answer
 
 
-def _refuse_scalar(ufunc: Any, a: Any) -> None:
+def _refuse_scalar(ufunc: np.ufunc, a: Operand) -> None:
     if not np.ndim(a):
         raise TypeError(
             f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!"
@@ -235,12 +251,12 @@ for _op, _function, _ignoring, _name, _ufunc, _identity in (
     _answer_accumulate(_ufunc, _accumulate)
 
 
-def _running(ufunc: Any) -> Any:
+def _running(ufunc: np.ufunc) -> Function:
     """The extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the
     derivative belongs to the latest.
     """
 
-    def accumulate(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+    def accumulate(a: Operand, axis: int = 0, dtype: DTypeLike | None = None) -> Result:
         check_settings(ufunc, dtype=dtype)
         _refuse_scalar(ufunc, a)
         values = dispatch.plain(a)

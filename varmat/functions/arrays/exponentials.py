@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,17 +20,20 @@ from varmat.plain_arrays import by_columns, summed
 from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softmax"]
 
 # Elements of a block that stays in the cache from one step to the next.
 BLOCK = 1 << 17
 
 
-def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
+def _shifted_exp(a: Operand, m: Operand, workspace: Function = np.empty) -> Result:
     """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the
     elements that attain it.
     """
-    # By columns if `a` is.
+    # In the order of `a`: by rows or by columns.
     e = (
         workspace(np.shape(a))
         if np.ndim(a) < 2 or a.strides[-1] <= a.strides[0]
@@ -43,7 +46,7 @@ def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
     return np.where(m == np.inf, a == np.inf, e)
 
 
-def _shifted_exp_total(a: Any, m: float, workspace: Any) -> tuple[Any, float]:
+def _shifted_exp_total(a: Operand, m: float, workspace: Function) -> tuple[Result, float]:
     """``exp(a - m)`` and its sum, block by block, so that the differences stay in the cache."""
     if a.size <= LARGE:
         e = np.subtract(a, m, np.empty(a.shape))
@@ -57,7 +60,7 @@ def _shifted_exp_total(a: Any, m: float, workspace: Any) -> tuple[Any, float]:
     return e, s
 
 
-def _log_total(e: Any, s: Any, axis: Any) -> Any:
+def _log_total(e: Value, s: Value, axis: Axis) -> Result:
     """The logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element
     outweighs all others.
     """
@@ -72,7 +75,9 @@ def _log_total(e: Any, s: Any, axis: Any) -> Any:
     return log
 
 
-def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, Any, Any]:
+def _exponentials(
+    a: Operand, axis: Axis, workspace: Function = np.empty
+) -> tuple[Result, Result, Result]:
     """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else
     with the reduced axes kept.
     """
@@ -91,14 +96,14 @@ def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, An
     return m, e, float(s) if axis is None else s
 
 
-def _dropped(x: Any, ndim: int, axis: Any, keepdims: bool) -> Any:
-    """The result from floats or arrays as `_exponentials` gives them."""
+def _dropped(x: Operand, ndim: int, axis: Axis, keepdims: bool) -> Result:
+    """Drop the reduced axes, unless they are to be kept."""
     if axis is None:
         return np.full((1,) * ndim, x) if keepdims else float(x)
     return x if keepdims else np.squeeze(x, axis=axis)[()]
 
 
-def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a function the name that users know."""
 
     def rename(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,14 +114,16 @@ def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @operation(stacked=True)
-@_named("logsumexp")
-def _logsumexp(a: Any, axis: Any = None, keepdims: bool = False, workspace: Any = np.empty) -> Any:
+@_called("logsumexp")
+def _logsumexp(
+    a: Value, axis: Axis = None, keepdims: bool = False, workspace: Function = np.empty
+) -> Saved:
     """``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
     m, e, s = _exponentials(a, axis, workspace)
     return Saved(_dropped(m + _log_total(e, s, axis), e.ndim, axis, keepdims), e=e, s=s)
 
 
-def _straight_exponentials(a: Any, axis: Any) -> tuple[Any, Any, Any]:
+def _straight_exponentials(a: Operand, axis: Axis) -> tuple[Result, Result, Result]:
     """The maximum, the exponentials and their sum as steps of a program, the reduced axes kept;
     infinite maxima end the run.
     """
@@ -126,19 +133,28 @@ def _straight_exponentials(a: Any, axis: Any) -> tuple[Any, Any, Any]:
     return m, e, np.sum(e, axis=axis, keepdims=True)
 
 
+def _straight_log_total(e: Operand, s: Operand, axis: Axis) -> Result:
+    """`_log_total` as steps of a program."""
+    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
+    return np.where(s < 1.01, np.log1p(rest), np.log(s))
+
+
 @_logsumexp.straight
-def logsumexp_straight(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp_straight(
+    a: Operand, axis: Axis = None, keepdims: bool = False
+) -> tuple[Result, Function]:
     if not np.size(a):
         refuse()
     m, e, s = _straight_exponentials(a, axis)
-    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
-    total = m + np.where(s < 1.01, np.log1p(rest), np.log(s))
+    total = m + _straight_log_total(e, s, axis)
     value = total if keepdims else np.squeeze(total, axis=axis)
     return value, lambda g: e * (np.reshape(g, np.shape(s)) / s)
 
 
 @_logsumexp.reverse
-def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, e: Any, s: Any) -> Any:
+def logsumexp_reverse(
+    g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool, e: Value, s: Value
+) -> Adjoint:
     if type(s) is float and s:
         return e * (g / s)
     g = restored(g, np.shape(a), axis, keepdims)
@@ -146,7 +162,7 @@ def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, e: Any, 
 
 
 @_logsumexp.tangent
-def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+def logsumexp_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     axes, kept = axes_of(axis, np.ndim(a)), restored(r, np.shape(a), axis, keepdims)
     regular = np.abs(fixed(kept)) < np.inf
     if type(regular) is Condition or np.all(regular):  # a recording ends where one is not
@@ -160,8 +176,8 @@ def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
 
 
 @operation()
-@_named("weighted_logsumexp")
-def _logsumexp_weighted(a: Any, b: Any, axis: Any = None, keepdims: bool = False) -> Any:
+@_called("weighted_logsumexp")
+def _logsumexp_weighted(a: Value, b: Value, axis: Axis = None, keepdims: bool = False) -> Saved:
     """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
     a, b = np.broadcast_arrays(a, b)
     m = max_reduce(np.where(b == 0, -np.inf, a), axis=axis, keepdims=True, initial=-np.inf)
@@ -176,14 +192,24 @@ def _logsumexp_weighted(a: Any, b: Any, axis: Any = None, keepdims: bool = False
 
 @_logsumexp_weighted.reverse
 def logsumexp_weighted_reverse(
-    g: Any, r: Any, a: Any, b: Any, axis: Any, keepdims: Any, e: Any, s: Any, w: Any
-) -> Any:
+    g: Adjoint,
+    r: Value,
+    a: Value,
+    b: Value,
+    axis: Axis,
+    keepdims: bool,
+    e: Value,
+    s: Value,
+    w: Value,
+) -> tuple[Thunk, ...]:
     scale = np.true_divide(restored(g, e.shape, axis, keepdims), s)
     return lambda: np.where(w == 0, 0.0, w * scale), lambda: np.where(e == 0, 0.0, e * scale)
 
 
 @_logsumexp_weighted.tangent
-def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: Any) -> Any:
+def logsumexp_weighted_tangent(
+    r: Result, a: Operand, b: Operand, axis: Axis, keepdims: bool
+) -> tuple[Linear, ...]:
     kept = restored(r, np.broadcast_shapes(np.shape(a), np.shape(b)), axis, keepdims)
     regular = np.abs(fixed(kept)) < np.inf
     ratio = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), 0.0)
@@ -196,7 +222,7 @@ def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: Any)
     )
 
 
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(a: Operand, axis: Axis = None, b: Operand = None, keepdims: bool = False) -> Result:
     """Logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow; also known
     as `log_sum_exp`.
 
@@ -228,6 +254,10 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     derivative of one. The result has full relative accuracy also where one element outweighs the
     others and the result is near zero because that element is.
 
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -253,7 +283,7 @@ log_sum_exp = logsumexp
 
 
 @operation(stacked=True)
-def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
+def softmax(a: Value, axis: Axis = None, workspace: Function = np.empty) -> Value:
     """Exponentials divided by their sum, ``exp(a) / sum(exp(a))``.
 
     Parameters
@@ -272,6 +302,10 @@ def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
     The adjoint of `a` is ``r (g - sum(g r))`` for the result `r` and its adjoint `g`. Elements that
     are +inf share the whole.
 
+    References
+    ----------
+    Stan Functions Reference, "Special matrix functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -283,7 +317,7 @@ def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
 
 
 @softmax.reverse
-def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+def softmax_reverse(g: Adjoint, r: Value, a: Value, axis: Axis) -> Adjoint:
     if axis is not None or type(r) is float:
         return r * (g - summed(np.multiply(g, r), axis, keepdims=True))
     g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
@@ -296,7 +330,7 @@ def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
 
 
 @softmax.straight
-def softmax_straight(a: Any, axis: Any = None) -> Any:
+def softmax_straight(a: Operand, axis: Axis = None) -> tuple[Result, Function]:
     if not np.size(a):
         refuse()
     _, e, s = _straight_exponentials(a, axis)
@@ -305,13 +339,13 @@ def softmax_straight(a: Any, axis: Any = None) -> Any:
 
 
 @softmax.tangent
-def softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
+def softmax_tangent(r: Result, a: Operand, axis: Axis) -> Linear:
     axes = axes_of(axis, np.ndim(a))
     return lambda t: r * (t - np.sum(r * t, axis=axes, keepdims=True))
 
 
 @operation(stacked=True)
-def log_softmax(a: Any, axis: Any = None) -> Any:
+def log_softmax(a: Value, axis: Axis = None) -> Saved:
     """Logarithm of `softmax`, ``a - log(sum(exp(a)))``.
 
     Parameters
@@ -329,6 +363,10 @@ def log_softmax(a: Any, axis: Any = None) -> Any:
     -----
     The adjoint of `a` is ``g - exp(r) sum(g)`` for the result `r` and its adjoint `g`.
 
+    References
+    ----------
+    Stan Functions Reference, "Special matrix functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -342,27 +380,26 @@ def log_softmax(a: Any, axis: Any = None) -> Any:
 
 
 @log_softmax.reverse
-def log_softmax_reverse(g: Any, r: Any, a: Any, axis: Any, e: Any, s: Any) -> Any:
+def log_softmax_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, e: Value, s: Value) -> Adjoint:
     return g - e * (summed(np.asarray(g), axis, keepdims=axis is not None) / s)
 
 
 @log_softmax.straight
-def log_softmax_straight(a: Any, axis: Any = None) -> Any:
+def log_softmax_straight(a: Operand, axis: Axis = None) -> tuple[Result, Function]:
     if not np.size(a):
         refuse()
     m, e, s = _straight_exponentials(a, axis)
-    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
-    r = (a - m) - np.where(s < 1.01, np.log1p(rest), np.log(s))
+    r = (a - m) - _straight_log_total(e, s, axis)
     return r, lambda g: g - e * (np.sum(g, axis=axis, keepdims=True) / s)
 
 
 @log_softmax.tangent
-def log_softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
+def log_softmax_tangent(r: Result, a: Operand, axis: Axis) -> Linear:
     axes, p = axes_of(axis, np.ndim(a)), np.exp(r)
     return lambda t: t - np.sum(p * t, axis=axes, keepdims=True)
 
 
-def inverse_softmax(theta: Any) -> Any:
+def inverse_softmax(theta: Operand) -> Result:
     """The logarithms of probabilities: of all vectors with this `softmax` the one whose
     exponentials have the sum 1.
 
@@ -387,6 +424,11 @@ def inverse_softmax(theta: Any) -> Any:
     -----
     The adjoint is that of the logarithm, ``g / theta``.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -404,7 +446,7 @@ def inverse_softmax(theta: Any) -> Any:
         return np.log(theta)
 
 
-def _check_probabilities(theta: Any) -> None:
+def _check_probabilities(theta: Operand) -> None:
     nonnegative.check("inverse_softmax", "theta", theta)
     one.check("inverse_softmax", "sum(theta)", np.sum(theta))
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,20 @@ from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import integer
 from varmat.functions.linalg.least_squares import lstsq_solution
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__: list[str] = []
 
 
 @composite(np.histogram)
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> Any:
+    a: Operand,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Operand = None,
+) -> Result:
     """The sums of weights in bins, which have derivatives; the data and the bins have none."""
     if is_differentiable(a) or is_differentiable(bins) or is_differentiable(range):
         raise TypeError(
@@ -36,8 +43,9 @@ def histogram(
         )
     edges = np.histogram_bin_edges(a, bins, range)
     count = edges.size - 1
-    # The last bin has both its ends; what is outside all goes into a bin more, which is left out.
-    place = np.searchsorted(edges, a, side="right") - 1
+    # The last bin includes both its ends. Data outside all bins go into one more, which is left
+    # out.
+    place: Any = np.searchsorted(edges, a, side="right") - 1
     place = np.where(a == edges[-1], count - 1, place)
     place = np.where((place < 0) | (place >= count), count, place)
     sums = np.bincount(place, np.ravel(weights), count + 1)[:count]
@@ -46,8 +54,14 @@ def histogram(
 
 @composite(np.polyfit)
 def polyfit(
-    x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
-) -> Any:
+    x: Operand,
+    y: Operand,
+    deg: Any,
+    rcond: Any = None,
+    full: bool = False,
+    w: Operand = None,
+    cov: Any = False,
+) -> Result:
     """The coefficients of the polynomial nearest to data, by least squares: in the data, the places
     and the weights.
     """
@@ -75,7 +89,7 @@ def polyfit(
                 f"polyfit: w has shape {np.shape(w)}, but must have shape {np.shape(x)}, as x!"
             )
         design, y = design * w[:, None], y * (w if np.ndim(y) == 1 else w[:, None])
-    # As in NumPy, of columns of length one.
+    # As in NumPy, the columns are scaled to length one.
     scale = np.sqrt(np.sum(design * design, axis=0))
     design = design / scale
     c = lstsq_solution(design, y)[0]
@@ -83,7 +97,7 @@ def polyfit(
     return (c, _covariance(design, scale, y, c, cov)) if cov else c
 
 
-def _covariance(design: Any, scale: Any, y: Any, c: Any, cov: Any) -> Any:
+def _covariance(design: Operand, scale: Operand, y: Operand, c: Operand, cov: Any) -> Result:
     m, n = np.shape(design)
     base = np.linalg.inv(design.T @ design) / (scale[:, None] * scale)
     factor: Any = 1.0

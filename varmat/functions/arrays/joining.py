@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -10,18 +10,23 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core import dispatch
 from varmat.core.dual import Dual, newest, result_dual
 from varmat.core.errors import ShapeError, mismatch
-from varmat.core.operation import as_operand, is_differentiable, operation
+from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
-from varmat.functions.arrays.gathering import align, alike
+from varmat.functions.arrays.repeating import align, alike
 from varmat.functions.checks import check_settings, delivered, fixed
 from varmat.plain_arrays import where as chosen
 from varmat.programs.conditions import Condition
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["append_array", "append_col", "append_row"]
 
 
 @operation(variadic=True, native=True)
-def concatenate(*arrays: Any, axis: int = 0) -> Any:
+def concatenate(*arrays: Value, axis: int = 0) -> Value:
     """Arrays joined along an existing axis.
 
     Parameters
@@ -51,7 +56,7 @@ def concatenate(*arrays: Any, axis: int = 0) -> Any:
 
 
 @concatenate.reverse
-def concatenate_reverse(g: Any, r: Any, *arrays: Any, axis: int) -> Any:
+def concatenate_reverse(g: Adjoint, r: Value, *arrays: Value, axis: int) -> Adjoint:
     before = (slice(None),) * (axis % g.ndim)
     parts, start = [], 0
     for x in arrays:
@@ -62,7 +67,7 @@ def concatenate_reverse(g: Any, r: Any, *arrays: Any, axis: int) -> Any:
 
 
 @operation(variadic=True, native=True)
-def stack(*arrays: Any, axis: int = 0) -> Any:
+def stack(*arrays: Value, axis: int = 0) -> Value:
     """Arrays of one shape joined along a new axis; of scalars, the way to make an array.
 
     Parameters
@@ -92,10 +97,8 @@ def stack(*arrays: Any, axis: int = 0) -> Any:
         raise _mismatch("stack", error, arrays) from None
 
 
-def _mismatch(function: str, error: ValueError, arrays: Any) -> ValueError:
-    """What to raise where arrays of these shapes cannot be joined; what is wrong with the axis
-    stays NumPy's error.
-    """
+def _mismatch(function: str, error: ValueError, arrays: Operand) -> ValueError:
+    """The error for arrays whose shapes do not go together; one about the axis stays NumPy's."""
     if isinstance(error, np.exceptions.AxisError) or not arrays:
         return error
     return ShapeError(
@@ -105,7 +108,7 @@ def _mismatch(function: str, error: ValueError, arrays: Any) -> ValueError:
 
 
 @stack.reverse
-def stack_reverse(g: Any, r: Any, *arrays: Any, axis: int) -> Any:
+def stack_reverse(g: Adjoint, r: Value, *arrays: Value, axis: int) -> Adjoint:
     return (
         tuple(g.tolist())
         if isinstance(g, np.ndarray) and g.ndim == 1
@@ -118,18 +121,18 @@ concatenate.rule.again = lambda _, arrays, settings: np.concatenate(arrays, **se
 stack.rule.again = lambda _, arrays, settings: np.stack(arrays, **settings)
 
 
-def operands(function: str, arrays: Any) -> list[Any]:
+def operands(function: str, arrays: Operand) -> list[Operand]:
     """Variables, duals, matvars or float64 arrays for what may hold anything array-like, of kinds
     that go together.
     """
     return alike(as_operand(x, f"{function}: arrays[{i}]") for i, x in enumerate(arrays))
 
 
-# What the operations take as it is.
+# Kinds that the operations take as they are.
 _DIRECT = VARIABLES | {float, int, np.ndarray}
 
 
-def _join(op: Any, arrays: Any, axis: int, new: int = 0) -> Any:
+def _join(op: Operation, arrays: Operand, axis: int, new: int = 0) -> Result:
     """Join operands of any kinds; `new` is 1 if the axis is a new one."""
     if not _DIRECT.issuperset(map(type, arrays)):
         arrays = operands(op.name, arrays)
@@ -140,7 +143,7 @@ def _join(op: Any, arrays: Any, axis: int, new: int = 0) -> Any:
     return op(*arrays, axis=axis)
 
 
-def _join_duals(op: Any, arrays: Any, axis: int, new: int) -> Dual:
+def _join_duals(op: Operation, arrays: Operand, axis: int, new: int) -> Dual:
     level = newest([x for x in arrays if type(x) is Dual])
     mine = [type(x) is Dual and x.level is level for x in arrays]
     found = {x.directions for x, is_mine in zip(arrays, mine, strict=True) if is_mine}
@@ -160,13 +163,13 @@ def _join_duals(op: Any, arrays: Any, axis: int, new: int) -> Dual:
 
 @dispatch.implements(np.concatenate)
 def _concatenate(
-    arrays: Any,
+    arrays: Operand,
     axis: int | None = 0,
-    out: Any = None,
+    out: Operand = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     casting: str = "same_kind",
-) -> Any:
+) -> Result:
     check_settings(np.concatenate, out, dtype, casting)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in operands("concatenate", arrays)], 0
@@ -175,18 +178,25 @@ def _concatenate(
 
 @dispatch.implements(np.stack)
 def _stack(
-    arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
-) -> Any:
+    arrays: Operand,
+    axis: int = 0,
+    out: Operand = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+) -> Result:
     check_settings(np.stack, out, dtype, casting)
     return delivered(np.stack, out, _join(stack, list(arrays), axis, new=1))
 
 
-def _joined(function: Any, atleast: Any, axis_of: Any) -> Any:
+def _joined(function: Function, atleast: Function, axis_of: Function) -> Function:
     """An answer for a function that brings arrays to some number of axes and joins them along
     one.
     """
 
-    def answer(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    def answer(
+        tup: Operand, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
+    ) -> Result:
         check_settings(function, dtype=dtype, casting=casting)
         arrays = [atleast(x) for x in operands(function.__name__, tup)]
         return np.concatenate(arrays, axis_of(arrays))
@@ -194,7 +204,7 @@ def _joined(function: Any, atleast: Any, axis_of: Any) -> Any:
     return answer
 
 
-def _as_column(x: Any) -> Any:
+def _as_column(x: Operand) -> Result:
     return np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x
 
 
@@ -208,12 +218,12 @@ dispatch.SUPPORTED.update((_function, _joined(_function, *_how)) for _function, 
 
 
 @dispatch.implements(np.append)
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: Operand, values: Value, axis: int | None = None) -> Result:
     """`np.append`."""
     return np.concatenate([arr, values], axis)
 
 
-def _appended(function: str, x: Any, y: Any, shaped: Any, axis: int = 0) -> Any:
+def _appended(function: str, x: Operand, y: Operand, shaped: Any, axis: int = 0) -> Result:
     """`y` after `x` along an axis; `shaped` gives them the axes they need, and is told the greater
     number of those they have.
     """
@@ -233,7 +243,7 @@ def _appended(function: str, x: Any, y: Any, shaped: Any, axis: int = 0) -> Any:
     return np.concatenate(parts, axis)
 
 
-def append_row(x: Any, y: Any) -> Any:
+def append_row(x: Operand, y: Operand) -> Result:
     """`y` below `x`.
 
     Parameters
@@ -255,6 +265,10 @@ def append_row(x: Any, y: Any) -> Any:
     -----
     Each of `x` and `y` receives its part of the adjoint.
 
+    References
+    ----------
+    Stan Functions Reference, "Matrix concatenation".
+
     Examples
     --------
     >>> import varmat as vm
@@ -269,7 +283,7 @@ def append_row(x: Any, y: Any) -> Any:
     )
 
 
-def append_col(x: Any, y: Any) -> Any:
+def append_col(x: Operand, y: Operand) -> Result:
     """`y` to the right of `x`.
 
     Parameters
@@ -291,6 +305,10 @@ def append_col(x: Any, y: Any) -> Any:
     -----
     Each of `x` and `y` receives its part of the adjoint.
 
+    References
+    ----------
+    Stan Functions Reference, "Matrix concatenation".
+
     Examples
     --------
     >>> import varmat as vm
@@ -301,7 +319,7 @@ def append_col(x: Any, y: Any) -> Any:
     return _appended("append_col", x, y, lambda part, _: _as_column(part), 1)
 
 
-def append_array(x: Any, y: Any) -> Any:
+def append_array(x: Operand, y: Operand) -> Result:
     """The elements (or slices) of `x`, then those of `y`, along the first axis.
 
     Parameters
@@ -321,6 +339,10 @@ def append_array(x: Any, y: Any) -> Any:
     -----
     Each of `x` and `y` receives its part of the adjoint.
 
+    References
+    ----------
+    Stan Functions Reference, "Array concatenation".
+
     Examples
     --------
     >>> import varmat as vm
@@ -331,11 +353,11 @@ def append_array(x: Any, y: Any) -> Any:
 
 
 @dispatch.implements(np.block)
-def block(arrays: Any) -> Any:
+def block(arrays: Operand) -> Result:
     """`np.block`: a matrix (or array) made of a nested list of parts."""
     leaves: list[Any] = []
 
-    def depth(part: Any) -> int:
+    def depth(part: Operand) -> int:
         if not isinstance(part, list):
             leaves.append(part)
             return 0
@@ -350,7 +372,7 @@ def block(arrays: Any) -> Any:
             )
         return 1 + depths.pop()
 
-    def join(part: Any, axis: int) -> Any:
+    def join(part: Operand, axis: int) -> Result:
         if not isinstance(part, list):
             x = next(parts)
             return np.reshape(x, (1,) * (ndim - np.ndim(x)) + np.shape(x))
@@ -363,7 +385,7 @@ def block(arrays: Any) -> Any:
 
 
 @dispatch.implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: Operand, obj: Any, values: Value, axis: int | None = None) -> Result:
     """`np.insert`; the inserted values may be variables too."""
     if (
         is_differentiable(values)
@@ -387,7 +409,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             obj = obj.astype(int)
         if not obj.ndim:
             values = np.moveaxis(values, 0, axis)
-    # On the places NumPy says how many are inserted, and where.
+    # NumPy, applied to the places, says how many elements are inserted, and where.
     if isinstance(obj, slice) or obj.size != 1 or obj.dtype == bool:
         count = len(np.insert(np.arange(n), obj, -1)) - n
     else:
@@ -398,7 +420,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 @operation(native=True, stacked=True)
-def where(x: Any, y: Any, *, condition: Any) -> Any:
+def where(x: Value, y: Value, *, condition: Value) -> Value:
     """Elements of `x` where the condition holds, of `y` elsewhere.
 
     Parameters
@@ -434,12 +456,12 @@ def where(x: Any, y: Any, *, condition: Any) -> Any:
 
 
 @where.reverse
-def where_reverse(g: Any, r: Any, x: Any, y: Any, condition: Any) -> Any:
+def where_reverse(g: Adjoint, r: Value, x: Value, y: Value, condition: Value) -> tuple[Thunk, ...]:
     return lambda: chosen(condition, g, 0.0), lambda: chosen(condition, 0.0, g)
 
 
 @where.tangent
-def where_tangent(r: Any, x: Any, y: Any, condition: Any) -> Any:
+def where_tangent(r: Result, x: Operand, y: Operand, condition: Value) -> tuple[Linear, ...]:
     return (
         lambda t: np.where(condition, align(t, x, r), 0.0),
         lambda t: np.where(condition, 0.0, align(t, y, r)),
@@ -447,7 +469,7 @@ def where_tangent(r: Any, x: Any, y: Any, condition: Any) -> Any:
 
 
 @dispatch.implements(np.where)
-def _where(condition: Any, *choices: Any) -> Any:
+def _where(condition: Value, *choices: Operand) -> Result:
     if type(condition) is Condition:
         return condition.select(*choices)
     if type(condition) is not np.ndarray:
@@ -460,7 +482,7 @@ def _where(condition: Any, *choices: Any) -> Any:
 
 
 @dispatch.implements(np.select)
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Result:
     """`np.select`: the choice of the first condition that holds."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(
@@ -483,7 +505,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 @dispatch.implements(np.choose)
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+def choose(a: Operand, choices: Operand, out: Operand = None, mode: str = "raise") -> Result:
     """`np.choose`: element by element from the array that `a` numbers."""
     check_settings(np.choose, out)
     choices = operands("choose", choices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -14,21 +14,24 @@ from varmat.core.errors import Domain, DomainError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_array, check_values
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["sort_asc", "sort_desc"]
 
-_number = Domain("a number", lambda x: ~np.isnan(x))
+number = Domain("a number", lambda x: ~np.isnan(x))
 
 
 @dispatch.implements(np.sort)
 def sort(
-    a: Any,
+    a: Operand,
     axis: int | None = -1,
     kind: Any = None,
     order: Any = None,
     *,
     stable: Any = None,
     descending: bool = False,
-) -> Any:
+) -> Result:
     """Sorted elements; equal ones stay in their order.
 
     Parameters
@@ -64,24 +67,22 @@ def sort(
     return _in_order(descending_order if descending else stable_order, a, axis)
 
 
-def stable_order(x: np.ndarray, axis: int) -> Any:
-    """`numpy.argsort`, with equal elements in their order. Where there are none its faster
-    algorithms give that too.
+def stable_order(x: np.ndarray, axis: int) -> Result:
+    """`numpy.argsort` that keeps equal elements in their order. If there are none, its faster
+    algorithm does.
     """
     order = np.argsort(x, axis)
     ordered = np.moveaxis(_taken(x, order, axis), axis, 0) if x.ndim > 1 else x[order]
     return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
 
 
-def _taken(x: Any, order: Any, axis: int) -> Any:
+def _taken(x: Operand, order: Any, axis: int) -> Result:
     """The elements in an order; of a vector in half the time that `numpy.take_along_axis` takes."""
     return x[order] if np.ndim(x) == 1 else np.take_along_axis(x, order, axis)
 
 
-def descending_order(x: np.ndarray, axis: int) -> Any:
-    """That of the negatives, which are exact: nan stays at the end, and equal elements stay in
-    their order.
-    """
+def descending_order(x: np.ndarray, axis: int) -> Result:
+    """The order of the negatives: nan stays at the end, and equal elements stay in their order."""
     return stable_order(np.negative(x), axis)
 
 
@@ -92,7 +93,7 @@ def _refuse_fields(function: str, order: Any) -> None:
         )
 
 
-def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> Any:
+def _in_order(argsort: Callable[[Any, int], Any], a: Operand, axis: int | None) -> Result:
     """The elements in the order that `argsort` gives to their values."""
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -101,7 +102,7 @@ def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> A
 
 
 @operation(stacked=True)
-def ordered(a: Any, *, argsort: Callable[[Any, int], Any], axis: int) -> Any:
+def ordered(a: Value, *, argsort: Callable[[Any, int], Any], axis: int) -> Saved:
     """The elements in the order that a function like `numpy.argsort` gives to them, along an axis
     counted from the last.
     """
@@ -110,23 +111,25 @@ def ordered(a: Any, *, argsort: Callable[[Any, int], Any], axis: int) -> Any:
 
 
 @ordered.reverse
-def ordered_reverse(g: Any, r: Any, a: Any, argsort: Any, axis: int, order: Any) -> Any:
+def ordered_reverse(
+    g: Adjoint, r: Value, a: Value, argsort: Function, axis: int, order: Any
+) -> Adjoint:
     c = np.empty(np.shape(a))
     np.put_along_axis(c, order, g, axis)
     return c
 
 
 @ordered.tangent
-def ordered_tangent(r: Any, a: Any, argsort: Any, axis: int) -> Any:
-    # Not the order that was saved: in a recording it would be that of the recorded point.
+def ordered_tangent(r: Result, a: Operand, argsort: Function, axis: int) -> Linear:
+    # The order is found again: in a recording the saved one would be that of the recorded point.
     order = argsort(dispatch.plain(a), axis)
     return lambda t: np.take_along_axis(t, np.broadcast_to(order, np.shape(t)), axis)
 
 
 @dispatch.implements(np.partition)
 def partition(
-    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
-) -> Any:
+    a: Operand, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+) -> Result:
     """`np.partition`; the order of the elements on either side of the `kth` may be another one than
     NumPy's.
     """
@@ -136,14 +139,14 @@ def partition(
     return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
 
 
-def _checked(function: str, x: Any) -> Any:
+def _checked(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
     check_array(function, "x", x)
-    check_values(partial(_number.check, function, "x"), x)
+    check_values(partial(number.check, function, "x"), x)
     return x
 
 
-def sort_asc(x: Any) -> Any:
+def sort_asc(x: Operand) -> Result:
     """The elements in ascending order, along the last axis: `np.sort`.
 
     Parameters
@@ -163,6 +166,10 @@ def sort_asc(x: Any) -> Any:
     -----
     Each element receives the adjoint of the place to which it went.
 
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -172,7 +179,7 @@ def sort_asc(x: Any) -> Any:
     return np.sort(_checked("sort_asc", x))
 
 
-def sort_desc(x: Any) -> Any:
+def sort_desc(x: Operand) -> Result:
     """The elements in descending order, along the last axis.
 
     Parameters
@@ -191,6 +198,10 @@ def sort_desc(x: Any) -> Any:
     Notes
     -----
     Each element receives the adjoint of the place to which it went.
+
+    References
+    ----------
+    Stan Functions Reference, "Sorting functions".
 
     Examples
     --------

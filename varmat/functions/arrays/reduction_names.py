@@ -7,34 +7,29 @@ its own."""
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import ARRAYS
-from varmat.functions.arrays.reductions import (
-    AVERAGE,
-    TOTAL,
-    add_reduce,
-    count_of,
-    max,
-    mean,
-    min,
-    prod,
-    reduced_to_scalar,
-    std,
-    sum,
-    var,
-)
+from varmat.functions.arrays.reductions import add_reduce, count_of, max, min, prod
+from varmat.functions.arrays.spreads import std, var
+from varmat.functions.arrays.sums import AVERAGE, TOTAL, mean, reduced_to_scalar, sum
 from varmat.functions.checks import broadcastable, check_settings, delivered
 from varmat.programs.conditions import Condition
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.core.operation import Operation
+    from varmat.typing import Axis, Function, Operand, Result
 
 __all__: list[str] = []
 
 
-def check_where(function: str, where: Any, a: Any) -> None:
+def check_where(function: str, where: Any, a: Operand) -> None:
     """Refuse what does not say which elements of `a` are selected."""
     if type(where) is not Condition and np.asarray(where).dtype != bool:
         raise TypeError(
@@ -47,24 +42,24 @@ def check_where(function: str, where: Any, a: Any) -> None:
         )
 
 
-def selected(function: str, where: Any, a: Any, otherwise: Any) -> Any:
+def selected(function: str, where: Any, a: Operand, otherwise: Operand) -> Result:
     """`a` with another number in place of the elements that are left out."""
     check_where(function, where, a)
     return np.where(where, a, otherwise)
 
 
-def reduction(op: Any, ufunc: Any, identity: float) -> Any:
+def reduction(op: Operation, ufunc: np.ufunc, identity: float) -> Function:
     """The reduction with the arguments of ``ufunc.reduce``."""
 
     def reduce(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
+        a: Operand,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: Operand = None,
         keepdims: bool = False,
-        initial: Any = None,
+        initial: Operand = None,
         where: Any = True,
-    ) -> Any:
+    ) -> Result:
         if dtype is None and out is None and initial is None and where is True:
             return op(a, axis=axis, keepdims=keepdims)
         check_settings(op, out, dtype)
@@ -97,33 +92,33 @@ dispatch.implements(np.prod)(_prod_reduce)
 
 
 @dispatch.implements(np.sum)
-def _sum(a: Any, axis: Any = None, *args: Any, **settings: Any) -> Any:
+def _sum(a: Operand, axis: Axis = None, *args: Any, **settings: Any) -> Result:
     if axis is None and type(a) in ARRAYS and not args and not settings:
         return reduced_to_scalar(TOTAL, a, float(add_reduce(a._val, None)), None)
     return _sum_reduce(a, axis, *args, **settings)
 
 
-def _extreme(reduce: Any, ignoring: Any, identity: float) -> tuple[Any, Any]:
+def _extreme(reduce: Function, ignoring: Function, identity: float) -> tuple[Function, Function]:
     """The extreme with the arguments of NumPy's function, and the one that ignores nan."""
 
     def extreme(
-        a: Any,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = None,
+        a: Operand,
+        axis: Axis = None,
+        out: Operand = None,
+        keepdims: bool = False,
+        initial: Operand = None,
         where: Any = True,
-    ) -> Any:
+    ) -> Result:
         return reduce(a, axis, None, out, keepdims, initial, where)
 
     def without_nan(
-        a: Any,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = None,
+        a: Operand,
+        axis: Axis = None,
+        out: Operand = None,
+        keepdims: bool = False,
+        initial: Operand = None,
         where: Any = True,
-    ) -> Any:
+    ) -> Result:
         check_settings(ignoring, out)
         missing = np.isnan(a)
         r = reduce(np.where(missing, identity, a), axis, None, None, keepdims, initial, where)
@@ -136,21 +131,20 @@ def _extreme(reduce: Any, ignoring: Any, identity: float) -> tuple[Any, Any]:
 
 _max, _nanmax = _extreme(_max_reduce, np.nanmax, -np.inf)
 _min, _nanmin = _extreme(_min_reduce, np.nanmin, np.inf)
-dispatch.SUPPORTED.update(
-    dict.fromkeys((np.max, np.amax), _max) | dict.fromkeys((np.min, np.amin), _min)
-)
+dispatch.SUPPORTED.update(dict.fromkeys((np.max, np.amax), _max))
+dispatch.SUPPORTED.update(dict.fromkeys((np.min, np.amin), _min))
 dispatch.SUPPORTED.update({np.nanmax: _nanmax, np.nanmin: _nanmin})
 
 
 @dispatch.implements(np.ptp)
-def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def _ptp(a: Operand, axis: Axis = None, out: Operand = None, keepdims: bool = False) -> Result:
     check_settings(np.ptp, out)
     return delivered(
         np.ptp, out, max(a, axis=axis, keepdims=keepdims) - min(a, axis=axis, keepdims=keepdims)
     )
 
 
-def _count_of_selected(where: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def _count_of_selected(where: Any, a: Operand, axis: Axis, keepdims: bool) -> Result:
     """How many elements are selected."""
     if type(where) is Condition:
         return sum(np.where(where, np.ones(np.shape(a)), 0.0), axis=axis, keepdims=keepdims)
@@ -161,14 +155,14 @@ def _count_of_selected(where: Any, a: Any, axis: Any, keepdims: bool) -> Any:
 
 @dispatch.implements(np.mean)
 def _mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Operand = None,
     keepdims: bool = False,
     *,
     where: Any = True,
-) -> Any:
+) -> Result:
     if (
         axis is None
         and type(a) in ARRAYS
@@ -190,23 +184,23 @@ def _mean(
     return delivered(np.mean, out, r)
 
 
-def _spread_measure(op: Any, root: bool, no_freedom: float = 0.0) -> Any:
+def _spread_measure(op: Operation, root: bool, no_freedom: float = 0.0) -> Function:
     """The variance, or its root, with the arguments of NumPy's functions; divided by `no_freedom`
     where none is left.
     """
 
     def measure(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
+        a: Operand,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: Operand = None,
         ddof: float = 0,
         keepdims: bool = False,
         *,
         where: Any = True,
         mean: Any = None,
         correction: Any = None,
-    ) -> Any:
+    ) -> Result:
         check_settings(op, out, dtype)
         if correction is not None:
             if ddof:
@@ -232,10 +226,10 @@ _var, _std = _spread_measure(var, False), _spread_measure(std, True)
 dispatch.SUPPORTED.update({np.var: _var, np.std: _std})
 
 
-def _without_nan(function: Any, whole: Any) -> Any:
+def _without_nan(function: Function, whole: Operand) -> Function:
     _, *names = inspect.signature(function).parameters
 
-    def ignoring(a: Any, *args: Any, **settings: Any) -> Any:
+    def ignoring(a: Operand, *args: Any, **settings: Any) -> Result:
         settings.update(zip(names, args, strict=False))
         check_settings(function, settings.get("out"), settings.get("dtype"))
         where = settings.pop("where", True)
@@ -257,7 +251,7 @@ for _function, _whole in (
     dispatch.SUPPORTED[_function] = _without_nan(_function, _whole)
 
 
-def answer_reduce(ufunc: Any, reduce: Any) -> None:
+def answer_reduce(ufunc: np.ufunc, reduce: Function) -> None:
     """Let `reduce` answer for ``ufunc.reduce``, whose axis is the first by default."""
     dispatch.UFUNC_METHODS[ufunc, "reduce"] = lambda a, axis=0, **settings: reduce(
         a, axis, **settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from operator import methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -22,13 +22,14 @@ from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
 from varmat.functions.checks import by_position, check_array, integer, kept
 
-__all__ = ["reverse", "to_matrix", "to_vector"]
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
 
-Function = Callable[[Any], Any]
+__all__ = ["reverse", "to_matrix", "to_vector"]
 
 
 @operation()
-def reshaped(a: Any, *, shape: Any) -> Any:
+def reshaped(a: Value, *, shape: Shape) -> Value:
     """The elements in row-major order in another shape, copied: what `np.reshape` records where it
     cannot return a view.
 
@@ -55,21 +56,21 @@ def reshaped(a: Any, *, shape: Any) -> Any:
 
 
 @reshaped.straight
-def reshaped_straight(a: Any, *, shape: Any) -> Any:
+def reshaped_straight(a: Operand, *, shape: Shape) -> tuple[Result, Function]:
     return np.reshape(a, shape), lambda g: np.reshape(g, np.shape(a))
 
 
 @reshaped.reverse
-def reshaped_reverse(g: Any, r: Any, a: Any, shape: Any) -> Any:
+def reshaped_reverse(g: Adjoint, r: Value, a: Value, shape: Shape) -> Adjoint:
     return np.reshape(g, np.shape(a))
 
 
 @reshaped.tangent
-def reshaped_tangent(r: Any, a: Any, shape: Any) -> Any:
+def reshaped_tangent(r: Result, a: Operand, shape: Shape) -> Linear:
     return lambda t: np.reshape(t, shape)
 
 
-def view(x: Any, how: Function) -> Any:
+def view(x: Operand, how: Function) -> Result:
     """Apply `how`, which takes a view of an array, to an array of any kind.
 
     Where the result is not a view, `how` must be a reshape (in row-major order).
@@ -108,7 +109,7 @@ def _is_view(part: np.ndarray, whole: np.ndarray) -> bool:
 def _each_direction(how: Function) -> Function:
     """The same view of each of the arrays along the leading axis, all in one view."""
 
-    def stacked(t: Any) -> Any:
+    def stacked(t: Operand) -> Result:
         first = how(t[0])
         shape = (len(t), *first.shape)
         if first.ndim and _is_view(first, t):
@@ -120,12 +121,17 @@ def _each_direction(how: Function) -> Function:
 
 @dispatch.implements(np.reshape)
 def reshape(
-    a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
-) -> Any:
+    a: Operand,
+    shape: Any = None,
+    order: str = "C",
+    *,
+    newshape: Any = None,
+    copy: bool | None = None,
+) -> Result:
     """`np.reshape`: a view where NumPy's is one.
 
-    It is one in one more case: what an index with arrays has read lies in row-major order here, and
-    in NumPy not always, so that a reshape of ``x[:, [0, 2]]`` is a copy there."""
+    There is one more case: the result of an index with arrays always lies in row-major order here,
+    so that the reshape of ``x[:, [0, 2]]`` is a view, where NumPy makes a copy."""
     if shape is None:  # its name before NumPy 2.1
         shape = newshape
     if copy is False:
@@ -143,14 +149,14 @@ def reshape(
     return np.copy(result) if copy else result
 
 
-def memory_of(x: Any) -> Any:
+def memory_of(x: Operand) -> Result:
     """The array in which an array of any kind keeps its values, or its scalars."""
     if type(x) is Dual:
         return memory_of(x.val)
     return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
 
 
-def _check_view(values: Any, shape: Any, order: Any) -> None:
+def _check_view(values: Value, shape: Any, order: Any) -> None:
     if np.size(values) and not np.may_share_memory(values, np.reshape(values, shape, order)):
         raise DomainError(
             "reshape: copy is False, but must be None or True where the result cannot be a view!"
@@ -158,30 +164,30 @@ def _check_view(values: Any, shape: Any, order: Any) -> None:
 
 
 @dispatch.implements(np.ravel)
-def ravel(a: Any, order: str = "C") -> Any:
-    """`np.ravel`: a view where NumPy's is one, which is of what lies in one piece."""
+def ravel(a: Operand, order: str = "C") -> Result:
+    """`np.ravel`: a view of an array that lies in one piece in memory."""
     if order not in ("C", "F"):
         return reshape(a, -1, order)
     return view(a if order == "C" else np.transpose(a), methodcaller("ravel"))
 
 
 @dispatch.implements(np.transpose)
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Operand, axes: Any = None) -> Result:
     """`np.transpose` (`np.permute_dims`)."""
     return view(a, methodcaller("transpose", kept(axes)))
 
 
 @dispatch.implements(np.swapaxes)
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: Operand, axis1: int, axis2: int) -> Result:
     """`np.swapaxes`."""
     return view(a, methodcaller("swapaxes", axis1, axis2))
 
 
 @dispatch.implements(np.diagonal)
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Result:
     """`np.diagonal`; unlike NumPy's the view can be assigned to."""
 
-    def how(x: Any) -> Any:
+    def how(x: Operand) -> Result:
         part = x.diagonal(offset, axis1, axis2)
         if type(part) is np.ndarray and x.flags.writeable:
             part.flags.writeable = True
@@ -190,8 +196,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return view(a, how)
 
 
-def _answer(function: Any) -> Any:
-    def answer(x: Any, *args: Any, **settings: Any) -> Any:
+def _answer(function: Function) -> Function:
+    def answer(x: Operand, *args: Any, **settings: Any) -> Result:
         return view(x, lambda a: function(a, *args, **settings))
 
     return by_position(function, answer)
@@ -212,8 +218,8 @@ VIEWS: tuple[Any, ...] = (
 dispatch.SUPPORTED.update((_function, _answer(_function)) for _function in VIEWS)
 
 
-def _atleast(function: Any) -> Any:
-    def answer(*arrays: Any) -> Any:
+def _atleast(function: Function) -> Function:
+    def answer(*arrays: Operand) -> Result:
         results = tuple(view(x, function) for x in arrays)
         return results[0] if len(results) == 1 else results
 
@@ -225,19 +231,19 @@ dispatch.SUPPORTED.update((_function, _atleast(_function)) for _function in ATLE
 
 
 @dispatch.implements(np.real)
-def real(val: Any) -> Any:
+def real(val: Operand) -> Result:
     """`np.real`: variables are real."""
     return val
 
 
-def _split(function: Any, axis_of: Callable[[int], int] | None) -> Any:
+def _split(function: Function, axis_of: Callable[[int], int] | None) -> Function:
     """An answer for a function of the split family: slices along one axis."""
 
-    def answer(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    def answer(ary: Operand, indices_or_sections: Any, axis: int = 0) -> Result:
         settings = {} if axis_of else {"axis": axis}
         where = dispatch.plain(indices_or_sections)
-        # NumPy says how long the parts are, and what is wrong with the arguments, on an array
-        # without memory.
+        # NumPy, applied to an array without memory, says how long the parts are, and refuses wrong
+        # arguments.
         parts = function(np.broadcast_to(0.0, ary.shape), where, **settings)
         along = axis_of(ary.ndim) if axis_of else axis % ary.ndim
         # Given indices are the ends of slices, which may leave out elements or overlap.
@@ -267,7 +273,7 @@ dispatch.SUPPORTED.update(
 )
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> Any:
+def unstack(x: Operand, /, *, axis: int = 0) -> Result:
     """`np.unstack`: the parts along an axis."""
     if not x.shape:
         raise ShapeError("unstack: x has shape (), but must have at least one axis!")
@@ -278,7 +284,7 @@ if hasattr(np, "unstack"):  # NumPy 2.1
     dispatch.SUPPORTED[np.unstack] = unstack
 
 
-def reverse(x: Any) -> Any:
+def reverse(x: Operand) -> Result:
     """The elements (or slices) along the first axis in reverse order, as a view.
 
     Parameters
@@ -298,6 +304,10 @@ def reverse(x: Any) -> Any:
     -----
     Values and adjoints are those of `x`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Reverse functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -309,7 +319,7 @@ def reverse(x: Any) -> Any:
     return np.flip(x, 0)
 
 
-def to_vector(x: Any) -> Any:
+def to_vector(x: Operand) -> Result:
     """The elements column by column in a vector.
 
     Parameters
@@ -324,6 +334,10 @@ def to_vector(x: Any) -> Any:
     -----
     Each element receives the adjoint of the place to which it went.
 
+    References
+    ----------
+    Stan Functions Reference, "Mixed Operations".
+
     Examples
     --------
     >>> import varmat as vm
@@ -333,7 +347,9 @@ def to_vector(x: Any) -> Any:
     return np.ravel(as_operand(x, "to_vector: x"), order="F")
 
 
-def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: bool = True) -> Any:
+def to_matrix(
+    x: Operand, m: int | None = None, n: int | None = None, col_major: bool = True
+) -> Result:
     """The elements filled into a matrix column by column.
 
     Parameters
@@ -356,6 +372,10 @@ def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: boo
     Notes
     -----
     Each element receives the adjoint of the place to which it went.
+
+    References
+    ----------
+    Stan Functions Reference, "Mixed Operations".
 
     Examples
     --------

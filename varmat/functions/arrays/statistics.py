@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -15,13 +15,23 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import check_settings, delivered
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Axis, Function, Operand, Result
+
 __all__: list[str] = []
 
 
 @composite(np.average)
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
-) -> Any:
+    a: Operand,
+    axis: Axis = None,
+    weights: Operand = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Result:
     """The weighted mean, differentiable in values and weights."""
     a = as_operand(a, "average: a")
     if weights is None:
@@ -36,7 +46,7 @@ def average(
     return (result, np.broadcast_to(total, np.shape(result))) if returned else result
 
 
-def _weights_along(function: str, weights: Any, shape: tuple[int, ...], axis: Any) -> Any:
+def _weights_along(function: str, weights: Operand, shape: tuple[int, ...], axis: Axis) -> Result:
     """Weights in the shape of `a`, with ones for the axes along which they are the same."""
     if np.shape(weights) == shape:
         return weights
@@ -57,16 +67,16 @@ def _weights_along(function: str, weights: Any, shape: tuple[int, ...], axis: An
 
 @composite(np.cov)
 def cov(
-    m: Any,
-    y: Any = None,
+    m: Operand,
+    y: Operand = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
+    fweights: Operand = None,
+    aweights: Operand = None,
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Result:
     """The covariance matrix of variables in rows (or in columns)."""
     check_settings(np.cov, dtype=dtype)
     x = _observations(m, rowvar)
@@ -93,7 +103,7 @@ def cov(
     return np.squeeze((centred * w) @ centred.T / scale)
 
 
-def _observation_weights(name: str, weights: Any, n: int) -> Any:
+def _observation_weights(name: str, weights: Operand, n: int) -> Result:
     weights = as_operand(weights, f"cov: {name}")
     if np.shape(weights) != (n,):
         raise ShapeError(
@@ -103,7 +113,7 @@ def _observation_weights(name: str, weights: Any, n: int) -> Any:
     return weights
 
 
-def _observations(x: Any, rowvar: bool) -> Any:
+def _observations(x: Operand, rowvar: bool) -> Result:
     x = as_operand(x, "cov: the observations")
     if np.ndim(x) > 2:
         raise ShapeError(
@@ -114,14 +124,14 @@ def _observations(x: Any, rowvar: bool) -> Any:
 
 @composite(np.corrcoef)
 def corrcoef(
-    x: Any,
-    y: Any = None,
+    x: Operand,
+    y: Operand = None,
     rowvar: bool = True,
     bias: Any = None,
     ddof: Any = None,
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Result:
     """The correlation matrix of variables in rows (or in columns)."""
     check_settings(np.corrcoef, dtype=dtype)
     if bias is not None or ddof is not None:  # arguments before NumPy 2.4
@@ -137,7 +147,7 @@ def corrcoef(
     return np.clip(c / scale[:, None] / scale[None, :], -1.0, 1.0)
 
 
-# Ranks up to which elements are not sorted for them: of 10^5 that takes a third of the time.
+# Fewer ranks than this are found without sorting: of 10^5 elements that takes a third of the time.
 FEW = 12
 
 # Virtual index of the quantile q among n sorted values: n q + alpha + q (1 - alpha - beta) - 1
@@ -163,7 +173,7 @@ _ROUNDED: dict[str, Any] = {
 }
 
 
-def _lanes(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+def _lanes(a: Operand, axis: Axis) -> tuple[Result, tuple[int, ...]]:
     """The values along a last axis that stands for all of `axis`, and the shape with these axes
     kept as ones.
     """
@@ -181,7 +191,7 @@ class _Ranked:
     largest.
     """
 
-    def __init__(self, lanes: Any, *ranks: Any) -> None:
+    def __init__(self, lanes: Operand, *ranks: Operand) -> None:
         self.lanes, values = lanes, plain(lanes)
         wanted = np.unique(
             [0, values.shape[-1] - 1, *(i for each in ranks for i in np.ravel(each))]
@@ -191,7 +201,7 @@ class _Ranked:
             np.argpartition(values, wanted, axis=-1) if few else np.argsort(values, axis=-1)
         )
 
-    def __getitem__(self, ranks: Any) -> Any:
+    def __getitem__(self, ranks: Operand) -> Result:
         places = np.take_along_axis(
             self.order,
             np.broadcast_to(ranks, (*self.order.shape[:-1], np.shape(ranks)[-1])),
@@ -200,21 +210,21 @@ class _Ranked:
         return np.take_along_axis(self.lanes, places, axis=-1)
 
 
-def _counts(lanes: Any, skip_nan: bool) -> Any:
+def _counts(lanes: Operand, skip_nan: bool) -> Result:
     """How many values each lane has."""
     if skip_nan:
         return np.count_nonzero(~np.isnan(plain(lanes)), axis=-1, keepdims=True)
     return np.full((1,) * np.ndim(lanes), np.shape(lanes)[-1])
 
 
-def _or_nan(ranked: _Ranked, result: Any, skip_nan: bool) -> Any:
-    """nan for lanes with a nan among their values, or of nothing else."""
+def _or_nan(ranked: _Ranked, result: Operand, skip_nan: bool) -> Result:
+    """The result, but nan for lanes that hold a nan, or with `skip_nan` nothing else."""
     last = ranked[[-1]]
     spoilt = np.isnan(plain(ranked[[0]] if skip_nan else last))
     return np.where(spoilt, last, result) if np.any(spoilt) else result
 
 
-def _quantile(lanes: Any, q: Any, method: str, skip_nan: bool) -> Any:
+def _quantile(lanes: Operand, q: Operand, method: str, skip_nan: bool) -> Result:
     """Quantiles of lanes by a method of Hyndman and Fan, along the last axis."""
     n = _counts(lanes, skip_nan)
     alpha, beta = _METHODS[method]
@@ -233,7 +243,9 @@ def _quantile(lanes: Any, q: Any, method: str, skip_nan: bool) -> Any:
     return _or_nan(ranked, np.where(lower == upper, below, between), skip_nan)
 
 
-def _weighted_quantile(function: str, lanes: Any, q: Any, weights: Any, skip_nan: bool) -> Any:
+def _weighted_quantile(
+    function: str, lanes: Operand, q: Operand, weights: Operand, skip_nan: bool
+) -> Result:
     """The first element of each lane up to which the share of the weights is at least `q`; none of
     those without a weight.
     """
@@ -249,13 +261,17 @@ def _weighted_quantile(function: str, lanes: Any, q: Any, weights: Any, skip_nan
     return _or_nan(ranked, ranked[np.minimum(rank, share.shape[-1] - 1)], skip_nan)
 
 
-def _placed(result: Any, front: tuple[int, ...], kept: tuple[int, ...], keepdims: bool) -> Any:
+def _quantiles_first(
+    result: Operand, front: tuple[int, ...], kept: tuple[int, ...], keepdims: bool
+) -> Result:
     """Quantiles from the last axis to the front, reduced axes kept or dropped."""
     batch = np.shape(result)[:-1]
     return np.reshape(np.moveaxis(result, -1, 0), front + (kept if keepdims else batch))
 
 
-def _median(function: Any, a: Any, axis: Any, out: Any, keepdims: bool, skip_nan: bool) -> Any:
+def _median(
+    function: Function, a: Operand, axis: Axis, out: Operand, keepdims: bool, skip_nan: bool
+) -> Result:
     check_settings(function, out)
     lanes, kept = _lanes(as_operand(a, f"{function.__name__}: a"), axis)
     if not np.shape(lanes)[-1]:
@@ -268,26 +284,26 @@ def _median(function: Any, a: Any, axis: Any, out: Any, keepdims: bool, skip_nan
         result = _or_nan(
             ranked, np.where(lower == upper, below, 0.5 * (below + ranked[upper])), skip_nan
         )
-    return delivered(function, out, _placed(result, (), kept, keepdims))
+    return delivered(function, out, _quantiles_first(result, (), kept, keepdims))
 
 
-def _answer(function: Any, scale: float, skip_nan: bool) -> None:
+def _answer(function: Function, scale: float, skip_nan: bool) -> None:
     name = function.__name__
     inside = Domain(f"between 0 and {scale}", lambda q: (q >= 0) & (q <= scale))
 
     @composite(function)
     def answer(
-        a: Any,
-        q: Any,
-        axis: Any = None,
-        out: Any = None,
+        a: Operand,
+        q: Operand,
+        axis: Axis = None,
+        out: Operand = None,
         overwrite_input: bool = False,
         method: str = "linear",
         keepdims: bool = False,
         *,
-        weights: Any = None,
+        weights: Operand = None,
         interpolation: Any = None,
-    ) -> Any:
+    ) -> Result:
         check_settings(function, out)
         if interpolation is not None:  # an argument before NumPy 2.4
             raise TypeError(
@@ -308,12 +324,12 @@ def _answer(function: Any, scale: float, skip_nan: bool) -> None:
             result = _weighted_quantile(
                 name, lanes, flat, _weight_lanes(name, weights, method, np.shape(a), axis), skip_nan
             )
-        return delivered(function, out, _placed(result, np.shape(q), kept, keepdims))
+        return delivered(function, out, _quantiles_first(result, np.shape(q), kept, keepdims))
 
 
 def _weight_lanes(
-    function: str, weights: Any, method: str, shape: tuple[int, ...], axis: Any
-) -> Any:
+    function: str, weights: Operand, method: str, shape: tuple[int, ...], axis: Axis
+) -> Result:
     """The weights of all values, along a last axis as the values are."""
     if method != "inverted_cdf":
         raise DomainError(
@@ -337,15 +353,23 @@ for _function, _scale, _skip_nan in (
 
 @composite(np.median)
 def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Any:
+    a: Operand,
+    axis: Axis = None,
+    out: Operand = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Result:
     """The median; of an even number of values the mean of the two in the middle."""
     return _median(np.median, a, axis, out, keepdims, False)
 
 
 @composite(np.nanmedian)
 def nanmedian(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Any:
+    a: Operand,
+    axis: Axis = None,
+    out: Operand = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Result:
     """The median of the values that are not nan."""
     return _median(np.nanmedian, a, axis, out, keepdims, True)

@@ -6,27 +6,24 @@ derivative."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import in_the_name_of, integer, pair
-from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, triangular_solve
+from varmat.functions.checks import check_columns, in_the_name_of, integer, pair
+from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, lapack, triangular_solve
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
 
 
-@cache
-def _lapack() -> Any:
-    from scipy.linalg import lapack
-
-    return lapack
-
-
-def _check_bands(function: str, ab: Any, rows: int | None, b: Any = None, name: str = "ab") -> None:
+def _check_bands(
+    function: str, ab: Operand, rows: int | None, b: Operand = None, name: str = "ab"
+) -> None:
     """Refuse what does not store a banded matrix, or a right-hand side that does not go with it."""
     if np.ndim(ab) != 2 or (np.shape(ab)[0] != rows if rows is not None else not np.shape(ab)[0]):
         rule = (
@@ -35,12 +32,8 @@ def _check_bands(function: str, ab: Any, rows: int | None, b: Any = None, name: 
             else "a matrix with a row for each diagonal"
         )
         raise ShapeError(f"{function}: {name} has shape {np.shape(ab)}, but must be {rule}!")
-    if b is not None and (np.ndim(b) not in (1, 2) or np.shape(b)[0] != np.shape(ab)[1]):
-        n = np.shape(ab)[1]
-        raise ShapeError(
-            f"{function}: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} "
-            "rows!"
-        )
+    if b is not None:
+        check_columns(function, "b", b, np.shape(ab)[1])
 
 
 def _part(shift: int, n: int) -> tuple[slice, slice]:
@@ -63,7 +56,7 @@ def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
     return c
 
 
-def _times(ab: Any, x: Any, upper: int) -> Any:
+def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
     """The product of a banded matrix with a vector or a matrix; differentiable."""
     n, rest = np.shape(x)[0], np.shape(x)[1:]
     total: Any = np.zeros(np.shape(x))
@@ -76,7 +69,7 @@ def _times(ab: Any, x: Any, upper: int) -> Any:
     return total
 
 
-def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
+def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
     """Solve a system with a banded matrix: `scipy.linalg.solve_banded`.
 
     Parameters
@@ -104,6 +97,10 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
     diagonals of :math:`-Z X^T`. The factor of the value serves the reverse pass, which takes as
     many steps as the value: ``O(n (l + u)^2)``.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -119,37 +116,40 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Any:
 
 
 @operation()
-def banded_solution(ab: Any, b: Any, *, lower: int, upper: int) -> Any:
+def banded_solution(ab: Value, b: Value, *, lower: int, upper: int) -> Saved:
     """The solution, with the factor that `dgbtrf` makes."""
     _check_bands("solve_banded", ab, lower + upper + 1, b)
     if not np.size(b):
         return Saved(np.zeros(b.shape), factor=None)
     n = ab.shape[1]
-    # LAPACK wants room for what pivoting fills in, and finds nan where nothing stands.
+    # LAPACK wants room for what pivoting fills in, and must not find nan in elements that stand for
+    # none of the matrix.
     room = np.zeros((2 * lower + upper + 1, n), order="F")
     for k in range(lower + upper + 1):
         j = _part(k - upper, n)[1]
         room[lower + k, j] = ab[k, j]
-    factor, pivots, info = _lapack().dgbtrf(room, lower, upper, overwrite_ab=True)
+    factor, pivots, info = lapack().dgbtrf(room, lower, upper, overwrite_ab=True)
     if info > 0:
         raise MatrixError("solve_banded: the matrix is singular, but must be invertible!")
-    return Saved(_lapack().dgbtrs(factor, lower, upper, b, pivots)[0], factor=(factor, pivots))
+    return Saved(lapack().dgbtrs(factor, lower, upper, b, pivots)[0], factor=(factor, pivots))
 
 
 @banded_solution.reverse
 def banded_solution_reverse(
-    g: Any, r: Any, ab: Any, b: Any, lower: int, upper: int, factor: Any
+    g: Adjoint, r: Value, ab: Value, b: Value, lower: int, upper: int, factor: Value
 ) -> Any:
     if factor is None:
         return np.zeros(ab.shape), np.zeros(b.shape)
-    z = _lapack().dgbtrs(factor[0], lower, upper, g, factor[1], trans=1)[0]
+    z = lapack().dgbtrs(factor[0], lower, upper, g, factor[1], trans=1)[0]
     return lambda: -_bands(z, r, upper, lower + upper + 1), lambda: np.ascontiguousarray(z)
 
 
 @banded_solution.tangent
-def banded_solution_tangent(r: Any, ab: Any, b: Any, lower: int, upper: int) -> Any:
+def banded_solution_tangent(
+    r: Result, ab: Operand, b: Operand, lower: int, upper: int
+) -> tuple[Linear, ...]:
     return (
-        lambda t: -banded_solution(ab, _times(t, r, upper), lower=lower, upper=upper),
+        lambda t: -banded_solution(ab, _banded_product(t, r, upper), lower=lower, upper=upper),
         lambda t: banded_solution(ab, t, lower=lower, upper=upper),
     )
 
@@ -157,7 +157,7 @@ def banded_solution_tangent(r: Any, ab: Any, b: Any, lower: int, upper: int) -> 
 # --- positive definite ---
 
 
-def _cholesky(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
+def _banded_factor(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
     """The factor in the storage of its matrix, with zeros where nothing stands."""
     room, width = np.zeros(ab.shape, order="F"), ab.shape[0] - 1
     for k in range(ab.shape[0]):
@@ -165,7 +165,7 @@ def _cholesky(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
         room[k, j] = ab[k, j]
     if not room.size:
         return room
-    factor, info = _lapack().dpbtrf(room, lower=int(lower), overwrite_ab=True)
+    factor, info = lapack().dpbtrf(room, lower=int(lower), overwrite_ab=True)
     if info > 0:
         raise MatrixError(
             f"{function}: the leading block of size {info} is not positive definite, but must be!"
@@ -176,10 +176,10 @@ def _cholesky(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
 def _from_factor(factor: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
     if not b.size:
         return np.zeros(b.shape)
-    return np.ascontiguousarray(_lapack().dpbtrs(factor, b, lower=int(lower))[0])
+    return np.ascontiguousarray(lapack().dpbtrs(factor, b, lower=int(lower))[0])
 
 
-def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
+def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
     """Solve a system with a symmetric positive definite banded matrix:
     `scipy.linalg.solveh_banded`.
 
@@ -209,6 +209,10 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
     As for `solve_banded`, but an element off the diagonal carries the derivative of both places it
     stands for.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -220,20 +224,20 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> Any:
 
 
 @operation()
-def symmetric_banded_solution(ab: Any, b: Any, *, lower: bool) -> Any:
+def symmetric_banded_solution(ab: Value, b: Value, *, lower: bool) -> Saved:
     """The solution, with the factor that `dpbtrf` makes."""
     _check_bands("solveh_banded", ab, None, b)
-    factor = _cholesky("solveh_banded", ab, lower)
+    factor = _banded_factor("solveh_banded", ab, lower)
     return Saved(_from_factor(factor, b, lower), factor=factor)
 
 
 @symmetric_banded_solution.reverse
 def symmetric_banded_solution_reverse(
-    g: Any, r: Any, ab: Any, b: Any, lower: bool, factor: Any
-) -> Any:
+    g: Adjoint, r: Value, ab: Value, b: Value, lower: bool, factor: Value
+) -> tuple[Thunk, ...]:
     z, upper = _from_factor(factor, g, lower), 0 if lower else ab.shape[0] - 1
 
-    def of_ab() -> Any:
+    def of_ab() -> Result:
         c = _bands(z, r, upper, ab.shape[0]) + _bands(r, z, upper, ab.shape[0])
         c[upper] *= 0.5
         return -c
@@ -241,11 +245,11 @@ def symmetric_banded_solution_reverse(
     return of_ab, lambda: z
 
 
-def _symmetric_times(ab: Any, x: Any, lower: bool) -> Any:
+def _symmetric_times(ab: Operand, x: Operand, lower: bool) -> Result:
     """The product of a symmetric matrix of which one half is stored; differentiable."""
     upper = 0 if lower else np.shape(ab)[0] - 1
     n, rest = np.shape(x)[0], np.shape(x)[1:]
-    total = _times(ab, x, upper)
+    total = _banded_product(ab, x, upper)
     for k in range(np.shape(ab)[0]):
         if k != upper:
             i, j = _part(k - upper, n)
@@ -257,14 +261,16 @@ def _symmetric_times(ab: Any, x: Any, lower: bool) -> Any:
 
 
 @symmetric_banded_solution.tangent
-def symmetric_banded_solution_tangent(r: Any, ab: Any, b: Any, lower: bool) -> Any:
+def symmetric_banded_solution_tangent(
+    r: Result, ab: Operand, b: Operand, lower: bool
+) -> tuple[Linear, ...]:
     return (
         lambda t: -symmetric_banded_solution(ab, _symmetric_times(t, r, lower), lower=lower),
         lambda t: symmetric_banded_solution(ab, t, lower=lower),
     )
 
 
-def cholesky_banded(ab: Any, lower: bool = False) -> Any:
+def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
     """The Cholesky factor of a symmetric positive definite banded matrix:
     `scipy.linalg.cholesky_banded`.
 
@@ -312,7 +318,7 @@ def cholesky_banded(ab: Any, lower: bool = False) -> Any:
     return _flipped(banded_cholesky(_flipped(ab, False)), True)
 
 
-def _flipped(ab: Any, to_upper: bool) -> Any:
+def _flipped(ab: Operand, to_upper: bool) -> Result:
     """Diagonals above the main one in the storage of those below, or the other way round."""
     m, n = np.shape(ab)
     rows = []
@@ -325,21 +331,21 @@ def _flipped(ab: Any, to_upper: bool) -> Any:
 
 
 @operation()
-def banded_cholesky(ab: Any) -> Any:
+def banded_cholesky(ab: Value) -> Value:
     """The diagonals of the lower factor."""
-    return _cholesky("cholesky_banded", ab, True)
+    return _banded_factor("cholesky_banded", ab, True)
 
 
-# How many columns of the factor are taken at once, at least.
+# At least so many columns of the factor are taken at once.
 _BLOCK = 48
 
 
 @banded_cholesky.reverse
-def banded_cholesky_reverse(g: Any, r: Any, ab: Any) -> Any:
+def banded_cholesky_reverse(g: Adjoint, r: Value, ab: Value) -> Adjoint:
     # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D,
-    # B D^T = A_B, and then B B^T was taken from the block below and to the right. Here it is undone
-    # from the last columns to the first. Elements beside the band are zero, and their adjoints are
-    # not asked for.
+    # B D^T = A_B, and then B B^T was taken from the block below and to the right. This is undone
+    # here, from the last columns to the first. Elements beside the band are zero; their adjoints
+    # are not needed.
     width, n = ab.shape[0] - 1, ab.shape[1]
     size, c = max(_BLOCK, width), np.zeros(ab.shape)
     for stop in range(n, 0, -size):
@@ -364,12 +370,12 @@ def banded_cholesky_reverse(g: Any, r: Any, ab: Any) -> Any:
 
 
 @banded_cholesky.tangent
-def banded_cholesky_tangent(r: Any, ab: Any) -> Any:
+def banded_cholesky_tangent(r: Result, ab: Operand) -> Linear:
     return lambda t: banded_cholesky_rate(r, t)
 
 
 @operation()
-def banded_cholesky_rate(factor: Any, t: Any) -> Any:
+def banded_cholesky_rate(factor: Value, t: Value) -> Value:
     """The derivative of the lower factor along `t`, of the factor itself."""
     width, n = t.shape[0] - 1, t.shape[1]
     left = np.array(t)  # what is left of the rate of the matrix
@@ -387,7 +393,7 @@ def banded_cholesky_rate(factor: Any, t: Any) -> Any:
 
 
 @banded_cholesky_rate.reverse
-def banded_cholesky_rate_reverse(g: Any, r: Any, factor: Any, t: Any) -> Any:
+def banded_cholesky_rate_reverse(g: Adjoint, r: Value, factor: Value, t: Value) -> Any:
     width, n = t.shape[0] - 1, t.shape[1]
     of_left, of_factor, of_rate = np.zeros(t.shape), np.zeros(t.shape), np.array(g)
     for k in range(n - 1, -1, -1):
@@ -409,16 +415,16 @@ def banded_cholesky_rate_reverse(g: Any, r: Any, factor: Any, t: Any) -> Any:
 
 
 @banded_cholesky_rate.tangent
-def banded_cholesky_rate_tangent(r: Any, factor: Any, t: Any) -> Any:
+def banded_cholesky_rate_tangent(r: Result, factor: Value, t: Operand) -> tuple[Linear, ...]:
     # Of r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
     # of L' r' + r L'.
-    def of_factor(rate: Any) -> Any:
+    def of_factor(rate: Operand) -> Result:
         return -banded_cholesky_rate(factor, _outer_bands(rate, r))
 
     return of_factor, lambda u: banded_cholesky_rate(factor, u)
 
 
-def _outer_bands(x: Any, y: Any) -> Any:
+def _outer_bands(x: Operand, y: Operand) -> Result:
     """The diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a banded
     matrix; differentiable.
     """
@@ -435,7 +441,7 @@ def _outer_bands(x: Any, y: Any) -> Any:
     return np.stack(rows)
 
 
-def cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
+def cho_solve_banded(cb_and_lower: Operand, b: Operand) -> Result:
     """Solve a system of the factor that `cholesky_banded` makes: `scipy.linalg.cho_solve_banded`.
 
     Parameters
@@ -459,6 +465,10 @@ def cho_solve_banded(cb_and_lower: Any, b: Any) -> Any:
     -----
     It is `solve_banded` with the lower triangle and then with the upper one, and so is the
     derivative.
+
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.3.
 
     Examples
     --------

@@ -4,38 +4,33 @@ symmetric eigenproblem.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values, in_the_name_of
-from varmat.functions.linalg.factorisations import cholesky
-from varmat.functions.linalg.factorisations import eigh as symmetric_eigh
-from varmat.functions.linalg.lapack import MatrixError
+from varmat.functions.linalg.cholesky import cholesky
+from varmat.functions.linalg.eigenvalues import eigh as symmetric_eigh
+from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
 from varmat.functions.linalg.matrix_equations import (
     check_matrix_of,
     check_one_square,
     solve_sylvester,
 )
-from varmat.functions.linalg.solves import solve_triangular
+from varmat.functions.linalg.triangular_solves import solve_triangular
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
-
-
-def _check_finite(function: str, a: np.ndarray) -> None:
-    if not np.isfinite(a).all():
-        raise MatrixError(
-            f"{function}: a has elements that are not finite, but must have finite ones!"
-        )
 
 
 # --- triangular factors ---
 
 
-def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
+def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
     """The factors of a matrix by elimination, ``a = p @ l @ u``: `scipy.linalg.lu`.
 
     Parameters
@@ -73,8 +68,7 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
     References
     ----------
     .. [1] S. F. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
-           application in optimum
-       experimental design", 2010, arXiv:1001.1654.
+           application in optimum experimental design", 2010, arXiv:1001.1654.
 
     Examples
     --------
@@ -107,17 +101,17 @@ def _pivots(a: np.ndarray) -> tuple[int, ...]:
     """The rows in the order in which they are the pivots."""
     from scipy.linalg import lu as factors
 
-    _check_finite("lu", a)
+    check_finite("lu", a)
     return tuple(np.argsort(factors(a, p_indices=True)[0]).tolist())
 
 
 @operation()
-def elimination(a: Any) -> Any:
+def elimination(a: Value) -> Value:
     """The triangular factors of a square matrix, its rows as they are."""
     if not a.size:
         return np.array(a), np.array(a)
-    factors, order, _ = dgetrf()(a)
-    # Where pivots are equal but for rounding, LAPACK may prefer another one in the permuted matrix.
+    factors, order, _ = lapack().dgetrf(a)
+    # If pivots are equal but for rounding, LAPACK may choose another one in the permuted matrix.
     factors = factors if (order == np.arange(a.shape[0])).all() else _eliminated(a)
     if (np.diagonal(factors) == 0.0).any():
         raise MatrixError(
@@ -125,13 +119,6 @@ def elimination(a: Any) -> Any:
             "is!"
         )
     return np.tril(factors, -1) + np.eye(a.shape[0]), np.triu(factors)
-
-
-@cache
-def dgetrf() -> Any:
-    from scipy.linalg.lapack import dgetrf as routine
-
-    return routine
 
 
 def _eliminated(a: np.ndarray) -> np.ndarray:
@@ -145,7 +132,7 @@ def _eliminated(a: np.ndarray) -> np.ndarray:
 
 
 @elimination.reverse
-def elimination_reverse(g: Any, r: Any, a: Any) -> Any:
+def elimination_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     (low, up), of_m = r, np.zeros(a.shape)
     if g[0] is not None:
         of_m += np.tril(low.T @ g[0], -1)
@@ -156,10 +143,10 @@ def elimination_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @elimination.tangent
-def elimination_tangent(r: Any, a: Any) -> Any:
+def elimination_tangent(r: Result, a: Operand) -> Linear:
     low, up = r
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         left = solve_triangular(low, t, lower=True, unit_diagonal=True)
         m = solve_triangular(up, left.T, trans=1).T
         return low @ np.tril(m, -1), np.triu(m) @ up
@@ -170,7 +157,7 @@ def elimination_tangent(r: Any, a: Any) -> Any:
 # --- polar factors ---
 
 
-def polar_decompose(a: Any, side: str = "right") -> Any:
+def polar_decompose(a: Operand, side: str = "right") -> Result:
     """The polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal columns and
     the rest.
 
@@ -236,9 +223,9 @@ def polar_decompose(a: Any, side: str = "right") -> Any:
 
 
 @operation()
-def polar_factors(a: Any) -> Any:
+def polar_factors(a: Value) -> Value:
     """The right factors, by singular values."""
-    _check_finite("polar_decompose", a)
+    check_finite("polar_decompose", a)
     w, s, vt = np.linalg.svd(a, full_matrices=False)
     if s.size and not s[-1] > s[0] * max(a.shape) * np.finfo(float).eps:
         raise MatrixError(
@@ -250,7 +237,7 @@ def polar_factors(a: Any) -> Any:
 
 
 @polar_factors.reverse
-def polar_factors_reverse(g: Any, r: Any, a: Any) -> Any:
+def polar_factors_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     (u, p), (of_u, of_p) = r, g
     of_u, of_p = (np.zeros(x.shape) if each is None else each for each, x in ((of_u, u), (of_p, p)))
     across = np.linalg.solve(p, of_u.T).T
@@ -259,10 +246,10 @@ def polar_factors_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @polar_factors.tangent
-def polar_factors_tangent(r: Any, a: Any) -> Any:
+def polar_factors_tangent(r: Result, a: Operand) -> Linear:
     u, p = r
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         m = u.T @ t
         rotation = solve_sylvester(p, p, m - m.T)
         return u @ rotation + np.linalg.solve(p, (t - u @ m).T).T, m - rotation @ p
@@ -270,7 +257,7 @@ def polar_factors_tangent(r: Any, a: Any) -> Any:
     return push
 
 
-def orthogonal_procrustes(a: Any, b: Any) -> Any:
+def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
     """The orthogonal matrix that brings one matrix nearest to another one:
     `scipy.linalg.orthogonal_procrustes`.
 
@@ -298,6 +285,10 @@ def orthogonal_procrustes(a: Any, b: Any) -> Any:
     The polar factor of ``a.T @ b``, and the trace of the other one; see `polar_decompose` for the
     derivative.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 6.4.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -316,7 +307,7 @@ def orthogonal_procrustes(a: Any, b: Any) -> Any:
 # --- Schur factors ---
 
 
-def schur(a: Any) -> Any:
+def schur(a: Operand) -> Result:
     """The real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
     `scipy.linalg.schur`.
 
@@ -346,6 +337,10 @@ def schur(a: Any) -> Any:
     eigenvalues are equal there is no derivative. Blocks of complex pairs are not unique, so that
     they have none either: use `numpy.linalg.eig`.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.4.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -357,12 +352,12 @@ def schur(a: Any) -> Any:
 
 
 @operation()
-def schur_decomposition(a: Any) -> Any:
+def schur_decomposition(a: Value) -> Value:
     """`schur`."""
     from scipy.linalg import schur as factors
 
     check_one_square("schur", "a", a)
-    _check_finite("schur", a)
+    check_finite("schur", a)
     if not a.size:
         return np.zeros(a.shape), np.zeros(a.shape)
     t, z = factors(a, output="real")
@@ -372,7 +367,7 @@ def schur_decomposition(a: Any) -> Any:
 
 
 @schur_decomposition.reverse
-def schur_decomposition_reverse(g: Any, r: Any, a: Any) -> Any:
+def schur_decomposition_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     (t, z), (of_t, of_z) = r, g
     of_f = np.zeros(a.shape)
     of_rotation = np.zeros(a.shape)
@@ -387,10 +382,10 @@ def schur_decomposition_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @schur_decomposition.tangent
-def schur_decomposition_tangent(r: Any, a: Any) -> Any:
+def schur_decomposition_tangent(r: Result, a: Operand) -> Linear:
     t, z = r
 
-    def push(d: Any) -> Any:
+    def push(d: Operand) -> Result:
         f = z.T @ d @ z
         m = commuted(t, -np.tril(f, -1))
         rotation = m - m.T
@@ -400,7 +395,7 @@ def schur_decomposition_tangent(r: Any, a: Any) -> Any:
 
 
 @operation()
-def commuted(t: Any, f: Any) -> Any:
+def commuted(t: Value, f: Value) -> Value:
     """The matrix M below the diagonal of which ``t @ M - M @ t`` is `f` below the diagonal, for an
     upper triangle `t`.
     """
@@ -432,14 +427,14 @@ def _commuted_back(t: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 @commuted.reverse
-def commuted_reverse(g: Any, r: Any, t: Any, f: Any) -> Any:
+def commuted_reverse(g: Adjoint, r: Value, t: Value, f: Value) -> tuple[Thunk, ...]:
     c = _commuted_back(t, g)
     return lambda: np.triu(r.T @ c - c @ r.T), lambda: c
 
 
 @commuted.tangent
-def commuted_tangent(r: Any, t: Any, f: Any) -> Any:
-    def of_t(d: Any) -> Any:
+def commuted_tangent(r: Result, t: Operand, f: Operand) -> tuple[Linear, ...]:
+    def of_t(d: Operand) -> Result:
         d = np.triu(d)
         return commuted(t, np.tril(r @ d - d @ r, -1))
 
@@ -449,7 +444,7 @@ def commuted_tangent(r: Any, t: Any, f: Any) -> Any:
 # --- symmetric eigenproblems ---
 
 
-def eigh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
+def eigh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Result:
     """Eigenvalues and vectors of symmetric matrices, ``a @ v = b @ v * w``: `scipy.linalg.eigh`.
 
     Parameters
@@ -483,6 +478,10 @@ def eigh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
     That of the symmetric matrix which the Cholesky factor of `b` makes of `a`, and so is the
     derivative; see `numpy.linalg.eigh` for it where eigenvalues are equal.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 8.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -510,7 +509,7 @@ def eigh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
     return w, (factor @ y if type == 3 else solve_triangular(factor, y, lower=True, trans=1))
 
 
-def eigvalsh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
+def eigvalsh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Result:
     """Eigenvalues of symmetric matrices, ``a @ v = b @ v * w``: `scipy.linalg.eigvalsh`.
 
     Parameters
@@ -533,6 +532,10 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True, type: int = 1) -> Any:
     Notes
     -----
     The derivative of an eigenvalue is ``v.T @ (da - w * db) @ v``, for the first type.
+
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 8.7.
 
     Examples
     --------

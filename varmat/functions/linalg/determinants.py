@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square, fixed
 from varmat.functions.linalg.lapack import (
     LU,
-    check_symmetric,
     cholesky_factor,
-    half_diagonal,
     inverse_triangle,
     log_diagonal,
     lu_det,
@@ -20,9 +18,12 @@ from varmat.functions.linalg.lapack import (
     lu_inverse,
     lu_logabsdet,
     lu_sign,
-    transposed,
 )
-from varmat.functions.linalg.solves import inner, inverse_of, inverse_spd_of, symmetric
+from varmat.functions.linalg.solves import inverse_of
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.systems import inner
+from varmat.functions.linalg.triangles import half_diagonal, transposed
 from varmat.plain_arrays import is_safe_divisor
 from varmat.programs.symbols import (
     inverse_lower,
@@ -33,18 +34,21 @@ from varmat.programs.symbols import (
     unrolled,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
 SlogdetResult: Any = type(np.linalg.slogdet(np.empty((0, 0))))
 
 
-def scaled(g: Any, x: Any) -> Any:
+def scaled(g: Adjoint, x: Operand) -> Result:
     """Multiply matrices, in place, by a number for each of them."""
     return np.multiply(x, g[..., None, None] if isinstance(g, np.ndarray) else g, out=x)
 
 
 @operation(stacked=True)
-def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
+def log_determinant_spd(a: Value, workspace: Function = np.empty) -> Value:
     """The logarithm of the determinant of a symmetric positive definite matrix.
 
     Parameters
@@ -69,6 +73,11 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto
     the lower triangle. Also called ``varmat.log_determinant_ldlt``.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -82,17 +91,17 @@ def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
     return _log_determinant_of(factor)
 
 
-def _log_determinant_of(factor: Any) -> Saved:
+def _log_determinant_of(factor: Value) -> Saved:
     return Saved(2.0 * log_diagonal(factor), factor=factor)
 
 
-def log_determinant_spd_of(a: Any, factor: Any) -> Any:
+def log_determinant_spd_of(a: Operand, factor: Value) -> Result:
     """The logarithm of the determinant of a matrix of which the Cholesky factor is at hand."""
     return log_determinant_spd.known(_log_determinant_of(factor), a)
 
 
 @log_determinant_spd.straight
-def log_determinant_spd_straight(a: Any) -> Any:
+def log_determinant_spd_straight(a: Operand) -> tuple[Result, Function]:
     if np.ndim(a) != 2:
         refuse()
     factor = positive_definite(a)
@@ -102,18 +111,18 @@ def log_determinant_spd_straight(a: Any) -> Any:
 
 
 @log_determinant_spd.reverse
-def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
+def log_determinant_spd_reverse(g: Adjoint, r: Value, a: Value, factor: Value) -> Adjoint:
     return scaled(g + g, half_diagonal(inverse_triangle(factor)))
 
 
 @log_determinant_spd.tangent
-def log_determinant_spd_tangent(r: Any, a: Any, factor: Any) -> Any:
+def log_determinant_spd_tangent(r: Result, a: Operand, factor: Value) -> Linear:
     x = inverse_spd_of(a, factor)
     return lambda t: inner(x, symmetric(t))
 
 
 @operation(np.linalg.det, stacked=True)
-def det(a: Any, workspace: Any = np.empty) -> Any:
+def det(a: Value, workspace: Function = np.empty) -> Value | Saved:
     """The determinant of a square matrix.
 
     Parameters
@@ -136,6 +145,11 @@ def det(a: Any, workspace: Any = np.empty) -> Any:
     logarithm of a determinant use `numpy.linalg.slogdet`, which neither overflows nor underflows.
     Also called ``varmat.determinant``.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -149,7 +163,7 @@ def det(a: Any, workspace: Any = np.empty) -> Any:
 
 
 @det.straight
-def det_straight(a: Any) -> Any:
+def det_straight(a: Operand) -> tuple[Result, Function]:
     unrolled(a)
     d = np.linalg.det(a)
     require((abs(d) > 1e-290) & (abs(d) < 1e290))
@@ -157,12 +171,12 @@ def det_straight(a: Any) -> Any:
 
 
 @det.reverse
-def det_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+def det_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
     return _cofactors(a, r, factor, g)
 
 
 @det.tangent
-def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+def det_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
     values = fixed(a), fixed(r)
     # A recording computes the cofactors at every run.
     c = (
@@ -173,7 +187,7 @@ def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
     return lambda t: inner(c, t)
 
 
-def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
+def _cofactors(a: Operand, d: Operand, factor: LU | None, g: Adjoint = 1.0) -> Result:
     """The cofactors of `a` with determinant `d`, times g.
 
     Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`,
@@ -187,15 +201,15 @@ def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
         half = np.exp(0.5 * logarithm)
         return transposed(scaled(half, _inverse(a, factor)), g * sign * half)
     sign, u, s, vt = _signed_svd(a)
-    return scaled(g, u @ ((sign * np.multiply(*_products(s)))[..., None] * vt))
+    return scaled(g, u @ ((sign * np.multiply(*_products_before_and_after(s)))[..., None] * vt))
 
 
-def _inverse(a: Any, factor: LU | None) -> Any:
+def _inverse(a: Operand, factor: LU | None) -> Result:
     return lu_inverse(factor) if factor else np.linalg.inv(a)
 
 
-def _signed_svd(a: Any) -> Any:
-    # A matrix with nan would be refused, and those beside it in a stack.
+def _signed_svd(a: Operand) -> Result:
+    # NumPy would refuse the whole stack for one matrix with nan.
     finite = np.isfinite(a).all((-2, -1), keepdims=True)
     u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
     sign = np.where(
@@ -208,7 +222,7 @@ def _signed_svd(a: Any) -> Any:
     return sign, u[..., order], s[..., order], vt[..., order, :]
 
 
-def _products(s: Any) -> tuple[Any, Any]:
+def _products_before_and_after(s: Value) -> tuple[Result, Result]:
     """For each element of the last axis the product of those before it, and of those after it."""
     one = np.ones((*s.shape[:-1], 1))
     before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)
@@ -216,11 +230,11 @@ def _products(s: Any) -> tuple[Any, Any]:
     return before, after
 
 
-def _leave_two_out(s: Any) -> Any:
+def _leave_two_out(s: Value) -> Result:
     """For each pair of elements of the last axis the product of all others; zero on the
     diagonal.
     """
-    before, after = _products(s)
+    before, after = _products_before_and_after(s)
     above = ~np.tri(s.shape[-1], dtype=bool)
     upto = np.cumprod(np.where(above, s[..., None, :], 1.0), axis=-1)
     between = np.concatenate([np.ones((*s.shape, 1)), upto[..., :-1]], axis=-1)
@@ -229,7 +243,7 @@ def _leave_two_out(s: Any) -> Any:
 
 
 @operation(stacked=True)
-def cofactor(a: Any) -> Any:
+def cofactor(a: Value) -> Value:
     """The matrix of cofactors, the derivative of the determinant.
 
     Parameters
@@ -254,7 +268,7 @@ def cofactor(a: Any) -> Any:
 
 
 @cofactor.reverse
-def cofactor_reverse(g: Any, r: Any, a: Any) -> Any:
+def cofactor_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     # The second derivative of the determinant: symmetric, so the reverse rule is the forward one.
     sign, u, s, vt = _signed_svd(a)
     b, pairs = u.mT @ g @ vt.mT, _leave_two_out(s)
@@ -264,13 +278,13 @@ def cofactor_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @cofactor.tangent
-def cofactor_tangent(r: Any, a: Any) -> Any:
+def cofactor_tangent(r: Result, a: Operand) -> Linear:
     x = np.linalg.inv(a).mT
     return lambda t: r * np.sum(x * t, axis=(-2, -1), keepdims=True) - r @ t.mT @ x
 
 
 @operation(np.linalg.slogdet, stacked=True)
-def slogdet(a: Any, workspace: Any = np.empty) -> Any:
+def slogdet(a: Value, workspace: Function = np.empty) -> Value | Saved:
     """Sign and logarithm of the absolute value of the determinant.
 
     Parameters
@@ -293,6 +307,11 @@ def slogdet(a: Any, workspace: Any = np.empty) -> Any:
     LU factor of the value; that of `sign` is zero. `varmat.log_determinant` is the second of them
     alone.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -310,12 +329,12 @@ def slogdet(a: Any, workspace: Any = np.empty) -> Any:
 
 
 @slogdet.straight
-def slogdet_straight(a: Any) -> Any:
+def slogdet_straight(a: Operand) -> tuple[Result, Function]:
     value, contribution = _log_straight(a)
     return value, lambda g: 0.0 if g[1] is None else contribution(g[1])
 
 
-def _log_straight(a: Any) -> Any:
+def _log_straight(a: Operand) -> tuple[Result, Function]:
     unrolled(a)
     value = np.linalg.slogdet(a)
     require(np.isfinite(value[1]))
@@ -323,20 +342,20 @@ def _log_straight(a: Any) -> Any:
 
 
 @slogdet.reverse
-def slogdet_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+def slogdet_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
     if g[1] is None:
         return np.zeros(a.shape)
     return log_determinant_reverse(g[1], r[1], a, factor)
 
 
 @slogdet.tangent
-def slogdet_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+def slogdet_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
     push = log_determinant_tangent(r[1], a, factor)
     return lambda t: (np.zeros(np.shape(t)[:-2]), push(t))
 
 
 @operation(stacked=True)
-def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
+def log_determinant(a: Value, workspace: Function = np.empty) -> Value | Saved:
     """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
 
     Parameters
@@ -358,6 +377,10 @@ def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
     The derivative is the transposed inverse (nan for a singular matrix), made of the LU factor of
     the value.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -371,21 +394,21 @@ def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
 
 
 @log_determinant.straight
-def log_determinant_straight(a: Any) -> Any:
+def log_determinant_straight(a: Operand) -> tuple[Result, Function]:
     (_, value), contribution = _log_straight(a)
     return value, contribution
 
 
 @log_determinant.reverse
-def log_determinant_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+def log_determinant_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
     if factor:
         return transposed(lu_inverse(factor), g)
-    singular = np.isneginf(r)[..., None, None]
+    singular = np.isneginf(r)[..., None, None]  # type: ignore[index]
     return transposed(np.linalg.inv(np.where(singular, np.nan, a)), g)
 
 
 @log_determinant.tangent
-def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+def log_determinant_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
     if not factor:  # beside a singular matrix there may be others in a stack
         singular = np.equal(fixed(r), -np.inf)
         a = np.where(singular[..., None, None] if np.ndim(r) else singular, np.nan, a)
@@ -393,7 +416,7 @@ def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
     return lambda t: inner(x, t)
 
 
-def trace(a: Any) -> Any:
+def trace(a: Operand) -> Result:
     """The sum of the diagonal of a matrix: `numpy.linalg.trace`.
 
     Parameters
@@ -413,6 +436,10 @@ def trace(a: Any) -> Any:
     -----
     The adjoint goes to each element of the diagonal, which of a rectangle ends with the shorter
     side.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

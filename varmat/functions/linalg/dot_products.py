@@ -5,15 +5,18 @@ matrix with one column."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.arrays.reductions import dot_self, norm2
-from varmat.functions.checks import broadcastable
-from varmat.functions.linalg.solves import column
+from varmat.functions.checks import broadcastable, check_vectors
+from varmat.functions.linalg.norms import dot_self, norm2
+from varmat.functions.linalg.systems import column
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
 
 __all__ = [
     "columns_dot_product",
@@ -24,15 +27,13 @@ __all__ = [
     "squared_distance",
 ]
 
-
 # --- rows and columns ---
-
 # The axis that is summed over -> subscripts of the matrix and of the result.
 _SUMMED = {-1: "...ij,...ij->...i", -2: "...ij,...ij->...j"}
 
 
 @operation(native=True)
-def dot_along(a: Any, b: Any, *, axis: int) -> Any:
+def dot_along(a: Value, b: Value, *, axis: int) -> Value:
     """Inner products of the rows (axis -1) or columns (axis -2) of two matrices: what the public
     functions record.
     """
@@ -40,18 +41,18 @@ def dot_along(a: Any, b: Any, *, axis: int) -> Any:
 
 
 @dot_along.reverse
-def dot_along_reverse(g: Any, r: Any, a: Any, b: Any, axis: int) -> Any:
+def dot_along_reverse(g: Adjoint, r: Value, a: Value, b: Value, axis: int) -> tuple[Thunk, ...]:
     g = np.expand_dims(g, axis)
     return lambda: g * b, lambda: g * a
 
 
 @dot_along.tangent
-def dot_along_tangent(r: Any, a: Any, b: Any, axis: int) -> Any:
+def dot_along_tangent(r: Result, a: Operand, b: Operand, axis: int) -> tuple[Linear, ...]:
     return lambda t: dot_along(t, b, axis=axis), lambda t: dot_along(a, t, axis=axis)
 
 
 @operation(stacked=True, native=True)
-def dot_self_along(a: Any, *, axis: int) -> Any:
+def dot_self_along(a: Value, *, axis: int) -> Value:
     """Sums of squares of the rows (axis -1) or columns (axis -2) of a matrix: what the public
     functions record.
     """
@@ -59,12 +60,12 @@ def dot_self_along(a: Any, *, axis: int) -> Any:
 
 
 @dot_self_along.reverse
-def dot_self_along_reverse(g: Any, r: Any, a: Any, axis: int) -> Any:
+def dot_self_along_reverse(g: Adjoint, r: Value, a: Value, axis: int) -> Adjoint:
     return np.expand_dims(g + g, axis) * a
 
 
 @dot_self_along.tangent
-def dot_self_along_tangent(r: Any, a: Any, axis: int) -> Any:
+def dot_self_along_tangent(r: Result, a: Operand, axis: int) -> Linear:
     return lambda t: 2.0 * dot_along(a, t, axis=axis)
 
 
@@ -89,6 +90,10 @@ _ALONG = """{about} of each {line}.
     -----
     The derivative with respect to {derivative}.
 
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -98,7 +103,7 @@ _ALONG = """{about} of each {line}.
     """
 
 
-def _as_matrix(function: str, name: str, x: Any) -> Any:
+def _as_matrix(function: str, name: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: {name}")
     if not np.ndim(x):
         raise ShapeError(
@@ -108,7 +113,7 @@ def _as_matrix(function: str, name: str, x: Any) -> Any:
     return column(x, np.ndim(x) == 1)
 
 
-def _along(function: Any, name: str, axis: int, example: str) -> Any:
+def _documented(function: Function, name: str, axis: int, example: str) -> Function:
     """Give a function of rows or columns its name and docstring."""
     line, length = ("row", "n") if axis == -1 else ("column", "m")
     texts = {
@@ -137,19 +142,19 @@ def _along(function: Any, name: str, axis: int, example: str) -> Any:
     return function
 
 
-def _dot_product(name: str, axis: int, example: str) -> Any:
-    def dot_product(a: Any, b: Any) -> Any:
+def _dot_product(name: str, axis: int, example: str) -> Result:
+    def dot_product(a: Operand, b: Operand) -> Result:
         a, b = _as_matrix(name, "a", a), _as_matrix(name, "b", b)
         p, q = np.shape(a), np.shape(b)
         if p[-2:] != q[-2:] or not broadcastable(p, q):
             raise ShapeError(f"{name}: b has shape {q}, but must have the shape of a, {p}!")
         return dot_along(a, b, axis=axis)
 
-    return _along(dot_product, name, axis, example)
+    return _documented(dot_product, name, axis, example)
 
 
-def _dot_self(name: str, axis: int, example: str) -> Any:
-    return _along(
+def _dot_self(name: str, axis: int, example: str) -> Result:
+    return _documented(
         lambda a: dot_self_along(_as_matrix(name, "a", a), axis=axis), name, axis, example
     )
 
@@ -163,18 +168,14 @@ columns_dot_self = _dot_self("columns_dot_self", -2, "10., 20.")
 # --- distances ---
 
 
-def _difference(function: str, x: Any, y: Any) -> Any:
+def _difference(function: str, x: Operand, y: Operand) -> Result:
     """``x - y`` for two vectors of one length."""
     x, y = as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")
-    if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
-        raise ShapeError(
-            f"{function}: y has shape {np.shape(y)}, but must be a vector as long as x, of shape "
-            f"{np.shape(x)}!"
-        )
+    check_vectors(function, ("x", "y"), x, y)
     return x - y
 
 
-def squared_distance(x: Any, y: Any) -> Any:
+def squared_distance(x: Operand, y: Operand) -> Result:
     """The square of the Euclidean distance of two vectors, or of two scalars.
 
     Parameters
@@ -194,6 +195,10 @@ def squared_distance(x: Any, y: Any) -> Any:
     -----
     The derivative with respect to `x` is ``2 (x - y)``, and that with respect to `y` its negative.
 
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -206,7 +211,7 @@ def squared_distance(x: Any, y: Any) -> Any:
     return dot_self(_difference("squared_distance", x, y))
 
 
-def distance(x: Any, y: Any) -> Any:
+def distance(x: Operand, y: Operand) -> Result:
     """The Euclidean distance of two vectors, without overflow or underflow.
 
     Parameters
@@ -226,6 +231,10 @@ def distance(x: Any, y: Any) -> Any:
     -----
     The derivative with respect to `x` is the unit vector from `y` to `x`, and that with respect to
     `y` its negative; both are zero where the vectors coincide.
+
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import string
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import unbroadcast
 from varmat.programs import contractions  # noqa: F401 - how symbols answer
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -79,13 +84,13 @@ def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ..
 
 @dispatch.implements(np.einsum)
 def _einsum(
-    *operands: Any,
-    out: Any = None,
+    *operands: Operand,
+    out: Operand = None,
     optimize: Any = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: Any = "K",
     casting: Any = "safe",
-) -> Any:
+) -> Result:
     check_settings(np.einsum, out, dtype, casting)
     terms, output, arrays = _terms(operands)
     arrays = [as_operand(x, f"einsum: operand {i + 1}") for i, x in enumerate(arrays)]
@@ -97,7 +102,7 @@ def _einsum(
 
 
 @operation(variadic=True, stacked=True)
-def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
+def einsum(*arrays: Value, subscripts: str, optimize: Any) -> Value:
     """Sum of products over named axes: `numpy.einsum` with explicit subscripts.
 
     Parameters
@@ -125,20 +130,18 @@ def einsum(*arrays: Any, subscripts: str, optimize: Any) -> Any:
     >>> vm.gradient(lambda b: np.einsum("i,ij,j->", b, X, b), np.ones(2))
     array([ 7., 13.])
     """
-    return _sum(subscripts, optimize, *arrays)
+    return _einstein_sum(subscripts, optimize, *arrays)
 
 
-def _sum(subscripts: str, optimize: Any, *arrays: Any) -> Any:
-    """`numpy.einsum`, also in a good order where much is to be summed: to find one takes 50 us, but
-    only once.
-    """
+def _einstein_sum(subscripts: str, optimize: Any, *arrays: Operand) -> Result:
+    """`numpy.einsum`. Large sums are taken in a good order, which takes 50 us to find, once."""
     if not optimize and len(arrays) > 1 and math.prod(map(np.size, arrays)) > LARGE:
-        optimize = _order(subscripts, *map(np.shape, arrays))
+        optimize = _summation_order(subscripts, *map(np.shape, arrays))
     return np.einsum(subscripts, *arrays, optimize=optimize)
 
 
 @lru_cache(1024)
-def _order(subscripts: str, *shapes: tuple[int, ...]) -> Any:
+def _summation_order(subscripts: str, *shapes: tuple[int, ...]) -> Result:
     return np.einsum_path(
         subscripts, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize=True
     )[0]
@@ -157,13 +160,13 @@ def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
     return terms[k], letters, known, f"{','.join(sources)}->{known}"
 
 
-def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -> Any:
+def _contribution(k: int, g: Adjoint, arrays: Operand, subscripts: str, optimize: Any) -> Result:
     """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of
     that one.
     """
     term, letters, known, text = _adjoint_sum(subscripts, k)
     shape = np.shape(arrays[k])
-    c = _sum(text, optimize, g, *arrays[:k], *arrays[k + 1 :])
+    c = _einstein_sum(text, optimize, g, *arrays[:k], *arrays[k + 1 :])
     if known != letters:  # axes that only this operand has were summed over
         c = np.reshape(c, [c.shape[known.index(x)] if x in known else 1 for x in letters])
     if letters == term:
@@ -175,20 +178,20 @@ def _contribution(k: int, g: Any, arrays: Any, subscripts: str, optimize: Any) -
 
 
 @einsum.reverse
-def einsum_reverse(g: Any, r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
+def einsum_reverse(g: Adjoint, r: Value, *arrays: Value, subscripts: str, optimize: Any) -> Adjoint:
     return tuple(
         partial(_contribution, k, g, arrays, subscripts, optimize) for k in range(len(arrays))
     )
 
 
 @einsum.tangent
-def einsum_tangent(r: Any, *arrays: Any, subscripts: str, optimize: Any) -> Any:
+def einsum_tangent(r: Result, *arrays: Operand, subscripts: str, optimize: Any) -> Any:
     inputs, _, output = subscripts.partition("->")
     terms = inputs.split(",")
     direction = next(c for c in string.ascii_letters if c not in subscripts)
 
-    def push(k: int) -> Any:
-        def apply(t: Any) -> Any:
+    def push(k: int) -> Function:
+        def apply(t: Operand) -> Result:
             lead = direction * (np.ndim(t) - len(terms[k]))
             text = (
                 ",".join(lead * (i == k) + term for i, term in enumerate(terms))

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import broadcastable, check_matrix, check_square, check_values
-from varmat.functions.linalg.lapack import (
-    check_symmetric,
-    cholesky_factor,
-    cholesky_solve,
-    folded_outer,
-)
-from varmat.functions.linalg.solves import (
-    check_diagonal,
-    check_system,
-    column,
-    inner,
-    inverse_spd_of,
-    solve_triangular,
-    symmetric,
-    uncolumn,
-)
+from varmat.functions.linalg.lapack import cholesky_factor, cholesky_solve, folded_outer
+from varmat.functions.linalg.solves import right_solution
+from varmat.functions.linalg.spd_solves import inverse_spd_of
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
+from varmat.functions.linalg.triangular_solves import check_diagonal, solve_triangular
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = [
     "mdivide_left_tri",
@@ -35,7 +28,7 @@ __all__ = [
 ]
 
 
-def mdivide_left_tri(a: Any, b: Any, lower: bool = True) -> Any:
+def mdivide_left_tri(a: Operand, b: Operand, lower: bool = True) -> Result:
     """``inv(a) @ b`` for a triangular `a`: `solve_triangular` with the lower triangle by default.
 
     Parameters
@@ -62,6 +55,11 @@ def mdivide_left_tri(a: Any, b: Any, lower: bool = True) -> Any:
     The adjoint of `b` is ``inv(a).T @ g``, that of `a` is the negative outer product of this and
     the result, in the triangle.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -74,7 +72,7 @@ def mdivide_left_tri(a: Any, b: Any, lower: bool = True) -> Any:
     return solve_triangular(a, b, lower=lower)
 
 
-def mdivide_right_tri(b: Any, a: Any, lower: bool = True) -> Any:
+def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
     """``b @ inv(a)`` for a triangular `a`: `solve_triangular` with the transposed matrices.
 
     Parameters
@@ -100,28 +98,27 @@ def mdivide_right_tri(b: Any, a: Any, lower: bool = True) -> Any:
     -----
     The adjoints are those of `mdivide_left_tri`, transposed.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
     >>> vm.mdivide_right_tri(np.array([2.0, 5.0]), vm.var([[2.0, 1.0], [0.0, 1.0]]), lower=False)
     VarMat([1., 4.])
     """
-    b, a = as_operand(b, "mdivide_right_tri: b"), as_operand(a, "mdivide_right_tri: a")
-    check_square("mdivide_right_tri", "a", np.shape(a))
-    if np.shape(b)[-1:] != np.shape(a)[-1:]:
-        columns = np.shape(a)[-1]
-        raise ShapeError(
-            f"mdivide_right_tri: b has shape {np.shape(b)}, but must have {columns} columns, as a "
-            "has rows!"
-        )
-    check_values(partial(check_diagonal, "mdivide_right_tri"), a)
-    if np.ndim(b) == 1:
+
+    def left(a: Operand, b: Operand) -> Result:
+        check_values(partial(check_diagonal, "mdivide_right_tri"), a)
         return solve_triangular(a, b, lower=lower, trans=1)
-    return solve_triangular(a, b.mT, lower=lower, trans=1).mT
+
+    return right_solution("mdivide_right_tri", left, b, a)
 
 
 @operation()
-def trace_inv_quad_form_ldlt(a: Any, b: Any) -> Any:
+def trace_inv_quad_form_ldlt(a: Value, b: Value) -> Saved:
     """The trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -149,6 +146,11 @@ def trace_inv_quad_form_ldlt(a: Any, b: Any) -> Any:
     of `a` is ``-g * x @ x.T``, folded onto the lower triangle. Stan's function takes a factor; here
     the one that is made for the value serves the reverse pass.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -165,20 +167,24 @@ def trace_inv_quad_form_ldlt(a: Any, b: Any) -> Any:
 
 
 @trace_inv_quad_form_ldlt.reverse
-def trace_inv_quad_form_ldlt_reverse(g: Any, r: Any, a: Any, b: Any, factor: Any, x: Any) -> Any:
+def trace_inv_quad_form_ldlt_reverse(
+    g: Adjoint, r: Value, a: Value, b: Value, factor: Value, x: Value
+) -> tuple[Thunk, ...]:
     scaled = np.asarray(g)[..., None, None] * x
     return lambda: folded_outer(scaled, x, -1.0), lambda: uncolumn(scaled + scaled, b.ndim == 1)
 
 
 @trace_inv_quad_form_ldlt.tangent
-def trace_inv_quad_form_ldlt_tangent(r: Any, a: Any, b: Any, factor: Any) -> Any:
+def trace_inv_quad_form_ldlt_tangent(
+    r: Result, a: Operand, b: Operand, factor: Value
+) -> tuple[Linear, ...]:
     vector = np.ndim(b) == 1
     x = inverse_spd_of(a, factor) @ column(b, vector)
     return lambda t: -inner(x, symmetric(t) @ x), lambda t: 2.0 * inner(x, column(t, vector))
 
 
 @operation()
-def trace_gen_inv_quad_form_ldlt(d: Any, a: Any, b: Any) -> Any:
+def trace_gen_inv_quad_form_ldlt(d: Value, a: Value, b: Value) -> Saved:
     """The trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -208,6 +214,11 @@ def trace_gen_inv_quad_form_ldlt(d: Any, a: Any, b: Any) -> Any:
     triangle. Stan's function takes a factor; here the one that is made for the value serves the
     reverse pass.
 
+    References
+    ----------
+    Bob Carpenter et al., "The Stan Math Library: Reverse-Mode Automatic Differentiation in C++",
+    arXiv:1509.07164, 2015.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -232,8 +243,8 @@ def trace_gen_inv_quad_form_ldlt(d: Any, a: Any, b: Any) -> Any:
 
 @trace_gen_inv_quad_form_ldlt.reverse
 def trace_gen_inv_quad_form_ldlt_reverse(
-    g: Any, r: Any, d: Any, a: Any, b: Any, factor: Any, x: Any
-) -> Any:
+    g: Adjoint, r: Value, d: Value, a: Value, b: Value, factor: Value, x: Value
+) -> tuple[Thunk, ...]:
     scaled = np.asarray(g)[..., None, None] * x
     return (
         lambda: scaled.mT @ b,
@@ -243,7 +254,9 @@ def trace_gen_inv_quad_form_ldlt_reverse(
 
 
 @trace_gen_inv_quad_form_ldlt.tangent
-def trace_gen_inv_quad_form_ldlt_tangent(r: Any, d: Any, a: Any, b: Any, factor: Any) -> Any:
+def trace_gen_inv_quad_form_ldlt_tangent(
+    r: Result, d: Operand, a: Operand, b: Operand, factor: Value
+) -> tuple[Linear, ...]:
     x = inverse_spd_of(a, factor) @ b
     return (
         lambda t: inner(b @ t.mT, x),

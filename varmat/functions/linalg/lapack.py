@@ -11,39 +11,45 @@ of a loop in Python."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
-from varmat.functions.checks import TOLERANCE
+from varmat.functions.linalg.symmetric_arguments import to_triangle
+from varmat.functions.linalg.triangles import (
+    BLOCK,
+    clear_above,
+    half_diagonal,
+    lower_triangle,
+    place_of,
+    tril,
+)
 from varmat.plain_arrays import is_safe_divisor, ones
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result, Value
 
 __all__: list[str] = []
 
-# Below it stacks of matrices go through NumPy's loops.
-SMALL = 16
-# Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read,
-# and are large enough for products.
-BLOCK = 64
-# Bytes from row to row that have few places in the cache.
-GAP = 2048
+# Stacks of matrices with fewer rows go through NumPy's loops.
+FEWEST_ROWS = 16
 
 
 @cache
-def blas() -> Any:
-    """The module, imported on first use, for that takes longer than importing NumPy."""
+def blas() -> Result:
+    """`scipy.linalg.blas`, imported on first use: its import takes longer than NumPy's."""
     from scipy.linalg import blas
 
     return blas
 
 
 @cache
-def lapack() -> Any:
-    """The module, likewise."""
+def lapack() -> Result:
+    """`scipy.linalg.lapack`, likewise."""
     from scipy.linalg import lapack
 
     return lapack
@@ -55,10 +61,16 @@ class MatrixError(DomainError, np.linalg.LinAlgError):
     """
 
 
-def check_svd(function: str, a: Any) -> None:
-    """Refuse a matrix with infinite elements, for which LAPACK may search for singular values for
-    ever, or with nan.
-    """
+def check_finite(function: str, a: np.ndarray, name: str = "a") -> None:
+    """Raise `MatrixError` if an element of the matrix is infinite or nan."""
+    if not np.isfinite(a).all():
+        raise MatrixError(
+            f"{function}: {name} has elements that are not finite, but must have finite ones!"
+        )
+
+
+def check_svd(function: str, a: Operand) -> None:
+    """Refuse a matrix that is not finite: LAPACK may search for its singular values for ever."""
     if not np.isfinite(a).all():
         raise MatrixError(
             f"{function}: a has elements that are not finite, but must have finite ones for "
@@ -66,13 +78,7 @@ def check_svd(function: str, a: Any) -> None:
         )
 
 
-def place_of(index: Iterable[Any]) -> str:
-    """Brackets for the elements of an index; nothing for an empty one."""
-    inside = ", ".join(str(int(i)) for i in index)
-    return f"[{inside}]" if inside else ""
-
-
-def copied(a: np.ndarray, workspace: Any) -> np.ndarray:
+def copied(a: np.ndarray, workspace: Function) -> np.ndarray:
     """A copy in C order, in memory from a workspace."""
     copy: np.ndarray = workspace(a.shape)
     np.copyto(copy, a)
@@ -81,94 +87,15 @@ def copied(a: np.ndarray, workspace: Any) -> np.ndarray:
 
 def many_small(a: np.ndarray) -> bool:
     """Whether `a` is left to NumPy's loops: a stack of small matrices, or nothing at all."""
-    return not a.size or (a.ndim > 2 and a.shape[-1] < SMALL)
+    return not a.size or (a.ndim > 2 and a.shape[-1] < FEWEST_ROWS)
 
 
-def matrices(x: np.ndarray) -> Any:
+def matrices(x: np.ndarray) -> Result:
     """The matrices of a C-contiguous stack, as views."""
     return (x,) if x.ndim == 2 else x.reshape(-1, *x.shape[-2:])
 
 
-# Triangles and transposes. Large matrices are taken in blocks, for a matrix is much slower to read
-# along its columns.
-
-
-def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
-    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal
-    out.
-    """
-    n, m = shape[-2:]
-    return (
-        np.tri(n, m, -1 if strict else 0, dtype=bool)
-        if lower
-        else ~np.tri(n, m, 0 if strict else -1, dtype=bool)
-    )
-
-
-@lru_cache
-def above(n: int, k: int = 0) -> np.ndarray:
-    """Where a block of `n` rows and columns lies above its diagonal `k`."""
-    mask = ~np.tri(n, k=k, dtype=bool)
-    mask.flags.writeable = False
-    return mask
-
-
-def gapped(x: np.ndarray) -> np.ndarray:
-    """A block of a matrix as it is best read along its columns: a copy with gaps if the rows are
-    multiples of 2048 bytes apart.
-
-    Then the elements of a column have few places in the cache, and to read them takes 2 to 4 times
-    as long."""
-    if x.strides[-2] % GAP:
-        return x
-    copy = np.empty((*x.shape[:-1], x.shape[-1] + 8))[..., :-8]
-    np.copyto(copy, x)
-    return copy
-
-
-def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """Set to zero, in place, what stands above the diagonal of square matrices, or also the
-    diagonal, if `k` is -1.
-    """
-    n = x.shape[-1]
-    if n <= BLOCK:
-        np.copyto(x, 0.0, where=above(n, k))
-        return x
-    for i, j in blocks(n):
-        if j < n:
-            x[..., i:j, j:] = 0.0
-        np.copyto(x[..., i:j, i:j], 0.0, where=above(j - i, k))
-    return x
-
-
-def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """`numpy.tril` of square matrices, and faster."""
-    return clear_above(np.array(x, order="C"), k)
-
-
-@lru_cache
-def blocks(n: int) -> tuple[tuple[int, int], ...]:
-    """Begin and end of each block of rows."""
-    return tuple((i, min(i + BLOCK, n)) for i in range(0, n, BLOCK))
-
-
-def diagonal_of(x: Any) -> Any:
-    """The diagonals as a view to write to."""
-    return (
-        x.reshape(-1)[:: len(x) + 1]
-        if x.ndim == 2 and x.flags.c_contiguous
-        else np.einsum("...ii->...i", x)
-    )
-
-
-def half_diagonal(x: Any) -> Any:
-    """Halve the diagonal of an array in place."""
-    diagonal = diagonal_of(x)
-    np.multiply(diagonal, 0.5, diagonal)
-    return x
-
-
-def log_diagonal(factor: np.ndarray) -> Any:
+def log_diagonal(factor: np.ndarray) -> Result:
     """The sum of the logarithms of the diagonal, half the logarithm of the determinant; for each
     matrix of a stack.
     """
@@ -178,28 +105,6 @@ def log_diagonal(factor: np.ndarray) -> Any:
         if logarithms.ndim == 1
         else np.add.reduce(logarithms, axis=-1)
     )
-
-
-def lower_triangle(shape: tuple[int, ...], rows: Callable[[int, int, Any], Any]) -> np.ndarray:
-    """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the
-    rows i to j up to column j.
-    """
-    x = np.empty(shape)
-    for i, j in blocks(shape[-1]):
-        rows(i, j, x[..., i:j, :j])
-    return clear_above(x)
-
-
-def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
-    """The transpose of "copy one triangle to the other" as a linear map: fold a matrix onto one
-    triangle.
-    """
-    folded: np.ndarray = half_diagonal(
-        lower_triangle(
-            c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out)
-        )
-    )
-    return folded if lower else transposed(folded)
 
 
 def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
@@ -228,7 +133,7 @@ def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray, factor: float = 1.0
 
 
 def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """The same of two arrays of one shape, folded onto the lower triangle."""
+    """`outer` of two arrays of one shape, folded onto the lower triangle."""
     if x.ndim > 2 or not x.size:
         return to_triangle(outer(x, y, factor))
     n = len(x)
@@ -254,90 +159,17 @@ def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray
     )
 
 
-def mirrored(x: np.ndarray) -> np.ndarray:
-    """Copy, in place, the lower triangle of square matrices to the upper one."""
-    for i, j in blocks(x.shape[-1]):
-        block = x[..., i:j, i:j]
-        np.copyto(block, block.mT, where=above(j - i, 0))
-        if i:
-            x[..., :i, i:j] = gapped(x[..., i:j, :i]).mT
-    return x
-
-
-def product(x: np.ndarray, y: np.ndarray) -> Any:
+def product(x: np.ndarray, y: np.ndarray) -> Result:
     """``x @ y``; of two small matrices in less than half the time."""
     return x.dot(y) if x.ndim == y.ndim == 2 and type(y) is np.ndarray else x @ y
-
-
-def transposed(x: np.ndarray, factor: Any = 1.0) -> np.ndarray:
-    """The transpose in C order, times a number for each matrix."""
-    factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
-    if x.shape[-1] <= BLOCK:
-        return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
-    out = np.empty(x.mT.shape)
-    for i, j in blocks(x.shape[-2]):
-        np.multiply(gapped(x[..., i:j, :]).mT, factor, out=out[..., i:j])
-    return out
-
-
-def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
-    """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and
-    relatively.
-    """
-    # No difference is larger than the square root of the sum of their squares. With finite squares
-    # nothing overflows or is invalid; to find that out takes half as long as `errstate`.
-    if a.shape[-1] <= BLOCK and np.vdot(a, a) < math.inf:
-        difference = a.mT.copy()
-        np.subtract(difference, a, difference)
-        if np.vdot(difference, difference) <= TOLERANCE**2:
-            return
-    _look_for_asymmetry(function, a, name)
-
-
-@np.errstate(all="ignore")
-def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
-    squares = 0.0
-    for i, j in blocks(a.shape[-1]):
-        difference = np.subtract(a[..., :j, i:j], gapped(a[..., i:j, :j]).mT, order="C")
-        squares += np.vdot(difference, difference)
-    # Nan and inf are passed on by the sum.
-    if squares <= TOLERANCE**2:
-        return
-    wrong = np.argwhere(~(np.abs(a - a.mT) <= TOLERANCE * np.maximum(1.0, np.abs(a))))
-    if not len(wrong):
-        return
-    index = tuple(wrong[0])
-    mirror = (*index[:-2], index[-1], index[-2])
-    if np.isfinite(a[index]) and not np.isfinite(a[mirror]):
-        index, mirror = mirror, index
-    value, other = a[index].item(), a[mirror].item()
-    rule = (
-        f"{other!r}, as {name}{place_of(mirror)} is, for a symmetric matrix"
-        if np.isfinite(value)
-        else "finite"
-    )
-    raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
-
-
-def check_lower(function: str, a: np.ndarray, name: str) -> None:
-    """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
-    if any(
-        a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in blocks(a.shape[-1])
-    ):
-        index = np.argwhere(np.triu(a, 1))[0]
-        value = a[tuple(index)].item()
-        raise DomainError(
-            f"{function}: {name}{place_of(index)} is {value!r}, but must be 0.0, above the "
-            "diagonal!"
-        )
 
 
 # Systems of equations
 
 
 def solve_each(
-    one: Callable[..., Any], factor: tuple[Any, ...], b: Any, vector: bool = False
-) -> Any:
+    one: Callable[..., Any], factor: tuple[Any, ...], b: Operand, vector: bool = False
+) -> Result:
     """Solve, with ``one(*factor, b)`` for a single matrix, the systems of a stack of matrices and a
     stack of right-hand sides.
 
@@ -366,28 +198,28 @@ def solve_each(
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: Operand,
+    b: Operand,
     lower: bool,
     trans: bool = False,
     unit: bool = False,
     *,
     right: bool = False,
     vector: bool = False,
-) -> Any:
+) -> Result:
     """``inv(a) @ b``, or ``b @ inv(a)`` with `right`; a zero on the diagonal gives inf and nan, not
     an error.
     """
     if a.ndim == 2 and b.ndim == 1 and b.size:  # with keywords the call would take 0.2 us more
         return blas().dtrsv(a.T, b, 1, 0, not lower, not trans, unit)
-    if a.ndim > 2 and a.shape[-1] < SMALL and math.prod(a.shape[:-2]) > a.shape[-1]:
+    if a.ndim > 2 and a.shape[-1] < FEWEST_ROWS and math.prod(a.shape[:-2]) > a.shape[-1]:
         if vector:
             return _substituted(a, b[..., None], lower, trans, unit)[..., 0].copy()
-        # From the right it is the transposed system, of the transposes.
+        # From the right the transposes solve the transposed system.
         x = _substituted(a, b.mT if right else b, lower, trans != right, unit)
         return np.array(x.mT, order="C") if right else x
 
-    def one(a: Any, b: Any) -> Any:
+    def one(a: Operand, b: Operand) -> Result:
         x = np.array(b, order="C")
         blas().dtrsm(1.0, a.T, x.T, not right, not lower, trans, unit, 1)
         return x
@@ -428,7 +260,7 @@ class LU(NamedTuple):
         return self.lu.diagonal(0, -2, -1)
 
 
-def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
+def lu_factor(a: np.ndarray, workspace: Function = np.empty) -> LU | None:
     """The LU factors; None for what is left to NumPy's loops, which factorise again in the reverse
     pass.
     """
@@ -446,9 +278,9 @@ def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
     return LU(lu, pivots, singular)
 
 
-def _factorised(routine: Any, a: np.ndarray, workspace: Any, *options: int) -> Any:
-    """What a routine of LAPACK makes of a single matrix, the factor in C order first, in memory
-    from a workspace if it is large.
+def _factorised(routine: Function, a: np.ndarray, workspace: Function, *options: int) -> Result:
+    """The results of a routine of LAPACK for a single matrix: the factor, in C order, and the
+    others. A large factor is written into a workspace.
     """
     if a.size <= LARGE:  # it makes the copy itself
         factor, *others = routine(a.T, *options, 0)
@@ -457,16 +289,16 @@ def _factorised(routine: Any, a: np.ndarray, workspace: Any, *options: int) -> A
     return factor, *routine(factor.T, *options, 1)[1:]
 
 
-def _permutation_sign(factor: LU) -> Any:
+def _permutation_sign(factor: LU) -> Result:
     moved = factor.pivots != np.arange(factor.pivots.shape[-1])
     swaps = np.count_nonzero(moved) if moved.ndim == 1 else np.add.reduce(moved, axis=-1)
     return 1.0 - 2.0 * (swaps % 2)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def lu_det(factor: LU) -> Any:
-    """The determinants, by way of logarithms where the product leaves the range of a float, maybe
-    only on the way.
+def lu_det(factor: LU) -> Result:
+    """The determinants; from logarithms if the product, or a part of it, leaves the range of a
+    float.
     """
     running = np.multiply.accumulate(factor.diagonal, axis=-1)
     if is_safe_divisor(running):
@@ -474,12 +306,12 @@ def lu_det(factor: LU) -> Any:
     return lu_sign(factor) * np.exp(lu_logabsdet(factor))
 
 
-def lu_sign(factor: LU) -> Any:
+def lu_sign(factor: LU) -> Result:
     """The signs of the determinants."""
     return _permutation_sign(factor) * np.multiply.reduce(np.sign(factor.diagonal), axis=-1)
 
 
-def lu_logabsdet(factor: LU) -> Any:
+def lu_logabsdet(factor: LU) -> Result:
     """The logarithms of the absolute values of the determinants."""
     size = np.abs(factor.diagonal)
     if not factor.singular:
@@ -493,32 +325,32 @@ def lu_inverse(factor: LU) -> np.ndarray:
     x, n = np.array(factor.lu), factor.lu.shape[-1]
     dgetri = lapack().dgetri
     for matrix, row in zip(matrices(x), matrices(factor.pivots[..., None, :]), strict=True):
-        # With the workspace that SciPy takes by default the work would not be done in blocks.
+        # SciPy's default workspace is too small for LAPACK to work in blocks.
         if dgetri(matrix.T, row[0], lwork=BLOCK * n, overwrite_lu=True)[1]:
             matrix[...] = np.nan
     return x
 
 
-def _is_small(b: Any) -> Any:
-    """Whether LAPACK solves for `b` as it is: a vector, or a matrix that is transposed sooner than
-    two triangles are called for.
+def _is_small(b: Operand) -> Result:
+    """Whether one call of LAPACK solves for `b`: a vector, or a matrix so small that transposing it
+    costs less than a second call.
     """
     return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= BLOCK**2))
 
 
-def _in_c_order(x: Any) -> Any:
+def _in_c_order(x: Operand) -> Result:
     return x if x.ndim == 1 else x.copy()
 
 
-def lu_solve(factor: LU, b: Any, vector: bool, trans: bool = False) -> Any:
+def lu_solve(factor: LU, b: Operand, vector: bool, trans: bool = False) -> Result:
     """Solve with the matrices, or with their transposes."""
     if factor.lu.ndim == 2 and _is_small(b):
         return _in_c_order(lapack().dgetrs(factor.lu.T, factor.pivots, b, not trans)[0])
 
-    def one(lu: Any, pivots: Any, b: Any) -> Any:
+    def one(lu: Value, pivots: Value, b: Operand) -> Result:
         # With a^T = P L U, x = P L^{-T} U^{-T} b, and U^{-1} L^{-1} P^T b for the transpose; from
         # the right, for the columns of x are rows of what LAPACK sees.
-        order = _order(pivots)
+        order = _row_order(pivots)
         x = np.ascontiguousarray(np.take(b, order, axis=0)) if trans else np.array(b, order="C")
         for lower in (True, False) if trans else (False, True):
             blas().dtrsm(
@@ -531,7 +363,7 @@ def lu_solve(factor: LU, b: Any, vector: bool, trans: bool = False) -> Any:
     return solve_each(one, factor[:2], b, vector)
 
 
-def _order(pivots: Any) -> list[int]:
+def _row_order(pivots: Value) -> list[int]:
     """The permutation made by swapping one row after the other with that of its pivot."""
     order = list(range(len(pivots)))
     for i, p in enumerate(pivots.tolist()):
@@ -543,7 +375,7 @@ def _order(pivots: Any) -> list[int]:
 
 
 def cholesky_factor(
-    function: str, a: np.ndarray, workspace: Any = np.empty, name: str = "a"
+    function: str, a: np.ndarray, workspace: Function = np.empty, name: str = "a"
 ) -> np.ndarray:
     """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle
     is read.
@@ -587,12 +419,12 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
     )
 
 
-def cholesky_solve(factor: Any, b: Any, vector: bool) -> Any:
+def cholesky_solve(factor: Value, b: Operand, vector: bool) -> Result:
     """Solve with the matrices of which `factor` is the lower Cholesky factor."""
     if factor.ndim == 2 and _is_small(b):
         return _in_c_order(lapack().dpotrs(factor.T, b)[0])
 
-    def one(factor: Any, b: Any) -> Any:
+    def one(factor: Value, b: Operand) -> Result:
         half = triangular_solve(factor, b, lower=True)
         return triangular_solve(factor, half, lower=True, trans=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,16 +10,20 @@ from varmat.core.dispatch import implements, plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square
-from varmat.functions.linalg.factorisations import svd_vh
 from varmat.functions.linalg.lapack import check_svd
-from varmat.functions.linalg.products import matmul
-from varmat.functions.linalg.solves import column, symmetric, uncolumn
+from varmat.functions.linalg.matmul import matmul
+from varmat.functions.linalg.singular_values import svd_vh
+from varmat.functions.linalg.symmetric_arguments import symmetric
+from varmat.functions.linalg.systems import column, uncolumn
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["generalized_inverse"]
 
 
 @operation(stacked=True)
-def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
+def pinv(a: Value, rcond: Any = None, rtol: Any = None) -> Value | Saved:
     """The pseudo-inverse of Moore and Penrose.
 
     Parameters
@@ -50,8 +54,7 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     References
     ----------
     .. [1] G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
-           squares problems whose variables
-       separate", SIAM Journal on Numerical Analysis 10, 1973.
+           squares problems whose variables separate", SIAM Journal on Numerical Analysis 10, 1973.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     check_matrix("pinv", "a", a)
     check_svd("pinv", a)
     cutoff = rtol if rcond is None else rcond
-    # which NumPy refuses
+    # the default, an empty matrix, or two cutoffs at once, which NumPy refuses
     if cutoff is None or not np.size(a) or (rcond is not None and rtol is not None):
         given = {name: x for name, x in (("rcond", rcond), ("rtol", rtol)) if x is not None}
         return np.array(np.linalg.pinv(a, **given))
@@ -71,7 +74,7 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     return Saved(r, basis=basis if _is_cut(a, basis) else None)
 
 
-def _inverse_and_basis(a: Any, cutoff: Any) -> tuple[Any, Any]:
+def _inverse_and_basis(a: Operand, cutoff: Any) -> tuple[Result, Result]:
     """The pseudo-inverse, and what it is made of: the singular vectors and values, and their
     inverses, zero where dropped.
     """
@@ -81,7 +84,7 @@ def _inverse_and_basis(a: Any, cutoff: Any) -> tuple[Any, Any]:
     return (vt.mT * inverse[..., None, :]) @ u.mT, (u, s, vt, inverse)
 
 
-def _is_cut(a: Any, basis: Any) -> bool:
+def _is_cut(a: Operand, basis: Value) -> bool:
     """Whether singular values were dropped that are more than rounding errors."""
     _, s, _, inverse = basis
     if inverse.all():
@@ -92,7 +95,7 @@ def _is_cut(a: Any, basis: Any) -> bool:
     return bool(np.any((inverse == 0) & (s > rounding)))
 
 
-def _product(x: Any, y: Any, z: Any) -> Any:
+def _triple_product(x: Operand, y: Operand, z: Operand) -> Result:
     """``x @ y @ z`` in the order that keeps the long side of a matrix from being squared;
     differentiable.
     """
@@ -102,7 +105,7 @@ def _product(x: Any, y: Any, z: Any) -> Any:
 
 
 @operation()
-def coupled(t: Any, p: Any, b: Any, *, basis: Any) -> Any:
+def coupled(t: Value, p: Value, b: Value, *, basis: Value) -> Value:
     """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept
     of a matrix and the rest `b`.
 
@@ -113,33 +116,37 @@ def coupled(t: Any, p: Any, b: Any, *, basis: Any) -> Any:
     dropped = np.where(inverse == 0, s, 0.0)
     q = dropped[..., :, None] * inverse[..., None, :]
     q = q + q.mT
-    x = _product(u.mT, t, vt.mT)
-    return t + _product(u, q * (x.mT + q * x) / (1.0 - q * q), vt)
+    x = _triple_product(u.mT, t, vt.mT)
+    return t + _triple_product(u, q * (x.mT + q * x) / (1.0 - q * q), vt)
 
 
 @coupled.reverse
-def coupled_reverse(g: Any, r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
+def coupled_reverse(
+    g: Adjoint, r: Value, t: Value, p: Value, b: Value, basis: Value
+) -> tuple[Thunk, ...]:
     c = coupled(g, p, b, basis=basis)
     return (
         lambda: c,
-        lambda: _product(c.mT, b, r.mT) + _product(r.mT, b, c.mT),
-        lambda: _product(c, p, r) + _product(r, p, c),
+        lambda: _triple_product(c.mT, b, r.mT) + _triple_product(r.mT, b, c.mT),
+        lambda: _triple_product(c, p, r) + _triple_product(r, p, c),
     )
 
 
 @coupled.tangent
-def coupled_tangent(r: Any, t: Any, p: Any, b: Any, basis: Any) -> Any:
-    def push(change: Any) -> Any:
+def coupled_tangent(
+    r: Result, t: Operand, p: Operand, b: Operand, basis: Value
+) -> tuple[Linear, ...]:
+    def push(change: Operand) -> Result:
         return coupled(change, p, b, basis=basis)
 
     return (
         push,
-        lambda d: push(_product(b, r.mT, d.mT) + _product(d.mT, r.mT, b)),
-        lambda d: push(_product(d, r.mT, p.mT) + _product(p.mT, r.mT, d)),
+        lambda d: push(_triple_product(b, r.mT, d.mT) + _triple_product(d.mT, r.mT, b)),
+        lambda d: push(_triple_product(d, r.mT, p.mT) + _triple_product(p.mT, r.mT, d)),
     )
 
 
-def _of_kept(t: Any, a: Any, p: Any, basis: Any) -> Any:
+def _of_kept(t: Operand, a: Operand, p: Operand, basis: Value) -> Result:
     """How the part of `a` that is kept changes with `a`, if anything is dropped; differentiable,
     and its own adjoint.
 
@@ -149,25 +156,39 @@ def _of_kept(t: Any, a: Any, p: Any, basis: Any) -> Any:
         return t
     u, s, vt, inverse = basis
     kept = matmul.known((u * np.where(inverse == 0, 0.0, s)[..., None, :]) @ vt, a, p @ a)
-    left = _product(a, p, t)
-    return coupled(left + _product(t - left, p, a), p, a - kept, basis=basis)
+    left = _triple_product(a, p, t)
+    return coupled(left + _triple_product(t - left, p, a), p, a - kept, basis=basis)
 
 
 @pinv.reverse
-def pinv_reverse(g: Any, r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> Any:
-    left, right = _product(g.mT, r, r.mT), _product(r.mT, r, g.mT)
-    total = left - _product(a, r, left) + right - _product(right, r, a) - _product(r.mT, g, r.mT)
+def pinv_reverse(
+    g: Adjoint, r: Value, a: Value, rcond: Any, rtol: Any, basis: Value = None
+) -> Adjoint:
+    left, right = _triple_product(g.mT, r, r.mT), _triple_product(r.mT, r, g.mT)
+    total = (
+        left
+        - _triple_product(a, r, left)
+        + right
+        - _triple_product(right, r, a)
+        - _triple_product(r.mT, g, r.mT)
+    )
     return _of_kept(total, a, r, basis)
 
 
 @pinv.tangent
-def pinv_tangent(r: Any, a: Any, rcond: Any, rtol: Any, basis: Any = None) -> Any:
-    plain(a)  # which singular values are cut is another question at every run of a recording
+def pinv_tangent(r: Result, a: Operand, rcond: Any, rtol: Any, basis: Value = None) -> Linear:
+    plain(a)  # a recording does not hold: other singular values may be cut at the next run
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         t = _of_kept(t, a, r, basis)
-        left, right = _product(r, r.mT, t.mT), _product(t.mT, r.mT, r)
-        return left - _product(left, a, r) + right - _product(r, a, right) - _product(r, t, r)
+        left, right = _triple_product(r, r.mT, t.mT), _triple_product(t.mT, r.mT, r)
+        return (
+            left
+            - _triple_product(left, a, r)
+            + right
+            - _triple_product(r, a, right)
+            - _triple_product(r, t, r)
+        )
 
     return push
 
@@ -176,12 +197,14 @@ _NOT_GIVEN = np._NoValue
 
 
 @implements(np.linalg.pinv)
-def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Any:
+def _pinv(
+    a: Operand, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN
+) -> Result:
     a = as_operand(a, "pinv: a")
     if hermitian:
         check_square("pinv", "a", np.shape(a))
         a = symmetric(a)
-    if rtol is None:  # given so, it stands for the default of the array API
+    if rtol is None:  # None stands for the default of the array API
         check_matrix("pinv", "a", a)
         rtol = max(np.shape(a)[-2:]) * float(np.finfo(float).eps)
     return pinv(a, rcond=rcond, rtol=None if rtol is _NOT_GIVEN else rtol)
@@ -198,7 +221,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
 
 
 @operation()
-def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq_solution(a: Value, b: Value, rcond: Any = None) -> Saved:
     """Solution of least norm and singular values: the differentiable part of
     `numpy.linalg.lstsq`.
     """
@@ -209,15 +232,15 @@ def lstsq_solution(a: Any, b: Any, rcond: Any = None) -> Any:
 
 @lstsq_solution.reverse
 def lstsq_solution_reverse(
-    g: Any, r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool
-) -> Any:
+    g: Adjoint, r: Value, a: Value, b: Value, rcond: Any, p: Value, basis: Value, cut: bool
+) -> tuple[Thunk, ...]:
     # Golub and Pereyra, as in pinv, applied to b without forming the adjoint of the pseudo-inverse.
     vector = b.ndim == 1
     x, b = column(r[0], vector), column(b, vector)
     c = np.zeros(x.shape) if g[0] is None else column(g[0], vector)
     z = p.T @ c
 
-    def of_a() -> Any:
+    def of_a() -> Result:
         total = (b - a @ x) @ (p @ z).T - z @ x.T + (p.T @ x) @ (c - p @ (a @ c)).T
         total = _of_kept(total, a, p, basis if cut else None)
         return total if g[1] is None else total + (basis[0] * g[1]) @ basis[2]
@@ -227,8 +250,8 @@ def lstsq_solution_reverse(
 
 @lstsq_solution.tangent
 def lstsq_solution_tangent(
-    r: Any, a: Any, b: Any, rcond: Any, p: Any, basis: Any, cut: bool
-) -> Any:
+    r: Result, a: Operand, b: Operand, rcond: Any, p: Operand, basis: Value, cut: bool
+) -> tuple[Linear, ...]:
     plain(a)  # as in pinv
     vector, basis_if_cut = np.ndim(b) == 1, basis if cut else None
     p, (u, s, vt) = (
@@ -237,7 +260,7 @@ def lstsq_solution_tangent(
     )
     x, b = column(r[0], vector), column(b, vector)
 
-    def of_a(t: Any) -> Any:
+    def of_a(t: Operand) -> Result:
         of_s = np.sum(u * (t @ vt.mT), axis=-2)
         t = _of_kept(t, a, p, basis_if_cut)
         lost = t.mT @ (p.mT @ x)
@@ -248,7 +271,7 @@ def lstsq_solution_tangent(
 
 
 @implements(np.linalg.lstsq)
-def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq(a: Operand, b: Operand, rcond: Any = None) -> Result:
     """The least squares solution of ``a @ x = b``: `numpy.linalg.lstsq`.
 
     Parameters
@@ -277,7 +300,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     --------
     >>> import numpy as np, varmat as vm
     >>> a = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> vm.gradient(lambda b: np.linalg.lstsq(a, b)[0][1], np.array([1.0, 0.0, 2.0])).round(12) + 0.0
+    >>> b = np.array([1.0, 0.0, 2.0])
+    >>> vm.gradient(lambda b: np.linalg.lstsq(a, b)[0][1], b).round(12) + 0.0
     array([-0.5,  0. ,  0.5])
     """
     a, b = as_operand(a, "lstsq: a"), as_operand(b, "lstsq: b")

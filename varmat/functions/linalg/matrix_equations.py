@@ -5,20 +5,22 @@ factors of the value serve it too."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.functions.linalg.lapack import MatrixError
+from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
 
 
 def check_matrix_of(
-    function: str, name: str, x: Any, shape: tuple[Any, Any] = (None, None)
+    function: str, name: str, x: Operand, shape: tuple[Any, Any] = (None, None)
 ) -> None:
     """Refuse what is no matrix, or one that has another number of rows or columns than it must
     have.
@@ -30,7 +32,7 @@ def check_matrix_of(
         raise ShapeError(f"{function}: {name} has shape {found}, but must have shape {shape}!")
 
 
-def check_one_square(function: str, name: str, x: Any) -> None:
+def check_one_square(function: str, name: str, x: Operand) -> None:
     """Refuse what is no square matrix, stacks of them included."""
     if np.ndim(x) != 2 or np.shape(x)[0] != np.shape(x)[1]:
         raise ShapeError(
@@ -38,27 +40,18 @@ def check_one_square(function: str, name: str, x: Any) -> None:
         )
 
 
-@cache
-def _routines() -> tuple[Any, Any]:
-    from scipy.linalg import schur
-    from scipy.linalg.lapack import dtrsyl
-
-    return schur, dtrsyl
-
-
 def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The real Schur form of a matrix and its vectors."""
-    if not np.isfinite(a).all():
-        raise MatrixError(
-            f"{function}: {name} has elements that are not finite, but must have finite ones!"
-        )
+    check_finite(function, a, name)
     if not a.size:
         return a, a
-    return _routines()[0](a, output="real")  # type: ignore[no-any-return]
+    from scipy.linalg import schur
+
+    return schur(a, output="real")  # type: ignore[no-any-return]
 
 
 def _solved(
-    factors: Any, q: np.ndarray, transposed: bool, same: bool = False
+    factors: Value, q: np.ndarray, transposed: bool, same: bool = False
 ) -> tuple[np.ndarray, bool]:
     """The solution of ``a x + x b = q`` of the Schur factors of `a` and of ``b.T``, or of that with
     `a` and `b` transposed.
@@ -68,7 +61,7 @@ def _solved(
     (r, u), (s, v) = factors
     if not q.size:
         return np.zeros(q.shape), False
-    y, scale, info = _routines()[1](
+    y, scale, info = lapack().dtrsyl(
         r,
         s,
         u.T @ q @ v,
@@ -79,7 +72,7 @@ def _solved(
 
 
 @operation()
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+def solve_sylvester(a: Value, b: Value, q: Value) -> Saved:
     """The solution of the Sylvester equation ``a @ x + x @ b = q``: `scipy.linalg.solve_sylvester`.
 
     Parameters
@@ -137,14 +130,14 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 @solve_sylvester.reverse
 def solve_sylvester_reverse(
-    g: Any, r: Any, a: Any, b: Any, q: Any, factors: Any, same: bool
-) -> Any:
+    g: Adjoint, r: Value, a: Value, b: Value, q: Value, factors: Value, same: bool
+) -> tuple[Thunk, ...]:
     z = _solved(factors, g, True, same)[0]
     return lambda: -(z @ r.T), lambda: -(r.T @ z), lambda: z
 
 
 @solve_sylvester.tangent
-def solve_sylvester_tangent(r: Any, a: Any, b: Any, q: Any) -> Any:
+def solve_sylvester_tangent(r: Result, a: Operand, b: Operand, q: Operand) -> tuple[Linear, ...]:
     return (
         lambda t: -solve_sylvester(a, b, t @ r),
         lambda t: -solve_sylvester(a, b, r @ t),
@@ -153,7 +146,7 @@ def solve_sylvester_tangent(r: Any, a: Any, b: Any, q: Any) -> Any:
 
 
 @operation()
-def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+def solve_continuous_lyapunov(a: Value, q: Value) -> Saved:
     """The solution of the Lyapunov equation ``a @ x + x @ a.T = q``:
     `scipy.linalg.solve_continuous_lyapunov`.
 
@@ -179,10 +172,15 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     X^T + Z^T X)`. The stationary covariance of the process ``dy = a y dt + dw`` is that with ``q =
     -np.cov(dw)``.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.6.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: vm.solve_continuous_lyapunov(a, -np.eye(2))[0, 0], np.array([[-1.0, 0.0], [0.0, -2.0]]))
+    >>> a = np.diag([-1.0, -2.0])
+    >>> vm.gradient(lambda a: vm.solve_continuous_lyapunov(a, -np.eye(2))[0, 0], a)
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
@@ -199,13 +197,15 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
 
 @solve_continuous_lyapunov.reverse
-def solve_continuous_lyapunov_reverse(g: Any, r: Any, a: Any, q: Any, factor: Any) -> Any:
+def solve_continuous_lyapunov_reverse(
+    g: Adjoint, r: Value, a: Value, q: Value, factor: Value
+) -> tuple[Thunk, ...]:
     z = _solved((factor, factor), g, True)[0]
     return lambda: -(z @ r.T + z.T @ r), lambda: z
 
 
 @solve_continuous_lyapunov.tangent
-def solve_continuous_lyapunov_tangent(r: Any, a: Any, q: Any) -> Any:
+def solve_continuous_lyapunov_tangent(r: Result, a: Operand, q: Operand) -> tuple[Linear, ...]:
     return (
         lambda t: -solve_continuous_lyapunov(a, t @ r + r @ t.T),
         lambda t: solve_continuous_lyapunov(a, t),
@@ -213,7 +213,7 @@ def solve_continuous_lyapunov_tangent(r: Any, a: Any, q: Any) -> Any:
 
 
 @operation()
-def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+def solve_discrete_lyapunov(a: Value, q: Value, method: str | None = None) -> Value:
     """The solution of the equation ``x = a @ x @ a.T + q``: `scipy.linalg.solve_discrete_lyapunov`.
 
     Parameters
@@ -241,6 +241,10 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     X^T + Z^T A X`. It is the stationary covariance of the autoregression ``y[t] = a y[t - 1] +
     e[t]`` with ``q`` that of ``e``.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.6.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -257,7 +261,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     return _discrete(a, q, method)
 
 
-def _discrete(a: Any, q: Any, method: Any) -> Any:
+def _discrete(a: Operand, q: Operand, method: Any) -> Result:
     from scipy.linalg import solve_discrete_lyapunov as solution
 
     if not a.size:
@@ -274,14 +278,18 @@ def _discrete(a: Any, q: Any, method: Any) -> Any:
 
 
 @solve_discrete_lyapunov.reverse
-def solve_discrete_lyapunov_reverse(g: Any, r: Any, a: Any, q: Any, method: Any) -> Any:
+def solve_discrete_lyapunov_reverse(
+    g: Adjoint, r: Value, a: Value, q: Value, method: Any
+) -> tuple[Thunk, ...]:
     z = _discrete(a.T, g, method)
     return lambda: z @ a @ r.T + z.T @ a @ r, lambda: z
 
 
 @solve_discrete_lyapunov.tangent
-def solve_discrete_lyapunov_tangent(r: Any, a: Any, q: Any, method: Any) -> Any:
-    def of_a(t: Any) -> Any:
+def solve_discrete_lyapunov_tangent(
+    r: Result, a: Operand, q: Operand, method: Any
+) -> tuple[Linear, ...]:
+    def of_a(t: Operand) -> Result:
         return solve_discrete_lyapunov(a, t @ r @ a.T + a @ r @ t.T, method=method)
 
     return of_a, lambda t: solve_discrete_lyapunov(a, t, method=method)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.dispatch import implements
-from varmat.core.operation import as_operand, operation
+from varmat.core.errors import ShapeError
+from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_square, fixed
+from varmat.functions.linalg.matmul import matmul_reverse
+from varmat.functions.linalg.systems import check_system, column, uncolumn
+from varmat.plain_arrays import unbroadcast
 
-__all__ = ["expm", "matrix_exp", "matrix_power"]
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+
+__all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_matrix_exp_multiply"]
 
 
 @operation(stacked=True)
-def expm(a: Any) -> Any:
+def expm(a: Value) -> Value:
     """The matrix exponential.
 
     Parameters
@@ -39,8 +46,8 @@ def expm(a: Any) -> Any:
     References
     ----------
     .. [1] A. H. Al-Mohy and N. J. Higham, "Computing the Fréchet derivative of the matrix
-           exponential, with an application to
-       condition number estimation", SIAM Journal on Matrix Analysis and Applications 30, 2009.
+           exponential, with an application to condition number estimation", SIAM Journal on Matrix
+           Analysis and Applications 30, 2009.
 
     Examples
     --------
@@ -55,14 +62,14 @@ def expm(a: Any) -> Any:
     return np.array(exponential(a))
 
 
-# The 1-norm up to which SciPy's Fréchet derivative has all digits. Of matrices that are far from
-# normal it squares more often than it need: at 10^8 half of them are lost. The exponential of a
-# block matrix keeps them, and is a little less exact otherwise.
+# Up to this 1-norm SciPy's Fréchet derivative has all digits. Larger matrices that are far from
+# normal are squared more often than they need: at 10^8 half of the digits are lost. The exponential
+# of a block matrix keeps them, but is a little less exact for small matrices.
 _SMALL_NORM = 100.0
 
 
 @expm.reverse
-def expm_reverse(g: Any, r: Any, a: Any) -> Any:
+def expm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     from scipy.linalg import expm_frechet
 
     c = np.full(a.shape, np.nan)
@@ -79,10 +86,10 @@ def expm_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @expm.tangent
-def expm_tangent(r: Any, a: Any) -> Any:
+def expm_tangent(r: Result, a: Operand) -> Linear:
     n = np.shape(a)[-1]
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         # A tangent much larger than the matrix would decide how often the block matrix is squared.
         scale = np.exp2(np.ceil(np.log2(np.max(np.abs(fixed(t)), initial=1.0))))
         top = np.concatenate([np.broadcast_to(a, np.shape(t)), t / scale], axis=-1)
@@ -93,7 +100,7 @@ def expm_tangent(r: Any, a: Any) -> Any:
 
 
 @implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: Operand, n: int) -> Result:
     """A matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated squares.
 
     Parameters
@@ -119,6 +126,10 @@ def matrix_power(a: Any, n: int) -> Any:
     -----
     The derivative is that of the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @
     g``.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------
@@ -147,3 +158,118 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 matrix_exp = expm
+
+
+# --- exponentials times matrices ---
+
+
+@operation()
+def scale_matrix_exp_multiply(t: Value, a: Value, b: Value) -> Saved:
+    """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
+    with matrix `a` and start `b`.
+
+    Parameters
+    ----------
+    t : scalar
+    a : array_like, shape (..., n, n)
+    b : array_like, shape (n,) or (..., n, m)
+
+    Returns
+    -------
+    VarMat, shape (..., n) or (..., n, m)
+
+    Raises
+    ------
+    ShapeError
+        If `t` is not a scalar, `a` is not square, or `b` has another number of rows.
+
+    Notes
+    -----
+    The derivative with respect to `t` is ``a`` times the result; that with respect to `a` goes
+    through the Fréchet derivative of the exponential, see `expm`, and is computed only if `a` is a
+    variable.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> a, b = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([1.0, 3.0])
+    >>> vm.scale_matrix_exp_multiply(vm.var(2.0), a, b)
+    VarMat([7., 3.])
+    """
+    if np.ndim(t):
+        raise ShapeError(
+            f"scale_matrix_exp_multiply: t has shape {np.shape(t)}, but must be a scalar!"
+        )
+    check_system("scale_matrix_exp_multiply", a, b)
+    e = expm(t * a)
+    return Saved(np.matmul(e, b), e=e)
+
+
+@scale_matrix_exp_multiply.reverse
+def scale_matrix_exp_multiply_reverse(
+    g: Adjoint, r: Value, t: Value, a: Value, b: Value, e: Value
+) -> Any:
+    of_e, of_b = matmul_reverse(g, r, e, b)
+    vector = b.ndim == 1
+    return (
+        lambda: np.sum(g * _applied(a, r, vector)),
+        lambda: t * expm_reverse(unbroadcast(of_e(), e.shape), e, t * a),
+        of_b,
+    )
+
+
+@scale_matrix_exp_multiply.tangent
+def scale_matrix_exp_multiply_tangent(
+    r: Result, t: Operand, a: Operand, b: Operand
+) -> tuple[Linear, ...]:
+    e, vector = expm(t * a), np.ndim(b) == 1
+    return (
+        lambda s: s * _applied(a, r, vector),
+        lambda s: expm_tangent(e, t * a)(t * s) @ b,
+        lambda s: _applied(e, s, False),
+    )
+
+
+def _applied(a: Operand, x: Operand, vector: bool) -> Result:
+    """``a @ x`` for a matrix of columns or, in the last axis, vectors; differentiable."""
+    return uncolumn(a @ column(x, vector), vector)
+
+
+def matrix_exp_multiply(a: Operand, b: Operand) -> Result:
+    """The product ``expm(a) @ b``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    b : array_like, shape (n,) or (..., n, m)
+
+    Returns
+    -------
+    VarMat, shape (..., n) or (..., n, m)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square, or `b` has another number of rows.
+
+    Notes
+    -----
+    The exponential and its product with `b`, whose derivatives these are.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.matrix_exp_multiply(vm.var([[0.0, 2.0], [0.0, 0.0]]), np.array([1.0, 3.0]))
+    VarMat([7., 3.])
+    """
+    a, b = as_operand(a, "matrix_exp_multiply: a"), as_operand(b, "matrix_exp_multiply: b")
+    check_system("matrix_exp_multiply", a, b)
+    return expm(a) @ b

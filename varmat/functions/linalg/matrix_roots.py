@@ -4,16 +4,19 @@ its eigenvalues.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import fixed, in_the_name_of
-from varmat.functions.linalg.lapack import MatrixError
+from varmat.functions.linalg.lapack import MatrixError, check_finite
 from varmat.functions.linalg.matrix_equations import check_one_square, solve_sylvester
 from varmat.functions.linalg.matrix_functions import expm
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = ["fractional_matrix_power", "funm", "logm", "signm", "sqrtm"]
 
@@ -23,20 +26,16 @@ _NODES, _WEIGHTS = (
     0.5 * (np.polynomial.legendre.leggauss(16)[0] + 1.0),
     0.5 * np.polynomial.legendre.leggauss(16)[1],
 )
-# The eigenvectors are taken to be dependent if the ratio of their singular values is larger.
+# Eigenvectors count as dependent if the ratio of their singular values is larger.
 _DEPENDENT = 1e6
-# How far from the identity a logarithm is an integral with so many nodes: with that many it is
-# exact.
+# Up to this distance from the identity so many nodes give the logarithm to all digits.
 _NEAR = 0.25
 
 
-def _real(function: str, a: np.ndarray, compute: Any) -> np.ndarray:
-    """A function of SciPy that has a complex value where the real one does not exist."""
+def _real(function: str, a: np.ndarray, compute: Function) -> np.ndarray:
+    """The value of a function of SciPy; a complex one, where no real one exists, is refused."""
     check_one_square(function, "a", a)
-    if not np.isfinite(a).all():
-        raise MatrixError(
-            f"{function}: a has elements that are not finite, but must have finite ones!"
-        )
+    check_finite(function, a)
     if not a.size:
         return np.zeros(a.shape)
     try:
@@ -53,10 +52,8 @@ def _real(function: str, a: np.ndarray, compute: Any) -> np.ndarray:
     return np.array(r, dtype=float)
 
 
-def _or_nan(function: Any, *args: Any) -> np.ndarray:
-    """What solves an equation; nan where there is no solution, for there the derivative does not
-    exist.
-    """
+def _or_nan(function: Function, *args: Any) -> np.ndarray:
+    """The solution of an equation; nan if there is none, for then there is no derivative."""
     try:
         return np.array(function(*args))
     except MatrixError:
@@ -64,7 +61,7 @@ def _or_nan(function: Any, *args: Any) -> np.ndarray:
 
 
 @operation()
-def sqrtm(a: Any) -> Any:
+def sqrtm(a: Value) -> Value:
     """The principal square root of a matrix: `scipy.linalg.sqrtm`.
 
     Parameters
@@ -113,17 +110,17 @@ def _root(a: np.ndarray) -> Any:
 
 
 @sqrtm.reverse
-def sqrtm_reverse(g: Any, r: Any, a: Any) -> Any:
+def sqrtm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     return _or_nan(solve_sylvester, r.T, r.T, g)
 
 
 @sqrtm.tangent
-def sqrtm_tangent(r: Any, a: Any) -> Any:
+def sqrtm_tangent(r: Result, a: Operand) -> Linear:
     return lambda t: solve_sylvester(r, r, t)
 
 
 @operation()
-def logm(a: Any) -> Any:
+def logm(a: Value) -> Value:
     """The principal logarithm of a matrix: `scipy.linalg.logm`.
 
     Parameters
@@ -162,7 +159,7 @@ def logm(a: Any) -> Any:
     return _real("logm", a, _logarithm)
 
 
-def _logarithm(a: np.ndarray) -> Any:
+def _logarithm(a: np.ndarray) -> Result:
     from scipy.linalg import logm as logarithm
 
     rest = a - np.eye(a.shape[0])
@@ -181,19 +178,19 @@ def _logarithm(a: np.ndarray) -> Any:
 
 
 @logm.reverse
-def logm_reverse(g: Any, r: Any, a: Any) -> Any:
+def logm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     if not np.isfinite(g).all():
         return np.full(a.shape, np.nan)
     return np.array(logm_tangent(r.T, a.T)(g))
 
 
 @logm.tangent
-def logm_tangent(r: Any, a: Any) -> Any:
+def logm_tangent(r: Result, a: Operand) -> Linear:
     n = np.shape(a)[0]
 
-    def push(t: Any) -> Any:
-        # A tangent of another size than the matrix would decide how many roots are taken, and what
-        # is lost.
+    def push(t: Operand) -> Result:
+        # A tangent much larger or smaller than the matrix would decide how many roots are taken,
+        # and cost digits.
         scale = np.exp2(
             np.round(
                 np.log2(
@@ -210,7 +207,7 @@ def logm_tangent(r: Any, a: Any) -> Any:
 
 
 @operation()
-def signm(a: Any) -> Any:
+def signm(a: Value) -> Value:
     """The sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left of the
     imaginary axis.
 
@@ -274,19 +271,19 @@ def _newton_sign(a: np.ndarray) -> np.ndarray:
 
 
 @signm.reverse
-def signm_reverse(g: Any, r: Any, a: Any) -> Any:
+def signm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     n = (r @ a).T
     z = _or_nan(solve_sylvester, n, n, g)
     return z - r.T @ z @ r.T
 
 
 @signm.tangent
-def signm_tangent(r: Any, a: Any) -> Any:
+def signm_tangent(r: Result, a: Operand) -> Linear:
     n = r @ a
     return lambda t: solve_sylvester(n, n, t - r @ t @ r)
 
 
-def fractional_matrix_power(a: Any, t: Any) -> Any:
+def fractional_matrix_power(a: Operand, t: Operand) -> Result:
     """A matrix to any real power, the principal one: `scipy.linalg.fractional_matrix_power`.
 
     Parameters
@@ -314,10 +311,15 @@ def fractional_matrix_power(a: Any, t: Any) -> Any:
     `numpy.linalg.matrix_power`, for one half `sqrtm`: they are exact to more digits where elements
     of the logarithm are large.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: vm.fractional_matrix_power(a, 1.5)[0, 0], np.diag([4.0, 9.0])).round(12)
+    >>> a = np.diag([4.0, 9.0])
+    >>> vm.gradient(lambda a: vm.fractional_matrix_power(a, 1.5)[0, 0], a).round(12)
     array([[3., 0.],
            [0., 0.]])
     """
@@ -333,7 +335,7 @@ def fractional_matrix_power(a: Any, t: Any) -> Any:
 # --- functions of the eigenvalues ---
 
 
-def funm(a: Any, func: Any, derivative: Any) -> Any:
+def funm(a: Operand, func: Function, derivative: Function) -> Result:
     """A function of a matrix, given as that of its eigenvalues: `scipy.linalg.funm`.
 
     Parameters
@@ -395,10 +397,10 @@ def _eigenvectors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @operation()
-def eigenvalue_function(a: Any, *, func: Any, derivative: Any) -> Any:
+def eigenvalue_function(a: Value, *, func: Function, derivative: Function) -> Value:
     """`funm`."""
 
-    def compute(a: np.ndarray) -> Any:
+    def compute(a: np.ndarray) -> Result:
         values, vectors, inverse = _eigenvectors(a)
         r = (vectors * func(values)) @ inverse
         return r.real if np.abs(r.imag).max() <= 1e-10 * np.abs(r).max() else r
@@ -407,9 +409,9 @@ def eigenvalue_function(a: Any, *, func: Any, derivative: Any) -> Any:
     return _real("funm", a, compute)
 
 
-def _divided_differences(values: Any, func: Any, derivative: Any) -> Any:
-    """Of all pairs of eigenvalues; differentiable. Where it would cancel, the integral of the
-    derivative.
+def _divided_differences(values: Value, func: Function, derivative: Function) -> Result:
+    """The divided differences of all pairs of eigenvalues; differentiable. Those that would cancel
+    are integrals of the derivative.
     """
     x, y = np.reshape(values, (-1, 1)), np.reshape(values, (1, -1))
     f = func(values)
@@ -421,14 +423,16 @@ def _divided_differences(values: Any, func: Any, derivative: Any) -> Any:
     return np.where(near, integral, rise / np.where(near, 1.0, run))
 
 
-def fixed_complex(x: Any) -> Any:
+def fixed_complex(x: Operand) -> Result:
     """The plain value, of a complex variable too."""
     value = getattr(x, "val", x)
     return getattr(value, "val", value)
 
 
 @eigenvalue_function.reverse
-def eigenvalue_function_reverse(g: Any, r: Any, a: Any, func: Any, derivative: Any) -> Any:
+def eigenvalue_function_reverse(
+    g: Adjoint, r: Value, a: Value, func: Function, derivative: Function
+) -> Adjoint:
     if not a.size:
         return np.zeros(a.shape)
     values, vectors, inverse = _eigenvectors(a)
@@ -437,7 +441,9 @@ def eigenvalue_function_reverse(g: Any, r: Any, a: Any, func: Any, derivative: A
 
 
 @eigenvalue_function.tangent
-def eigenvalue_function_tangent(r: Any, a: Any, func: Any, derivative: Any) -> Any:
+def eigenvalue_function_tangent(
+    r: Result, a: Operand, func: Function, derivative: Function
+) -> Linear:
     if not np.size(a):
         return lambda t: t
     if type(a) is np.ndarray:

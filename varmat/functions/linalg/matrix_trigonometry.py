@@ -4,7 +4,7 @@ one.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from varmat.core.operation import as_operand
 from varmat.functions.linalg.matrix_equations import check_one_square
 from varmat.functions.linalg.matrix_functions import expm
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__ = ["coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"]
 
 
-def _blocks(function: str, a: Any, sign: float) -> tuple[Any, Any]:
+def _cosine_and_sine(function: str, a: Operand, sign: float) -> tuple[Result, Result]:
     """Cosine and sine, or with `sign` 1 the hyperbolic ones, as blocks of the exponential of one
     real matrix.
     """
@@ -31,7 +34,7 @@ def _blocks(function: str, a: Any, sign: float) -> tuple[Any, Any]:
     return e[:n, :n], e[n:, :n]
 
 
-def cosm(a: Any) -> Any:
+def cosm(a: Operand) -> Result:
     """The cosine of a matrix: `scipy.linalg.cosm`.
 
     Parameters
@@ -51,6 +54,10 @@ def cosm(a: Any) -> Any:
     -----
     A block of the exponential of ``[[0, -a], [a, 0]]``; so is the derivative, see `expm`.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -58,10 +65,10 @@ def cosm(a: Any) -> Any:
     array([[-1.,  0.],
            [ 0.,  0.]])
     """
-    return _blocks("cosm", a, -1.0)[0]
+    return _cosine_and_sine("cosm", a, -1.0)[0]
 
 
-def sinm(a: Any) -> Any:
+def sinm(a: Operand) -> Result:
     """The sine of a matrix: `scipy.linalg.sinm`.
 
     Parameters
@@ -81,6 +88,10 @@ def sinm(a: Any) -> Any:
     -----
     A block of the exponential of ``[[0, -a], [a, 0]]``; so is the derivative, see `expm`.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -88,10 +99,10 @@ def sinm(a: Any) -> Any:
     array([[0., 1.],
            [0., 0.]])
     """
-    return _blocks("sinm", a, -1.0)[1]
+    return _cosine_and_sine("sinm", a, -1.0)[1]
 
 
-def tanm(a: Any) -> Any:
+def tanm(a: Operand) -> Result:
     """The tangent of a matrix: `scipy.linalg.tanm`.
 
     Parameters
@@ -113,6 +124,10 @@ def tanm(a: Any) -> Any:
     -----
     The solution of ``cosm(a) @ x = sinm(a)``; so is the derivative.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -120,11 +135,11 @@ def tanm(a: Any) -> Any:
     array([[0., 1.],
            [0., 0.]])
     """
-    cosine, sine = _blocks("tanm", a, -1.0)
+    cosine, sine = _cosine_and_sine("tanm", a, -1.0)
     return np.linalg.solve(cosine, sine)
 
 
-def coshm(a: Any) -> Any:
+def coshm(a: Operand) -> Result:
     """The hyperbolic cosine of a matrix: `scipy.linalg.coshm`.
 
     Parameters
@@ -144,6 +159,10 @@ def coshm(a: Any) -> Any:
     -----
     A block of the exponential of ``[[0, a], [a, 0]]``; so is the derivative, see `expm`.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -151,10 +170,10 @@ def coshm(a: Any) -> Any:
     array([[1., 0.],
            [0., 1.]])
     """
-    return _blocks("coshm", a, 1.0)[0]
+    return _cosine_and_sine("coshm", a, 1.0)[0]
 
 
-def sinhm(a: Any) -> Any:
+def sinhm(a: Operand) -> Result:
     """The hyperbolic sine of a matrix: `scipy.linalg.sinhm`.
 
     Parameters
@@ -175,6 +194,10 @@ def sinhm(a: Any) -> Any:
     A block of the exponential of ``[[0, a], [a, 0]]``, which keeps the digits of small matrices; so
     is the derivative.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -182,10 +205,10 @@ def sinhm(a: Any) -> Any:
     array([[0., 1.],
            [0., 0.]])
     """
-    return _blocks("sinhm", a, 1.0)[1]
+    return _cosine_and_sine("sinhm", a, 1.0)[1]
 
 
-def tanhm(a: Any) -> Any:
+def tanhm(a: Operand) -> Result:
     """The hyperbolic tangent of a matrix: `scipy.linalg.tanhm`.
 
     Parameters
@@ -207,6 +230,10 @@ def tanhm(a: Any) -> Any:
     -----
     The solution of ``coshm(a) @ x = sinhm(a)``; so is the derivative.
 
+    References
+    ----------
+    N. J. Higham, Functions of Matrices, SIAM, 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -214,5 +241,5 @@ def tanhm(a: Any) -> Any:
     array([[0., 1.],
            [0., 0.]])
     """
-    cosine, sine = _blocks("tanhm", a, 1.0)
+    cosine, sine = _cosine_and_sine("tanhm", a, 1.0)
     return np.linalg.solve(cosine, sine)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
 from varmat.core.errors import DomainError, ShapeError
-from varmat.core.operation import as_operand
-from varmat.functions.arrays.reductions import p_norm
-from varmat.functions.checks import check_matrix
-from varmat.functions.linalg.factorisations import singular_values
+from varmat.core.operation import as_operand, operation
+from varmat.functions.arrays.reductions import axes_of, max_reduce, min_reduce, restored
+from varmat.functions.arrays.sums import sum_of_squares
+from varmat.functions.checks import check_matrix, fixed
+from varmat.functions.linalg.singular_values import singular_values
+from varmat.plain_arrays import is_between, summed
+from varmat.programs.symbols import refuse, require
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+
+__all__ = ["dot_self", "norm1", "norm2"]
 
 _INFINITE = (np.inf, -np.inf)
 
 
-def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: Any) -> Any:
+def _vector_norm(function: str, x: Operand, ord: Any, axis: Any, keepdims: bool) -> Result:
     if ord is None:
         ord = 2
     if isinstance(ord, str):
@@ -32,7 +39,9 @@ def _vector_norm(function: str, x: Any, ord: Any, axis: Any, keepdims: Any) -> A
     return p_norm(x, ord=float(ord), axis=axis, keepdims=keepdims)
 
 
-def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: Any) -> Any:
+def _matrix_norm(
+    function: str, x: Operand, ord: Any, axes: tuple[int, int], keepdims: bool
+) -> Result:
     row, col = axes
     if not np.size(x):
         return np.linalg.norm(plain(x), ord, axes, keepdims)
@@ -50,11 +59,11 @@ def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdim
             "-2 for a matrix!"
         )
     s = singular_values(np.moveaxis(x, axes, (-2, -1)))
-    r = np.sum(s, axis=-1) if ord == "nuc" else _extreme(s, ord)
+    r = np.sum(s, axis=-1) if ord == "nuc" else _extreme_singular_value(s, ord)
     return np.expand_dims(r, axes) if keepdims else r
 
 
-def _extreme(s: Any, ord: int) -> Any:
+def _extreme_singular_value(s: Value, ord: int) -> Result:
     """The largest (2) or the smallest (-2) singular value."""
     return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
 
@@ -70,7 +79,7 @@ def _normalised(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Result:
     """`numpy.linalg.norm`: norms of vectors (one axis) and of matrices (two axes).
 
     Parameters
@@ -107,7 +116,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 @implements(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2
+) -> Result:
     """`numpy.linalg.vector_norm`: the norm of all elements along the given axes, by default of
     all.
     """
@@ -117,7 +128,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 @implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> Result:
     """`numpy.linalg.matrix_norm`: norms of the matrices in the last two axes."""
     x = as_operand(x, "matrix_norm: x")
     check_matrix("matrix_norm", "x", x)
@@ -125,7 +136,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @implements(np.linalg.cond)
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: Operand, p: Operand = None) -> Result:
     """`numpy.linalg.cond`: the condition number, as a ratio of singular values or a product of two
     norms.
 
@@ -137,6 +148,242 @@ def cond(x: Any, p: Any = None) -> Any:
         return np.linalg.cond(plain(x), p)
     if p in (None, 2, -2):
         s = singular_values(x)
-        most, least = _extreme(s, 2), _extreme(s, -2)
+        most, least = _extreme_singular_value(s, 2), _extreme_singular_value(s, -2)
         return np.where(most == 0.0, np.inf, least / most if p == -2 else most / least)
     return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+
+
+# Sums of powers, and norms, between these have lost nothing to overflow or underflow.
+ORDINARY = (1e-140, 1e140)
+
+
+@operation(stacked=True)
+def dot_self(x: Value) -> Value:
+    """Sum of squares of all elements.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    Var
+
+    Notes
+    -----
+    The derivative is ``2 x``.
+
+    References
+    ----------
+    Stan Functions Reference, "Dot products and specialized products".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.dot_self, np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    return np.vdot(x, x)
+
+
+@dot_self.reverse
+def dot_self_reverse(g: Adjoint, r: Value, x: Value) -> Adjoint:
+    return (g + g) * x
+
+
+@dot_self.tangent
+def dot_self_tangent(r: Result, x: Operand) -> Linear:
+    axes = axes_of(None, np.ndim(x))
+    return lambda t: 2.0 * np.sum(x * t, axis=axes)
+
+
+def norm1(x: Operand) -> Result:
+    """Sum of the absolute values of all elements.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    Var
+
+    Notes
+    -----
+    The derivative is the sign of each element, zero at zero.
+
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.norm1, np.array([1.0, -2.0]))
+    array([ 1., -1.])
+    """
+    return p_norm(as_operand(x, "norm1: x"), ord=1.0)
+
+
+def norm2(x: Operand) -> Result:
+    """Euclidean length of all elements, the root of the sum of squares, without overflow or
+    underflow.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    Var
+
+    Notes
+    -----
+    The derivative is ``x / norm2(x)``; zero at the origin, the smallest subgradient there (Stan has
+    nan).
+
+    References
+    ----------
+    Stan Functions Reference, "Reductions".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.norm2, np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
+    return p_norm(as_operand(x, "norm2: x"))
+
+
+@operation(stacked=True)
+def p_norm(x: Value, ord: float = 2.0, axis: Axis = None, keepdims: bool = False) -> Value:
+    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero,
+    without overflow or underflow.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+    ord : float
+        The order; 2 is the Euclidean (for a matrix the Frobenius) norm.
+    axis : int or tuple of int, optional
+        All axes by default.
+    keepdims : bool
+        Keep the summed axes with length one.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    The derivative is :math:`\\mathrm{sign}(x_i) (|x_i| / r)^{p-1}`. It is taken to be zero where
+    :math:`x_i = 0`, and so for the vector of zeros, where the norm has no derivative: zero is one
+    of its subgradients.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(np.linalg.norm, np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    >>> vm.gradient(np.linalg.norm, np.zeros(2))
+    array([0., 0.])
+    """
+    if ord == 1:
+        return summed(np.abs(x), axis, keepdims)
+    if ord == 2 and axis is None and not keepdims:  # the common case, which needs no `errstate`
+        total = np.vdot(x, x)
+        if is_between(total, *ORDINARY):
+            return math.sqrt(total)
+    return _root_of_powers(x, ord, axis, keepdims)
+
+
+@np.errstate(all="ignore")
+def _root_of_powers(x: Operand, ord: float, axis: Axis, keepdims: bool) -> Result:
+    """A norm. If the sum of the powers leaves the range of a float, the elements are first divided
+    by the one that dominates.
+    """
+
+    def powers(x: Operand) -> Result:
+        return (
+            sum_of_squares(x, axis, keepdims)
+            if ord == 2
+            else summed(np.abs(x) ** ord, axis, keepdims)
+        )
+
+    def root(total: Operand) -> Result:
+        return np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
+
+    total = powers(x)
+    r = root(total)
+    if is_between(total, *ORDINARY):
+        return r
+    reduce, initial = (max_reduce, 0.0) if ord > 0 else (min_reduce, np.inf)
+    unit = reduce(np.abs(x), axis=axis, keepdims=True, initial=initial)
+    # Elements that are zero, infinite or nan are so in any unit.
+    lost = ~((total > 1e-290) & (total < np.inf)) & ((unit > 0) & (unit < np.inf)).reshape(
+        np.shape(r)
+    )
+    if not np.count_nonzero(lost):
+        return r
+    return np.where(lost, unit.reshape(np.shape(r)) * root(powers(x / unit)), r)[()]
+
+
+def _slope(
+    g: Adjoint, r: Operand, x: Operand, ord: float, r_plain: Operand, x_plain: Operand
+) -> Result:
+    """`g` times the derivative with respect to each element, for `r` with all axes;
+    differentiable.
+    """
+    if ord == 1:
+        return g * np.sign(x_plain)
+    if ord == 2 and type(r_plain) in (float, np.ndarray) and is_between(r_plain, *ORDINARY):
+        return x * (g / r)
+    none = r_plain == 0
+    slope = x / np.where(none, 1.0, r)
+    if ord != 2:
+        sign = np.sign(x_plain)
+        slope = np.where(
+            sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0)
+        )
+    return np.where(none, 0.0, g * slope)
+
+
+@p_norm.straight
+def p_norm_straight(
+    x: Operand, ord: float = 2.0, axis: Axis = None, keepdims: bool = False
+) -> tuple[Result, Function]:
+    if not np.size(x):
+        refuse()
+    size = np.abs(x)
+    total = np.sum(
+        size if ord == 1 else np.square(x) if ord == 2 else size**ord, axis=axis, keepdims=True
+    )
+    if ord != 1:
+        require((total > ORDINARY[0]) & (total < ORDINARY[1]))
+    r = total if ord == 1 else np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
+
+    def contribution(g: Adjoint) -> Result:
+        g = np.reshape(g, np.shape(r))
+        if ord in (1, 2):
+            return g * np.sign(x) if ord == 1 else x * (g / r)
+        return g * np.where(
+            x == 0.0, 0.0, np.sign(x) * (np.where(x == 0.0, r, size) / r) ** (ord - 1.0)
+        )
+
+    return (r if keepdims else np.squeeze(r, axis=axis)), contribution
+
+
+@p_norm.reverse
+def p_norm_reverse(
+    g: Adjoint, r: Value, x: Value, ord: float, axis: Axis, keepdims: bool
+) -> Adjoint:
+    if axis is not None and not keepdims:
+        g, r = (restored(each, x.shape, axis, False) for each in (g, r))
+    return _slope(g, r, x, ord, r, x)
+
+
+@p_norm.tangent
+def p_norm_tangent(r: Result, x: Operand, ord: float, axis: Axis, keepdims: bool) -> Linear:
+    axes, r = axes_of(axis, np.ndim(x)), restored(r, np.shape(x), axis, keepdims)
+    slope = _slope(1.0, r, x, ord, fixed(r), fixed(x))
+    return lambda t: np.sum(slope * t, axis=axes, keepdims=keepdims)

@@ -1,10 +1,8 @@
-"""The QR decomposition, with NumPy's signs and with Stan's.
-`varmat.functions.linalg.factorisations` has the public names.
-"""
+"""QR decompositions, with NumPy's signs and with Stan's."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,14 +10,18 @@ from varmat.core.dispatch import implements, plain
 from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_matrix, fixed, is_watched
-from varmat.functions.linalg.lapack import triangle_mask, triangular_solve
-from varmat.functions.linalg.solves import solve_triangular
+from varmat.functions.linalg.lapack import triangular_solve
+from varmat.functions.linalg.triangles import triangle_mask
+from varmat.functions.linalg.triangular_solves import solve_triangular
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+
+__all__ = ["qr", "qr_Q", "qr_R", "qr_thin", "qr_thin_Q", "qr_thin_R"]
 
 
 @operation(stacked=True)
-def qr_reduced(a: Any) -> Any:
+def qr_reduced(a: Value) -> Value:
     """The reduced QR decomposition of a square or tall matrix.
 
     Parameters
@@ -45,13 +47,13 @@ def qr_reduced(a: Any) -> Any:
     References
     ----------
     .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions
-           with application in optimum
-       experimental design", arXiv:1001.1654, 2010.
+           with application in optimum experimental design", arXiv:1001.1654, 2010.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.linalg.qr(a).R[0, 0] ** 2, np.array([[3.0, 1.0], [4.0, 2.0]])).round(12)
+    >>> a = np.array([[3.0, 1.0], [4.0, 2.0]])
+    >>> vm.gradient(lambda a: np.linalg.qr(a).R[0, 0] ** 2, a).round(12)
     array([[6., 0.],
            [8., 0.]])
     """
@@ -59,7 +61,7 @@ def qr_reduced(a: Any) -> Any:
 
 
 @qr_reduced.reverse
-def qr_reduced_reverse(g: Any, r: Any, a: Any) -> Any:
+def qr_reduced_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     (q, u), (gq, gu) = r, g
     m = 0.0 if gu is None else u @ gu.mT
     if gq is not None:
@@ -71,10 +73,10 @@ def qr_reduced_reverse(g: Any, r: Any, a: Any) -> Any:
 
 
 @qr_reduced.tangent
-def qr_reduced_tangent(r: Any, a: Any) -> Any:
+def qr_reduced_tangent(r: Result, a: Operand) -> Linear:
     q, u = r
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         c = solve_right(t, u)
         p = q.mT @ c
         below = np.where(triangle_mask(np.shape(p), strict=True), p, 0.0)
@@ -84,13 +86,13 @@ def qr_reduced_tangent(r: Any, a: Any) -> Any:
     return push
 
 
-def solve_right(b: Any, u: Any) -> Any:
+def solve_right(b: Operand, u: Operand) -> Result:
     """``b @ inv(u)`` for upper triangular `u`; differentiable."""
     return solve_triangular(u, b.mT, trans=1).mT
 
 
 @implements(np.linalg.qr)
-def _qr(a: Any, mode: str = "reduced") -> Any:
+def _qr(a: Operand, mode: str = "reduced") -> Result:
     a = as_operand(a, "qr: a")
     check_matrix("qr", "a", a)
     if mode not in ("reduced", "r", "complete"):
@@ -104,14 +106,14 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
     return u if mode == "r" else type(np.linalg.qr(np.eye(1)))(q, u)
 
 
-def _reduced(a: Any) -> tuple[Any, Any]:
+def _reduced(a: Operand) -> tuple[Result, Result]:
     """The reduced decomposition of a matrix of any shape; differentiable."""
     m, n = np.shape(a)[-2:]
     q, u = qr_reduced(a if m >= n else a[..., :m])
     return q, np.concatenate([u, q.mT @ a[..., m:]], axis=-1) if m < n else u
 
 
-def _completed(q: Any, a: Any) -> Any:
+def _completed(q: Operand, a: Operand) -> Result:
     """Add to the orthonormal columns of `q` those that Householder reflections have beside them;
     differentiable.
 
@@ -132,7 +134,7 @@ def _completed(q: Any, a: Any) -> Any:
 
 
 @operation()
-def reflection_signs(a: Any) -> Any:
+def reflection_signs(a: Value) -> Value:
     """-1 for each column in which LAPACK finds nothing to reflect, and 1 for the others; the
     derivative is zero.
     """
@@ -140,16 +142,16 @@ def reflection_signs(a: Any) -> Any:
 
 
 @reflection_signs.reverse
-def reflection_signs_reverse(g: Any, r: Any, a: Any) -> Any:
+def reflection_signs_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
     return np.zeros(np.shape(a))
 
 
 @reflection_signs.tangent
-def reflection_signs_tangent(r: Any, a: Any) -> Any:
+def reflection_signs_tangent(r: Result, a: Operand) -> Linear:
     return lambda t: np.zeros(np.shape(r))
 
 
-def _padded(u: Any, m: int) -> Any:
+def _padded(u: Operand, m: int) -> Result:
     """Rows of zeros below, up to m rows; differentiable."""
     n = np.shape(u)[-2]
     return (
@@ -159,7 +161,7 @@ def _padded(u: Any, m: int) -> Any:
     )
 
 
-def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
+def _unique(function: str, a: Operand, thin: bool) -> tuple[Result, Result]:
     """Stan's decomposition, whose R has no negative element on the diagonal."""
     a = as_operand(a, f"{function}: a")
     check_matrix(function, "a", a)
@@ -175,7 +177,7 @@ def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
     )
 
 
-def qr(a: Any) -> Any:
+def qr(a: Operand) -> Result:
     """The QR decomposition with an orthogonal Q and no negative element on the diagonal of R.
 
     Parameters
@@ -199,6 +201,10 @@ def qr(a: Any) -> Any:
     after them, of a tall matrix, are the ones that Householder reflections give, and so are their
     derivatives: smooth, but a model should depend only on the space that these columns span.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -213,7 +219,7 @@ def qr(a: Any) -> Any:
     return _unique("qr", a, thin=False)
 
 
-def qr_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
+def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """The orthogonal Q of `varmat.qr`.
 
     Parameters
@@ -233,6 +239,10 @@ def qr_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
     -----
     The derivative is that of `varmat.qr`.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -243,7 +253,7 @@ def qr_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
     return _unique("qr_Q", a, thin=False)[0]
 
 
-def qr_R(a: Any) -> Any:  # noqa: N802 - Stan's name
+def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """The upper trapezoidal R of `varmat.qr`, as large as the matrix.
 
     Parameters
@@ -263,6 +273,10 @@ def qr_R(a: Any) -> Any:  # noqa: N802 - Stan's name
     -----
     The derivative is that of `varmat.qr`.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -273,7 +287,7 @@ def qr_R(a: Any) -> Any:  # noqa: N802 - Stan's name
     return _unique("qr_R", a, thin=False)[1]
 
 
-def qr_thin(a: Any) -> Any:
+def qr_thin(a: Operand) -> Result:
     """The QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R, that a
     tall matrix does not need.
 
@@ -296,6 +310,10 @@ def qr_thin(a: Any) -> Any:
     As for `varmat.qr`: unique, and differentiable, if `a` has full column rank, and of a wide
     matrix if its first m columns are independent.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -307,7 +325,7 @@ def qr_thin(a: Any) -> Any:
     return _unique("qr_thin", a, thin=True)
 
 
-def qr_thin_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
+def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """The orthonormal columns of `varmat.qr_thin`.
 
     Parameters
@@ -327,6 +345,10 @@ def qr_thin_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
     -----
     The derivative is that of `varmat.qr_thin`.
 
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -337,7 +359,7 @@ def qr_thin_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
     return _unique("qr_thin_Q", a, thin=True)[0]
 
 
-def qr_thin_R(a: Any) -> Any:  # noqa: N802 - Stan's name
+def qr_thin_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """The upper triangular R of `varmat.qr_thin`.
 
     Parameters
@@ -356,6 +378,10 @@ def qr_thin_R(a: Any) -> Any:  # noqa: N802 - Stan's name
     Notes
     -----
     The derivative is that of `varmat.qr_thin`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
 
     Examples
     --------

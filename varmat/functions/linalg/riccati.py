@@ -5,7 +5,7 @@ The derivative of a solution solves a Lyapunov equation with the matrix of the c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,15 @@ from varmat.functions.linalg.matrix_equations import (
     solve_discrete_lyapunov,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["solve_continuous_are", "solve_discrete_are"]
 
 
-def _operands(function: str, a: Any, b: Any, q: Any, r: Any) -> tuple[Any, Any, Any, Any]:
+def _operands(
+    function: str, a: Operand, b: Operand, q: Operand, r: Operand
+) -> tuple[Any, Any, Any, Any]:
     """The matrices, of sizes that go together; `q` and `r` symmetric, as the mean of them and their
     transposes.
     """
@@ -44,7 +49,7 @@ def _solution(function: str, *matrices: np.ndarray) -> np.ndarray:
         raise MatrixError(f"{function}: there is no stabilising solution ({error})!") from None
 
 
-def solve_continuous_are(a: Any, b: Any, q: Any, r: Any) -> Any:
+def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result:
     """The stabilising solution of ``a.T @ x + x @ a - x @ b @ inv(r) @ b.T @ x + q = 0``:
     `scipy.linalg.solve_continuous_are`.
 
@@ -74,6 +79,10 @@ def solve_continuous_are(a: Any, b: Any, q: Any, r: Any) -> Any:
     adjoints are :math:`\\bar A = -X (Z + Z^T)`, :math:`\\bar B = X (Z + Z^T) K^T`, :math:`\\bar Q =
     -Z` and :math:`\\bar R = -K Z K^T`.
 
+    References
+    ----------
+    Peter Lancaster and Leiba Rodman, Algebraic Riccati Equations, Oxford, 1995.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -85,14 +94,16 @@ def solve_continuous_are(a: Any, b: Any, q: Any, r: Any) -> Any:
 
 
 @operation()
-def continuous_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
+def continuous_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
     """The solution for symmetric `q` and `r`."""
     return _solution("solve_continuous_are", a, b, q, r)
 
 
 # The result is called x, for r is an operand.
 @continuous_riccati.reverse
-def continuous_riccati_reverse(g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+def continuous_riccati_reverse(
+    g: Adjoint, x: Value, a: Value, b: Value, q: Value, r: Value
+) -> tuple[Thunk, ...]:
     gain = np.linalg.solve(r, b.T @ x)
     z = solve_continuous_lyapunov(a - b @ gain, g)
     both = x @ (z + z.T)
@@ -100,21 +111,23 @@ def continuous_riccati_reverse(g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -
 
 
 @continuous_riccati.tangent
-def continuous_riccati_tangent(x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+def continuous_riccati_tangent(
+    x: Result, a: Operand, b: Operand, q: Operand, r: Operand
+) -> tuple[Linear, ...]:
     gain = np.linalg.solve(r, b.T @ x)
     closed = (a - b @ gain).T
 
-    def change(rate: Any) -> Any:
+    def change(rate: Operand) -> Result:
         return -solve_continuous_lyapunov(closed, rate)
 
-    def of_b(t: Any) -> Any:
+    def of_b(t: Operand) -> Result:
         half = x @ t @ gain
         return change(-(half + half.T))
 
     return (lambda t: change(t.T @ x + x @ t), of_b, change, lambda t: change(gain.T @ t @ gain))
 
 
-def solve_discrete_are(a: Any, b: Any, q: Any, r: Any) -> Any:
+def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result:
     """The stabilising solution of the discrete equation of Riccati:
     `scipy.linalg.solve_discrete_are`.
 
@@ -147,6 +160,10 @@ def solve_discrete_are(a: Any, b: Any, q: Any, r: Any) -> Any:
     :math:`\\bar Q = Z` and :math:`\\bar R = K Z K^T`. The stationary covariance of the prediction
     of a Kalman filter is the solution for the transposed matrices.
 
+    References
+    ----------
+    Peter Lancaster and Leiba Rodman, Algebraic Riccati Equations, Oxford, 1995.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -158,13 +175,15 @@ def solve_discrete_are(a: Any, b: Any, q: Any, r: Any) -> Any:
 
 
 @operation()
-def discrete_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
+def discrete_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
     """The solution for symmetric `q` and `r`."""
     return _solution("solve_discrete_are", a, b, q, r)
 
 
 @discrete_riccati.reverse
-def discrete_riccati_reverse(g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+def discrete_riccati_reverse(
+    g: Adjoint, x: Value, a: Value, b: Value, q: Value, r: Value
+) -> tuple[Thunk, ...]:
     gain = np.linalg.solve(r + b.T @ x @ b, b.T @ x @ a)
     closed = a - b @ gain
     z = solve_discrete_lyapunov(closed, g)
@@ -173,14 +192,16 @@ def discrete_riccati_reverse(g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> 
 
 
 @discrete_riccati.tangent
-def discrete_riccati_tangent(x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+def discrete_riccati_tangent(
+    x: Result, a: Operand, b: Operand, q: Operand, r: Operand
+) -> tuple[Linear, ...]:
     gain = np.linalg.solve(r + b.T @ x @ b, b.T @ x @ a)
     closed = a - b @ gain
 
-    def change(rate: Any) -> Any:
+    def change(rate: Operand) -> Result:
         return solve_discrete_lyapunov(closed.T, rate)
 
-    def twice(half: Any) -> Any:
+    def twice(half: Operand) -> Result:
         return change(half + half.T)
 
     return (

@@ -4,13 +4,16 @@ companions, blocks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import integer
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "block_diag",
@@ -23,7 +26,7 @@ __all__ = [
 ]
 
 
-def check_vector(function: str, name: str, x: Any, least: int = 0) -> Any:
+def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result:
     """An operand that is a vector, of at least so many elements."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
@@ -34,7 +37,7 @@ def check_vector(function: str, name: str, x: Any, least: int = 0) -> Any:
     return x
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: Operand, r: Operand = None) -> Result:
     """The matrix with constant diagonals: `scipy.linalg.toeplitz`.
 
     Parameters
@@ -60,6 +63,10 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     matrix are solved by `solve_toeplitz`, products made by `matmul_toeplitz`, both without making
     it.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -72,7 +79,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return np.concatenate([c[::-1], r[1:]])[m - 1 - np.arange(m)[:, None] + np.arange(n)]
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: Operand, r: Operand = None) -> Result:
     """The matrix with constant antidiagonals: `scipy.linalg.hankel`.
 
     Parameters
@@ -107,7 +114,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return np.concatenate([c, r[1:]])[np.arange(np.size(c))[:, None] + np.arange(np.size(r))]
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: Operand) -> Result:
     """The matrix of which each column is that before it, moved down by one place:
     `scipy.linalg.circulant`.
 
@@ -130,6 +137,10 @@ def circulant(c: Any) -> Any:
     The derivative of an element of `c` is the sum of the elements it stands in. Systems are solved
     by `solve_circulant`.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.8.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -141,7 +152,7 @@ def circulant(c: Any) -> Any:
     return c[(np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
 
 
-def companion(a: Any) -> Any:
+def companion(a: Operand) -> Result:
     """The companion matrix of a polynomial, whose eigenvalues are its roots:
     `scipy.linalg.companion`.
 
@@ -163,6 +174,10 @@ def companion(a: Any) -> Any:
     -----
     The first row is ``-a[1:] / a[0]``, and below it an identity; the derivative is that of the row.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 7.4.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -174,7 +189,7 @@ def companion(a: Any) -> Any:
     return np.concatenate([np.reshape(-a[1:] / a[0], (1, n)), np.eye(n - 1, n)])
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: Operand) -> Result:
     """The matrix with given blocks along its diagonal, and zeros elsewhere:
     `scipy.linalg.block_diag`.
 
@@ -224,7 +239,7 @@ def block_diag(*arrs: Any) -> Any:
     return np.concatenate(rows)
 
 
-def khatri_rao(a: Any, b: Any) -> Any:
+def khatri_rao(a: Operand, b: Operand) -> Result:
     """The Kronecker products of the columns of two matrices: `scipy.linalg.khatri_rao`.
 
     Parameters
@@ -245,6 +260,10 @@ def khatri_rao(a: Any, b: Any) -> Any:
     -----
     The derivative is that of products of elements.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 12.3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -258,7 +277,7 @@ def khatri_rao(a: Any, b: Any) -> Any:
     return np.reshape(a[:, None, :] * b, (np.shape(a)[0] * np.shape(b)[0], np.shape(a)[1]))
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
     """The matrix whose product with a vector is the convolution of `a` with it:
     `scipy.linalg.convolution_matrix`.
 

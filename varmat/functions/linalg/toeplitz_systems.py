@@ -4,21 +4,24 @@ and never made as a whole.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_columns, check_values
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.linalg.structured_matrices import check_vector
 from varmat.functions.signals.nd_convolutions import convolve
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
 
 
-def _column_and_row(function: str, c_or_cr: Any) -> tuple[Any, Any]:
+def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Result, Result]:
     """The first column and row; a tuple has both."""
     if isinstance(c_or_cr, tuple):
         c, r = c_or_cr
@@ -27,7 +30,7 @@ def _column_and_row(function: str, c_or_cr: Any) -> tuple[Any, Any]:
     return c, c
 
 
-def matmul_toeplitz(c_or_cr: Any, x: Any) -> Any:
+def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
     """The product of a Toeplitz matrix with a vector or a matrix, by convolution:
     `scipy.linalg.matmul_toeplitz`.
 
@@ -50,6 +53,10 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> Any:
     -----
     The derivative is that of the convolution, see `convolve`.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -59,18 +66,14 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> Any:
     c, r = _column_and_row("matmul_toeplitz", c_or_cr)
     x = as_operand(x, "matmul_toeplitz: x")
     m, n = np.size(c), np.size(r)
-    if np.ndim(x) not in (1, 2) or np.shape(x)[0] != n:
-        raise ShapeError(
-            f"matmul_toeplitz: x has shape {np.shape(x)}, but must be a vector or a matrix with "
-            f"{n} rows!"
-        )
+    check_columns("matmul_toeplitz", "x", x, n)
     diagonals = np.concatenate([r[:0:-1], c])
     if np.ndim(x) == 1:
         return convolve(diagonals, x)[n - 1 : n - 1 + m]
     return convolve(np.reshape(diagonals, (-1, 1)), x)[n - 1 : n - 1 + m]
 
 
-def solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
+def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
     """Solve a system with a Toeplitz matrix by Levinson's recursion: `scipy.linalg.solve_toeplitz`.
 
     Parameters
@@ -95,6 +98,10 @@ def solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
     With :math:`Z = T^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and those of column and row are
     the sums along the diagonals of :math:`-Z X^T`, by correlation. ``O(n^2)`` steps, as the value.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.7.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -108,15 +115,11 @@ def solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
         raise ShapeError(
             f"solve_toeplitz: r has shape {np.shape(r)}, but must have shape {np.shape(c)}, as c!"
         )
-    if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(
-            f"solve_toeplitz: b has shape {np.shape(b)}, but must be a vector or a matrix with {n} "
-            "rows!"
-        )
+    check_columns("solve_toeplitz", "b", b, n)
     return toeplitz_solution(c, r, b)
 
 
-def _levinson(c: Any, r: Any, b: Any) -> Any:
+def _levinson(c: Operand, r: Operand, b: Operand) -> Result:
     from scipy.linalg import solve_toeplitz as solution
 
     try:
@@ -128,17 +131,19 @@ def _levinson(c: Any, r: Any, b: Any) -> Any:
 
 
 @operation()
-def toeplitz_solution(c: Any, r: Any, b: Any) -> Any:
+def toeplitz_solution(c: Value, r: Value, b: Value) -> Value:
     """The solution of a first column and a first row, of which the first element is not read."""
     return _levinson(c, r, b)
 
 
 # The result is called x, for r is the row.
 @toeplitz_solution.reverse
-def toeplitz_solution_reverse(g: Any, x: Any, c: Any, r: Any, b: Any) -> Any:
+def toeplitz_solution_reverse(
+    g: Adjoint, x: Value, c: Value, r: Value, b: Value
+) -> tuple[Thunk, ...]:
     z, n = _levinson(np.append(c[:1], r[1:]), c, g), c.size
 
-    def along_diagonals(first: Any, second: Any) -> Any:
+    def along_diagonals(first: Operand, second: Operand) -> Result:
         """The sums over j of ``first[j + k] second[j]``, for k = 0, ..., n - 1."""
         if first.ndim == 1:
             return np.correlate(first, second, "full")[n - 1 :]
@@ -147,7 +152,7 @@ def toeplitz_solution_reverse(g: Any, x: Any, c: Any, r: Any, b: Any) -> Any:
             axis=0,
         )
 
-    def of_r() -> Any:
+    def of_r() -> Result:
         a = -along_diagonals(x, z)
         a[0] = 0.0
         return a
@@ -156,7 +161,7 @@ def toeplitz_solution_reverse(g: Any, x: Any, c: Any, r: Any, b: Any) -> Any:
 
 
 @toeplitz_solution.tangent
-def toeplitz_solution_tangent(x: Any, c: Any, r: Any, b: Any) -> Any:
+def toeplitz_solution_tangent(x: Result, c: Operand, r: Operand, b: Operand) -> tuple[Linear, ...]:
     nothing = np.zeros(np.shape(c))
     return (
         lambda t: -toeplitz_solution(c, r, matmul_toeplitz((t, nothing), x)),
@@ -165,7 +170,7 @@ def toeplitz_solution_tangent(x: Any, c: Any, r: Any, b: Any) -> Any:
     )
 
 
-def solve_circulant(c: Any, b: Any) -> Any:
+def solve_circulant(c: Operand, b: Operand) -> Result:
     """Solve a system with a circulant matrix by Fourier transforms: `scipy.linalg.solve_circulant`.
 
     Parameters
@@ -190,6 +195,10 @@ def solve_circulant(c: Any, b: Any) -> Any:
     -----
     The transform of the solution is that of `b` divided by that of `c`; so is the derivative.
 
+    References
+    ----------
+    Gene H. Golub and Charles F. Van Loan, Matrix Computations, 4th edition, 2013, section 4.8.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -198,18 +207,14 @@ def solve_circulant(c: Any, b: Any) -> Any:
     """
     c, b = check_vector("solve_circulant", "c", c, 1), as_operand(b, "solve_circulant: b")
     n = np.size(c)
-    if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(
-            f"solve_circulant: b has shape {np.shape(b)}, but must be a vector or a matrix with "
-            f"{n} rows!"
-        )
+    check_columns("solve_circulant", "b", b, n)
     check_values(_check_spectrum, c)
     spectrum = np.fft.rfft(c)
     spectrum = spectrum if np.ndim(b) == 1 else np.reshape(spectrum, (-1, 1))
     return np.fft.irfft(np.fft.rfft(b, axis=0) / spectrum, n, axis=0)
 
 
-def _check_spectrum(c: Any) -> None:
+def _check_spectrum(c: Operand) -> None:
     sizes = np.abs(np.fft.fft(c))
     if np.min(sizes) <= np.max(sizes) * c.size * np.finfo(float).eps:
         raise MatrixError("solve_circulant: the matrix is singular, but must be invertible!")

@@ -13,7 +13,7 @@ takes as many operations as the factorisation, in so many calls of BLAS as there
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +22,14 @@ from varmat.functions.checks import TOLERANCE
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.sparse.products import Pattern
 
-# Columns of the identity that are solved for at a time.
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result, Value
+
+# So many columns of the identity are solved for at a time.
 COLUMNS = 64
 
 
-def check_finite(function: str, pattern: Pattern, w: Any) -> None:
+def check_finite(function: str, pattern: Pattern, w: Operand) -> None:
     """Refuse non-zeros that are not finite."""
     wrong = np.flatnonzero(~np.isfinite(w))
     if len(wrong):
@@ -52,7 +55,7 @@ class General:
         The non-zeros.
     """
 
-    def __init__(self, function: str, pattern: Pattern, w: Any) -> None:
+    def __init__(self, function: str, pattern: Pattern, w: Operand) -> None:
         from scipy.sparse.linalg import splu
 
         check_finite(function, pattern, w)
@@ -61,7 +64,7 @@ class General:
         except RuntimeError:
             raise MatrixError(f"{function}: a is singular, but must be invertible!") from None
 
-    def solve(self, b: Any, transposed: bool = False) -> Any:
+    def solve(self, b: Operand, transposed: bool = False) -> Result:
         """The solution for a vector, or for the columns of a matrix."""
         b = np.array(b, np.float64, order="F")
         return (
@@ -72,8 +75,8 @@ class General:
 
 
 class Symmetric:
-    """What the factorisations of symmetric matrices with one canonical pattern share; made by
-    `symmetric_of`.
+    """The structure that factorisations of symmetric matrices with one canonical pattern share;
+    made by `symmetric_of`.
 
     Attributes
     ----------
@@ -99,13 +102,13 @@ class Symmetric:
         self.is_below, self.is_above = below > 0, below < 0
         self.forests: dict[bytes, Forest] = {}
 
-    def folded(self, c: Any) -> Any:
+    def folded(self, c: Operand) -> Result:
         """The derivative with respect to all elements as one with respect to those of the lower
         triangle.
         """
         return np.where(self.is_above, 0.0, np.where(self.is_below, c + c[self.mirror], c))
 
-    def check(self, function: str, w: Any) -> None:
+    def check(self, function: str, w: Operand) -> None:
         """Refuse what is not finite, or not symmetric to 1e-8."""
         check_finite(function, self.pattern, w)
         wrong = np.flatnonzero(
@@ -148,7 +151,7 @@ class Definite:
         The non-zeros.
     """
 
-    def __init__(self, function: str, structure: Symmetric, w: Any) -> None:
+    def __init__(self, function: str, structure: Symmetric, w: Operand) -> None:
         from scipy.sparse import csc_array
         from scipy.sparse.linalg import splu
 
@@ -174,7 +177,7 @@ class Definite:
         ):
             raise _indefinite(function)
 
-    def solve(self, b: Any) -> Any:
+    def solve(self, b: Operand) -> Result:
         """The solution for a vector, or for the columns of a matrix."""
         b = np.array(b, np.float64, order="F")
         return np.ascontiguousarray(self.factors.solve(b)) if b.size and self.factors else b
@@ -182,13 +185,13 @@ class Definite:
     def log_determinant(self) -> float:
         return float(np.sum(np.log(self.pivots)))
 
-    def inverse_at_non_zeros(self) -> Any:
+    def inverse_at_non_zeros(self) -> Result:
         """The elements of the inverse at the non-zeros of the matrix."""
         if self.factors is None:
             return np.zeros(0)
         return self.structure.forest(self.factors.perm_c).inverse(self.factors.L, self.pivots)
 
-    def sandwich(self, t: Any) -> Any:
+    def sandwich(self, t: Operand) -> Result:
         """The elements at the non-zeros of the inverse times a matrix with the same pattern times
         the inverse, by columns.
         """
@@ -199,7 +202,7 @@ class Definite:
             last = min(first + COLUMNS, self.size)
             unit = np.zeros((self.size, last - first))
             unit[np.arange(first, last), np.arange(last - first)] = 1.0
-            # Columns of the transpose, at whose places the rows of the pattern are.
+            # The columns of the transpose are the rows of the pattern.
             solved = self.solve(middle.T @ self.solve(unit))
             here = slice(starts[first], starts[last])
             result[here] = solved[pattern.columns[here], pattern.rows[here] - first]
@@ -229,10 +232,15 @@ class Forest:
         self.size = len(order)
         rows, columns = order[pattern.rows], order[pattern.columns]
         below = _rows_below(self.size, rows, columns)
+        # A column begins a supernode unless its rows are those of the column before it, less one.
         firsts = [
-            j for j in range(self.size)
-            if not j or not len(below[j - 1]) or below[j - 1][0] != j or len(below[j - 1]) != len(below[j]) + 1
-        ]  # fmt: skip
+            j
+            for j in range(self.size)
+            if not j
+            or not len(below[j - 1])
+            or below[j - 1][0] != j
+            or len(below[j - 1]) != len(below[j]) + 1
+        ]
         self.firsts = np.array([*firsts, self.size])
         self.widths = np.diff(self.firsts)
         self.node = np.repeat(np.arange(len(firsts)), self.widths)
@@ -243,7 +251,7 @@ class Forest:
         ]
         self.heights = np.array([len(p) for p in panels])
         self.starts = np.concatenate([[0], np.cumsum(self.heights * self.widths)])
-        # The row of a panel from its node and the row of the matrix.
+        # Keys by which the row of a panel is found from its node and the row of the matrix.
         self._keys = np.concatenate([i * self.size + p for i, p in enumerate(panels)])
         self._panel_rows = np.concatenate([np.arange(n) for n in self.heights])
         self.parents = [int(self.node[s[0]]) if len(s) else -1 for s in self.below]
@@ -253,7 +261,7 @@ class Forest:
         self.children = np.bincount([p for p in self.parents if p >= 0], minlength=len(firsts))
         self.places = self._places(np.maximum(rows, columns), np.minimum(rows, columns))[0]
 
-    def _places(self, rows: Any, columns: Any) -> tuple[Any, Any]:
+    def _places(self, rows: Operand, columns: Operand) -> tuple[Result, Result]:
         """Where elements of the lower triangle lie in the panels, and whether they do."""
         node = self.node[columns]
         keys = node * self.size + rows
@@ -263,7 +271,7 @@ class Forest:
             node
         ], self._keys[found] == keys
 
-    def inverse(self, lower: Any, pivots: Any) -> Any:
+    def inverse(self, lower: Operand, pivots: Value) -> Result:
         """The elements of the inverse at the non-zeros of the matrix, from its unit lower factor
         and the pivots.
         """
@@ -291,7 +299,7 @@ class Forest:
         return panels[self.places]
 
 
-def _inverse_of_panel(panel: Any, pivots: Any, whole: Any) -> Any:
+def _inverse_of_panel(panel: Operand, pivots: Value, whole: Operand) -> Result:
     """The inverse at the rows of a panel, from that at the rows below the triangle."""
     width = len(pivots)
     if width == 1:
@@ -311,7 +319,7 @@ def _inverse_of_panel(panel: Any, pivots: Any, whole: Any) -> Any:
     return block
 
 
-def _rows_below(size: int, rows: Any, columns: Any) -> list[Any]:
+def _rows_below(size: int, rows: Operand, columns: Operand) -> list[Any]:
     """For each column the rows of the factor below the diagonal: those of the matrix, and of the
     columns whose parent it is.
     """

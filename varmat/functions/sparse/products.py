@@ -1,5 +1,5 @@
-"""What is linear in the non-zeros of a sparse matrix: products with vectors and matrices, and the
-dense matrix.
+"""Operations that are linear in the non-zeros of a sparse matrix: products with vectors and
+matrices, and the dense matrix.
 
 A `Pattern` says where the non-zeros are; it is constant. Their values are one vector, which may be
 a variable: the operations here take that vector, and the pattern as a setting, so that every kind
@@ -9,7 +9,7 @@ independent variables, it is a setting itself, in the format that it has."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from varmat.core.operation import as_operand, operation
 from varmat.programs.sparse import csr, product_step, sampled, sampled_step
 from varmat.programs.symbols import Symbol, spread_back
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__: list[str] = []
 
 
-def checked_matrix(function: str, name: str, x: Any) -> Any:
+def checked_matrix(function: str, name: str, x: Operand) -> Result:
     """A sparse array or matrix of SciPy that has two axes and real elements; refuses others."""
     if len(x.shape) != 2:
         raise ShapeError(f"{function}: {name} has shape {x.shape}, but must be a matrix!")
@@ -45,9 +48,9 @@ class Pattern:
         Where the rows begin among the non-zeros, and where the last one ends.
     """
 
-    def __init__(self, indices: Any, indptr: Any, shape: tuple[int, int]) -> None:
+    def __init__(self, indices: Any, indptr: Operand, shape: tuple[int, int]) -> None:
         self.indices, self.indptr, self.shape = indices, indptr, (int(shape[0]), int(shape[1]))
-        # What factorisations of symmetric matrices keep of it.
+        # The structure that factorisations of symmetric matrices make of it, once it is made.
         self.symmetric: Any = None
 
     @property
@@ -55,24 +58,24 @@ class Pattern:
         """The number of non-zeros, with those that happen to be zero."""
         return len(self.indices)
 
-    # Of 64 bits and in one piece, as programs have them; one object each, for constants are known
-    # by identity.
+    # Integers of 64 bits, contiguous, as programs want them; made once, because programs know
+    # constants by identity.
 
     @cached_property
-    def columns(self) -> Any:
+    def columns(self) -> Result:
         return np.ascontiguousarray(self.indices, np.int64)
 
     @cached_property
-    def starts(self) -> Any:
+    def starts(self) -> Result:
         return np.ascontiguousarray(self.indptr, np.int64)
 
     @cached_property
-    def rows(self) -> Any:
+    def rows(self) -> Result:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
 
     @cached_property
-    def places(self) -> Any:
-        """Of the non-zeros among the elements of the dense matrix."""
+    def places(self) -> Result:
+        """The places of the non-zeros among the elements of the dense matrix."""
         return self.rows * self.shape[1] + self.columns
 
     @cached_property
@@ -106,11 +109,11 @@ class Pattern:
             and np.array_equal(self.indices, other.indices)
         )
 
-    def matrix(self, w: Any) -> Any:
+    def matrix(self, w: Operand) -> Result:
         """A sparse array of SciPy with plain non-zeros, which are not copied."""
         return csr(w, self.indices, self.indptr, self.shape)
 
-    def times(self, w: Any, b: Any, transposed: bool = False) -> Any:
+    def times(self, w: Operand, b: Operand, transposed: bool = False) -> Result:
         """The product of the matrix, or of its transpose, with a vector or matrix, all of plain
         numbers or symbols.
         """
@@ -119,7 +122,7 @@ class Pattern:
         matrix = self.matrix(w)
         return (matrix.T if transposed else matrix) @ b
 
-    def sampled(self, x: Any, y: Any) -> Any:
+    def sampled(self, x: Operand, y: Operand) -> Result:
         """The elements of ``x @ y.T`` at the places of the non-zeros, of plain numbers or
         symbols.
         """
@@ -128,13 +131,13 @@ class Pattern:
         return sampled(x, y, self.rows, self.columns)
 
 
-def pattern_at(places: Any, shape: tuple[int, int]) -> Pattern:
+def pattern_at(places: Value, shape: tuple[int, int]) -> Pattern:
     """The pattern of non-zeros at places in the dense matrix, which are in order."""
     rows, columns = np.divmod(places, max(shape[1], 1))
     return Pattern(columns, np.searchsorted(rows, np.arange(shape[0] + 1)), shape)
 
 
-def check_product(function: str, length: int, b: Any) -> None:
+def check_product(function: str, length: int, b: Operand) -> None:
     """Refuse what a sparse matrix with `length` columns cannot be multiplied with."""
     shape = np.shape(b)
     if len(shape) not in (1, 2):
@@ -149,7 +152,7 @@ def check_product(function: str, length: int, b: Any) -> None:
         )
 
 
-def with_directions(product: Any, t: Any, b: Any) -> Any:
+def with_directions(product: Function, t: Operand, b: Operand) -> Result:
     """A product with tangents of `b`, those of all directions side by side if there is an axis of
     them in front.
     """
@@ -163,7 +166,7 @@ def with_directions(product: Any, t: Any, b: Any) -> Any:
 
 
 @operation(stacked=True)
-def sparse_matmul(w: Any, b: Any, *, pattern: Any, transposed: bool = False) -> Any:
+def sparse_matmul(w: Value, b: Value, *, pattern: Pattern, transposed: bool = False) -> Value:
     """Product of a sparse matrix, or of its transpose, with a vector or a matrix.
 
     Parameters
@@ -194,24 +197,28 @@ def sparse_matmul(w: Any, b: Any, *, pattern: Any, transposed: bool = False) -> 
 
 
 @sparse_matmul.reverse
-def sparse_matmul_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, transposed: bool) -> Any:
+def sparse_matmul_reverse(
+    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, transposed: bool
+) -> tuple[Thunk, ...]:
     x, y = (b, g) if transposed else (g, b)
     return lambda: pattern.sampled(x, y), lambda: pattern.times(w, g, not transposed)
 
 
 @sparse_matmul.tangent
-def sparse_matmul_tangent(r: Any, w: Any, b: Any, pattern: Any, transposed: bool) -> Any:
-    def product(w: Any, b: Any) -> Any:
+def sparse_matmul_tangent(
+    r: Result, w: Operand, b: Operand, pattern: Pattern, transposed: bool
+) -> tuple[Linear, ...]:
+    def product(w: Operand, b: Operand) -> Result:
         return sparse_matmul(w, b, pattern=pattern, transposed=transposed)
 
-    def of_w(t: Any) -> Any:
+    def of_w(t: Operand) -> Result:
         return product(t, b) if np.ndim(t) == 1 else np.stack([product(each, b) for each in t])
 
     return of_w, lambda t: with_directions(lambda x: product(w, x), t, b)
 
 
 @operation(stacked=True)
-def sparse_data_matmul(b: Any, *, matrix: Any, transposed: bool = False) -> Any:
+def sparse_data_matmul(b: Value, *, matrix: Value, transposed: bool = False) -> Value:
     """Product of a sparse matrix that is data, or of its transpose, with a vector or a matrix.
 
     Parameters
@@ -237,26 +244,30 @@ def sparse_data_matmul(b: Any, *, matrix: Any, transposed: bool = False) -> Any:
     return data_times(matrix, b, transposed)
 
 
-def data_times(matrix: Any, b: Any, transposed: bool = False) -> Any:
+def data_times(matrix: Operand, b: Operand, transposed: bool = False) -> Result:
     """The product of plain numbers, as an array."""
     return np.asarray((matrix.T if transposed else matrix) @ b, np.float64)
 
 
 @sparse_data_matmul.reverse
-def sparse_data_matmul_reverse(g: Any, r: Any, b: Any, matrix: Any, transposed: bool) -> Any:
+def sparse_data_matmul_reverse(
+    g: Adjoint, r: Value, b: Value, matrix: Value, transposed: bool
+) -> Adjoint:
     return data_times(matrix, g, not transposed)
 
 
 @sparse_data_matmul.tangent
-def sparse_data_matmul_tangent(r: Any, b: Any, matrix: Any, transposed: bool) -> Any:
-    def product(x: Any) -> Any:
+def sparse_data_matmul_tangent(r: Result, b: Operand, matrix: Operand, transposed: bool) -> Linear:
+    def product(x: Operand) -> Result:
         return sparse_data_matmul(x, matrix=matrix, transposed=transposed)
 
     return lambda t: with_directions(product, t, b)
 
 
 @sparse_data_matmul.straight
-def sparse_data_matmul_straight(b: Any, matrix: Any, transposed: bool = False) -> Any:
+def sparse_data_matmul_straight(
+    b: Operand, matrix: Operand, transposed: bool = False
+) -> tuple[Result, Function]:
     rows = matrix.tocsr()
     data, columns, starts = (
         rows.data.astype(np.float64),
@@ -264,18 +275,18 @@ def sparse_data_matmul_straight(b: Any, matrix: Any, transposed: bool = False) -
         rows.indptr.astype(np.int64),
     )
 
-    def product(x: Any, transposed: bool) -> Any:
+    def product(x: Operand, transposed: bool) -> Result:
         return product_step(data, columns, starts, rows.shape, x, transposed)
 
     return product(b, transposed), lambda g: product(g, not transposed)
 
 
-def times_data(matrix: Any, b: Any) -> Any:
+def times_data(matrix: Operand, b: Operand) -> Result:
     """``matrix @ b`` for a sparse matrix of SciPy and anything that carries derivatives."""
     return sparse_data_matmul(b, matrix=checked_matrix("matmul", "a", matrix))
 
 
-def data_times_right(b: Any, matrix: Any) -> Any:
+def data_times_right(b: Operand, matrix: Operand) -> Result:
     """``b @ matrix`` for a sparse matrix of SciPy and anything that carries derivatives."""
     matrix = checked_matrix("matmul", "b", matrix)
     return from_right(
@@ -283,7 +294,7 @@ def data_times_right(b: Any, matrix: Any) -> Any:
     )
 
 
-def from_right(product: Any, b: Any, shape: tuple[int, int]) -> Any:
+def from_right(product: Function, b: Operand, shape: tuple[int, int]) -> Result:
     """``b @ a`` for a sparse matrix of a shape, from the product of the transpose with a vector or
     matrix.
     """
@@ -299,7 +310,7 @@ def from_right(product: Any, b: Any, shape: tuple[int, int]) -> Any:
 
 
 @operation()
-def sparse_to_dense(w: Any, *, pattern: Any) -> Any:
+def sparse_to_dense(w: Value, *, pattern: Pattern) -> Value:
     """The dense matrix of a sparse one.
 
     Parameters
@@ -320,15 +331,52 @@ def sparse_to_dense(w: Any, *, pattern: Any) -> Any:
 
 
 @sparse_to_dense.reverse
-def sparse_to_dense_reverse(g: Any, r: Any, w: Any, pattern: Any) -> Any:
+def sparse_to_dense_reverse(g: Adjoint, r: Value, w: Value, pattern: Pattern) -> Adjoint:
     return g[pattern.rows, pattern.columns]
 
 
 @sparse_to_dense.tangent
-def sparse_to_dense_tangent(r: Any, w: Any, pattern: Any) -> Any:
+def sparse_to_dense_tangent(r: Result, w: Operand, pattern: Pattern) -> Linear:
     return lambda t: sparse_to_dense(t, pattern=pattern)
 
 
 @sparse_to_dense.straight
-def sparse_to_dense_straight(w: Any, pattern: Any) -> Any:
+def sparse_to_dense_straight(w: Operand, pattern: Pattern) -> tuple[Result, Function]:
     return spread_back(w, pattern.places, pattern.shape), lambda g: np.ravel(g)[pattern.places]
+
+
+@operation()
+def collected(x: Value, *, places: Value, size: int) -> Value:
+    """A vector of sums: element i is that of the elements of `x` whose place is i.
+
+    Parameters
+    ----------
+    x : array_like, shape (k,)
+    places : ndarray of int, shape (k,)
+    size : int
+        The length of the result.
+
+    Returns
+    -------
+    VarMat, shape (size,)
+
+    Notes
+    -----
+    The adjoint of an element is that of the sum it went into.
+    """
+    return np.bincount(places, x, size) if len(places) else np.zeros(size)
+
+
+@collected.reverse
+def collected_reverse(g: Adjoint, r: Value, x: Value, places: Value, size: int) -> Adjoint:
+    return g[places]
+
+
+@collected.tangent
+def collected_tangent(r: Result, x: Operand, places: Value, size: int) -> Linear:
+    return lambda t: collected(t, places=places, size=size)
+
+
+@collected.straight
+def collected_straight(x: Operand, places: Value, size: int) -> tuple[Result, Function]:
+    return spread_back(x, places, (size,)), lambda g: g[places]

@@ -3,16 +3,17 @@ by `scipy.sparse.linalg.splu`.
 
 A matrix is factorised once for the value; the factors serve the reverse pass. Functions of a
 symmetric matrix read its lower triangle, once it is checked that the upper one is the same, and
-their adjoint lies there, as it does for dense matrices (see `varmat.functions.linalg.solves`). The
-order of elimination and the structure of the factor are kept with the pattern: where a function is
-called again and again, hand the `pattern` of one `SparseVar` on to the next.
+their adjoint lies there, as it does for dense matrices (see
+`varmat.functions.linalg.symmetric_arguments`). The order of elimination and the structure of the
+factor are kept with the pattern: where a function is called again and again, hand the `pattern` of
+one `SparseVar` on to the next.
 
 In recorded programs these are calls of Python.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +23,11 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.checks import check_square
 from varmat.functions.sparse.factors import Definite, General, symmetric_of
-from varmat.functions.sparse.products import sparse_matmul
-from varmat.functions.sparse.variable import as_sparse, is_sparse
+from varmat.functions.sparse.products import Pattern, sparse_matmul
+from varmat.functions.sparse.variable import as_sparse, check_sparse
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = [
     "sparse_inverse_subset",
@@ -33,16 +37,16 @@ __all__ = [
 ]
 
 
-def _bare(x: Any) -> Any:
-    """The numbers of an operand, also of one that is being recorded: they go into a value that is
-    computed anew there.
+def _bare(x: Operand) -> Result:
+    """The plain numbers of an operand, also in a recording: there the value made of them is
+    computed again at every run.
     """
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else x
 
 
-def _check_right(function: str, pattern: Any, b: Any) -> None:
+def _check_right(function: str, pattern: Pattern, b: Operand) -> None:
     n = pattern.shape[0]
     if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
         raise ShapeError(
@@ -52,21 +56,25 @@ def _check_right(function: str, pattern: Any, b: Any) -> None:
 
 
 @operation()
-def sparse_solve(w: Any, b: Any, *, pattern: Any) -> Any:
+def sparse_solve(w: Value, b: Value, *, pattern: Pattern) -> Saved:
     """The solution of a sparse system: see `spsolve`."""
     factor = General("spsolve", pattern, w)
     return Saved(factor.solve(b), factor=factor)
 
 
 @sparse_solve.reverse
-def sparse_solve_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
+def sparse_solve_reverse(
+    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, factor: Value
+) -> tuple[Thunk, ...]:
     z = factor.solve(g, transposed=True)
     return lambda: -pattern.sampled(z, r), lambda: z
 
 
 @sparse_solve.tangent
-def sparse_solve_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
-    def solved(c: Any) -> Any:
+def sparse_solve_tangent(
+    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Value
+) -> tuple[Linear, ...]:
+    def solved(c: Operand) -> Result:
         return sparse_solve.known(
             Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
         )
@@ -75,7 +83,7 @@ def sparse_solve_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> A
 
 
 @operation()
-def sparse_solve_spd(w: Any, b: Any, *, pattern: Any) -> Any:
+def sparse_solve_spd(w: Value, b: Value, *, pattern: Pattern) -> Saved:
     """The solution of a sparse symmetric positive definite system: see
     `sparse_mdivide_left_spd`.
     """
@@ -86,14 +94,18 @@ def sparse_solve_spd(w: Any, b: Any, *, pattern: Any) -> Any:
 
 
 @sparse_solve_spd.reverse
-def sparse_solve_spd_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
+def sparse_solve_spd_reverse(
+    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, factor: Value
+) -> tuple[Thunk, ...]:
     z = factor.solve(g)
     return lambda: factor.structure.folded(-pattern.sampled(z, r)), lambda: z
 
 
 @sparse_solve_spd.tangent
-def sparse_solve_spd_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) -> Any:
-    def solved(c: Any) -> Any:
+def sparse_solve_spd_tangent(
+    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Value
+) -> tuple[Linear, ...]:
+    def solved(c: Operand) -> Result:
         return sparse_solve_spd.known(
             Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
         )
@@ -102,7 +114,7 @@ def sparse_solve_spd_tangent(r: Any, w: Any, b: Any, pattern: Any, factor: Any) 
 
 
 @operation()
-def sparse_log_determinant(w: Any, *, pattern: Any) -> Any:
+def sparse_log_determinant(w: Value, *, pattern: Pattern) -> Saved:
     """The log determinant of a sparse symmetric positive definite matrix: see
     `sparse_log_determinant_spd`.
     """
@@ -113,12 +125,16 @@ def sparse_log_determinant(w: Any, *, pattern: Any) -> Any:
 
 
 @sparse_log_determinant.reverse
-def sparse_log_determinant_reverse(g: Any, r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_log_determinant_reverse(
+    g: Adjoint, r: Value, w: Value, pattern: Pattern, factor: Value
+) -> Adjoint:
     return g * factor.structure.counts * factor.inverse_at_non_zeros()
 
 
 @sparse_log_determinant.tangent
-def sparse_log_determinant_tangent(r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_log_determinant_tangent(
+    r: Result, w: Operand, pattern: Pattern, factor: Value
+) -> Linear:
     z = sparse_inverse.known(
         Saved(factor.inverse_at_non_zeros(), factor=factor), w, pattern=pattern
     )
@@ -126,7 +142,7 @@ def sparse_log_determinant_tangent(r: Any, w: Any, pattern: Any, factor: Any) ->
 
 
 @operation()
-def sparse_inverse(w: Any, *, pattern: Any) -> Any:
+def sparse_inverse(w: Value, *, pattern: Pattern) -> Saved:
     """The elements of the inverse at the non-zeros of a symmetric positive definite matrix: see
     `sparse_inverse_subset`.
     """
@@ -135,34 +151,32 @@ def sparse_inverse(w: Any, *, pattern: Any) -> Any:
 
 
 @sparse_inverse.reverse
-def sparse_inverse_reverse(g: Any, r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_inverse_reverse(
+    g: Adjoint, r: Value, w: Value, pattern: Pattern, factor: Value
+) -> Adjoint:
     return factor.structure.folded(-factor.sandwich(g))
 
 
 @sparse_inverse.tangent
-def sparse_inverse_tangent(r: Any, w: Any, pattern: Any, factor: Any) -> Any:
+def sparse_inverse_tangent(r: Result, w: Operand, pattern: Pattern, factor: Value) -> Linear:
     unit = np.eye(pattern.shape[0])
     x = sparse_solve_spd.known(Saved(factor.solve(unit), factor=factor), w, unit, pattern=pattern)
 
-    def of_w(t: Any) -> Any:
+    def of_w(t: Operand) -> Result:
         y = sparse_matmul(t[factor.structure.source], x, pattern=pattern)
         return -np.sum(x[pattern.rows] * np.transpose(y)[pattern.columns], axis=1)
 
     return of_w
 
 
-def _matrix(function: str, a: Any) -> Any:
-    if not is_sparse(a):
-        raise TypeError(
-            f"{function}: a is a {type(a).__name__}, but must be a sparse matrix: of scipy.sparse, "
-            "or a SparseVar!"
-        )
+def _square_sparse(function: str, a: Operand) -> Result:
+    check_sparse(function, a)
     a = as_sparse(a)
     check_square(function, "a", a.shape)
     return a.in_order()
 
 
-def spsolve(a: Any, b: Any) -> Any:
+def spsolve(a: Operand, b: Operand) -> Result:
     """Solve the linear system ``a @ x = b`` with a sparse matrix.
 
     Parameters
@@ -191,6 +205,11 @@ def spsolve(a: Any, b: Any) -> Any:
     with the factors of the value. The function of `scipy.sparse.linalg` of this name cannot be
     called on variables.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse, varmat as vm
@@ -198,13 +217,13 @@ def spsolve(a: Any, b: Any) -> Any:
     >>> vm.gradient(lambda w: np.sum(vm.spsolve(vm.SparseVar(w, a), [1.0, 1.0])), a.data)
     array([-0.1875 , -0.125  , -0.03125])
     """
-    a = _matrix("spsolve", a)
+    a = _square_sparse("spsolve", a)
     b = as_operand(b, "spsolve: b")
     _check_right("spsolve", a.pattern, b)
     return sparse_solve(a.data, b, pattern=a.pattern)
 
 
-def sparse_mdivide_left_spd(a: Any, b: Any) -> Any:
+def sparse_mdivide_left_spd(a: Operand, b: Operand) -> Result:
     """Solve the linear system ``a @ x = b`` with a sparse symmetric positive definite matrix.
 
     Parameters
@@ -234,6 +253,11 @@ def sparse_mdivide_left_spd(a: Any, b: Any) -> Any:
     non-zeros, folded onto the lower triangle. The matrix is factorised in an order of little fill
     (minimum degree), without pivoting.
 
+    References
+    ----------
+    Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse, varmat as vm
@@ -241,13 +265,13 @@ def sparse_mdivide_left_spd(a: Any, b: Any) -> Any:
     >>> vm.gradient(lambda b: vm.sparse_mdivide_left_spd(a, b)[0], np.zeros(2))
     array([0.66666667, 0.33333333])
     """
-    a = _matrix("sparse_mdivide_left_spd", a)
+    a = _square_sparse("sparse_mdivide_left_spd", a)
     b = as_operand(b, "sparse_mdivide_left_spd: b")
     _check_right("sparse_mdivide_left_spd", a.pattern, b)
     return sparse_solve_spd(a.data, b, pattern=a.pattern)
 
 
-def sparse_log_determinant_spd(a: Any) -> Any:
+def sparse_log_determinant_spd(a: Operand) -> Result:
     """The logarithm of the determinant of a sparse symmetric positive definite matrix.
 
     Parameters
@@ -280,8 +304,7 @@ def sparse_log_determinant_spd(a: Any) -> Any:
     References
     ----------
     .. [1] Kazuhiro Takahashi, James Fagan, Mo-Shing Chen, "Formation of a sparse bus impedance
-           matrix and its application to short
-       circuit study", Proc. 8th PICA Conference, 1973.
+           matrix and its application to short circuit study", Proc. 8th PICA Conference, 1973.
 
     Examples
     --------
@@ -290,11 +313,11 @@ def sparse_log_determinant_spd(a: Any) -> Any:
     >>> vm.gradient(lambda s: vm.sparse_log_determinant_spd(vm.SparseVar(s * a.data, a)), 1.0)
     2.0
     """
-    a = _matrix("sparse_log_determinant_spd", a)
+    a = _square_sparse("sparse_log_determinant_spd", a)
     return sparse_log_determinant(a.data, pattern=a.pattern)
 
 
-def sparse_inverse_subset(a: Any) -> Any:
+def sparse_inverse_subset(a: Operand) -> Result:
     """The elements of the inverse of a sparse symmetric positive definite matrix at the places of
     its non-zeros.
 
@@ -334,5 +357,5 @@ def sparse_inverse_subset(a: Any) -> Any:
     >>> vm.sparse_inverse_subset(a).diagonal()
     array([0.75, 1.  , 0.75])
     """
-    a = _matrix("sparse_inverse_subset", a)
+    a = _square_sparse("sparse_inverse_subset", a)
     return a.with_data(sparse_inverse(a.data, pattern=a.pattern))

@@ -1,0 +1,233 @@
+"""Diagonals and triangles of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.errors import ShapeError
+from varmat.core.operation import operation
+from varmat.functions.arrays.moving import moved
+from varmat.functions.arrays.repeating import directions
+from varmat.functions.checks import check_matrix, check_square
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result, Thunk, Value
+
+__all__ = ["add_diag", "diag_matrix", "symmetrize_from_lower_tri", "symmetrize_from_upper_tri"]
+
+
+def _triangle(function: Function) -> Function:
+    def answer(m: Operand, k: int = 0) -> Result:
+        def move(a: Operand) -> Result:
+            return function(a, k)
+
+        return moved(m, move=move, back=move if m.ndim > 1 else None)
+
+    return answer
+
+
+dispatch.SUPPORTED[np.tril] = _triangle(np.tril)
+dispatch.SUPPORTED[np.triu] = _triangle(np.triu)
+
+
+@dispatch.implements(np.diag)
+def diag(v: Operand, k: int = 0) -> Result:
+    """The matrix with a given diagonal, or the diagonal of a matrix (as a view).
+
+    Parameters
+    ----------
+    v : array_like, shape (n,) or (m, n)
+    k : int
+        Which diagonal; above the main one if positive.
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    ShapeError
+        If `v` is neither a vector nor a matrix.
+
+    Notes
+    -----
+    The adjoint of the diagonal is the diagonal of the adjoint. Also reached as ``np.diag``.
+
+    References
+    ----------
+    Stan Functions Reference, "Diagonal matrix functions".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> weights = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> vm.gradient(lambda x: np.sum(vm.diag_matrix(x) * weights), np.array([5.0, 6.0]))
+    array([1., 4.])
+    """
+    if np.ndim(v) not in (1, 2):
+        raise ShapeError(f"diag: v has shape {np.shape(v)}, but must be a vector or a matrix!")
+    if np.ndim(v) == 2:
+        return np.diagonal(v, k)
+    return moved(v, move=lambda a: np.diag(a, k), back=lambda g: np.diagonal(g, k))
+
+
+@dispatch.implements(np.diagflat)
+def diagflat(v: Operand, k: int = 0) -> Result:
+    """`np.diagflat`."""
+    return diag(np.ravel(v), k)
+
+
+def symmetrize_from_lower_tri(a: Operand) -> Result:
+    """The symmetric matrix with the lower triangle of `a`; its upper triangle is not looked at.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    An element below the diagonal receives the adjoints of both its places.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.symmetrize_from_lower_tri(np.array([[1.0, 9.0], [2.0, 3.0]]))
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    return _symmetrized("symmetrize_from_lower_tri", a, np.tri)
+
+
+def symmetrize_from_upper_tri(a: Operand) -> Result:
+    """The symmetric matrix with the upper triangle of `a`; its lower triangle is not looked at.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    An element above the diagonal receives the adjoints of both its places.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.symmetrize_from_upper_tri(np.array([[1.0, 9.0], [2.0, 3.0]]))
+    array([[1., 9.],
+           [9., 3.]])
+    """
+    return _symmetrized("symmetrize_from_upper_tri", a, lambda n, dtype: np.tri(n, dtype=dtype).T)
+
+
+def _symmetrized(name: str, a: Operand, triangle: Any) -> Result:
+    check_square(name, "a", np.shape(a))
+    kept = triangle(np.shape(a)[-1], dtype=bool)
+    return moved(a, move=lambda x: np.where(kept, x, np.swapaxes(x, -1, -2)))
+
+
+@operation(stacked=True)
+def add_diag(m: Value, d: Value) -> Value:
+    """A matrix with something added to its diagonal.
+
+    Parameters
+    ----------
+    m : array_like, shape (..., n, p)
+    d : scalar or array_like, shape (min(n, p),)
+
+    Returns
+    -------
+    VarMat, shape (..., n, p)
+
+    Raises
+    ------
+    ShapeError
+        If `m` is not a matrix or `d` does not fit its diagonal.
+
+    Notes
+    -----
+    The adjoint of `d` is the diagonal of that of the result.
+
+    References
+    ----------
+    Stan Functions Reference, "Diagonal matrix functions".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.add_diag(np.zeros((2, 2)), np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    shape = np.shape(m)
+    check_matrix("add_diag", "m", m)
+    if np.shape(d) not in ((), shape[-2:][:1] if shape[-2] <= shape[-1] else shape[-1:]):
+        raise ShapeError(
+            f"add_diag: d has shape {np.shape(d)}, but must be a scalar or have shape "
+            f"({min(shape[-2:])},)!"
+        )
+    result = np.array(m, order="C")
+    rows, columns = shape[-2:]
+    # The elements of the diagonal are one row and one column apart.
+    end = min(rows, columns) * (columns + 1)
+    result.reshape(*shape[:-2], rows * columns)[..., : end : columns + 1] += d
+    return result
+
+
+@add_diag.reverse
+def add_diag_reverse(g: Adjoint, r: Value, m: Value, d: Value) -> tuple[Thunk, ...]:
+    return lambda: g, lambda: np.diagonal(g, axis1=-2, axis2=-1)
+
+
+@add_diag.straight
+def add_diag_straight(m: Operand, d: Operand) -> tuple[Result, Function]:
+    n, p = np.shape(m)[-2:]
+    on_diagonal = np.eye(n, p, dtype=bool)
+    along = d[:, None] if np.ndim(d) and n <= p else d
+
+    def contributions(g: Adjoint) -> Result:
+        diagonal = np.diagonal(g, axis1=-2, axis2=-1)
+        return g, diagonal if np.ndim(d) else np.sum(diagonal)
+
+    return np.where(on_diagonal, m + along, m), contributions
+
+
+@add_diag.tangent
+def add_diag_tangent(r: Result, m: Operand, d: Operand) -> Any:
+    n, p = np.shape(m)[-2:]
+    on_diagonal = np.tri(n, p, dtype=bool) & np.tri(p, n, dtype=bool).T
+    matrix = (1, 1) if not np.ndim(d) else (n, 1) if n <= p else (1, p)
+
+    def push(t: Operand) -> Result:
+        return np.where(
+            on_diagonal, np.reshape(t, (*directions(t, d), *(1,) * (np.ndim(r) - 2), *matrix)), 0.0
+        )
+
+    return np.copy, push
+
+
+diag_matrix = diag

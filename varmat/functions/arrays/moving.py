@@ -1,0 +1,180 @@
+"""Functions that only move elements and fill with zeros.
+
+`np.roll`, `np.pad`, `np.resize`, `np.take_along_axis`, sliding windows, diagonals and triangles are
+one operation, `moved`. The function applied to the array ``1, 2, ...`` in the shape of the operand
+tells where each element of the result comes from, which is all that the reverse pass needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from varmat.core import dispatch
+from varmat.core.operation import is_differentiable, operation
+from varmat.functions.checks import by_position, kept
+from varmat.programs.symbols import refuse, spread_back
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+
+__all__: list[str] = []
+
+
+@operation(native=True, stacked=True)
+def moved(
+    a: Value, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | None = None
+) -> Value:
+    """The elements of an array moved elsewhere, with zeros where none goes.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    move : callable
+        A NumPy function with its settings: a linear map all of whose weights are zero or one, one
+        element per result.
+    back : callable, optional
+        Its adjoint map, where that is simple.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    The adjoint of an element is the sum of the adjoints of the places it went to.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(np.roll(x, 1) * [1.0, 10.0, 100.0]), np.array([1.0, 2.0, 3.0]))
+    array([ 10., 100.,   1.])
+    """
+    return move(a)
+
+
+def sources(move: Callable[[Any], Any], shape: tuple[int, ...]) -> Result:
+    """Where each element of the result comes from: 1 + its place among the elements of an array of
+    `shape`, 0 for a zero.
+    """
+    return move(np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape))
+
+
+@moved.reverse
+def moved_reverse(g: Adjoint, r: Value, a: Value, move: Linear, back: Any) -> Adjoint:
+    if back is not None:
+        return back(g)
+    shape = np.shape(a)
+    places = np.ravel(sources(move, shape))
+    c = np.bincount(places, weights=np.ravel(g), minlength=np.size(a) + 1)
+    return c[1:].reshape(shape)
+
+
+@moved.straight
+def moved_straight(a: Operand, move: Linear, back: Any = None) -> tuple[Result, Function]:
+    places = np.asarray(sources(move, np.shape(a)))
+    if not np.size(a) or not places.size:
+        refuse()
+    taken = np.ravel(a)[np.maximum(places - 1, 0)]
+    goes = np.flatnonzero(places)
+    value = taken if goes.size == places.size else np.where(places > 0, taken, 0.0)
+    return value, lambda g: spread_back(
+        np.ravel(g)[goes], places.reshape(-1)[goes] - 1, np.shape(a)
+    )
+
+
+@moved.tangent
+def moved_tangent(r: Result, a: Operand, move: Linear, back: Any) -> Linear:
+    def push(t: Operand) -> Result:
+        if np.ndim(t) == np.ndim(a):
+            return move(t)
+        k, shape = len(t), np.shape(a)
+        places = np.asarray(sources(move, shape))
+        flat = np.reshape(t, (k, -1)) if np.size(a) else np.zeros((k, 1))
+        return np.where(places > 0, flat[:, np.maximum(places - 1, 0)], 0.0)
+
+    return push
+
+
+@dispatch.implements(np.roll)
+def roll(a: Operand, shift: Any, axis: Axis = None) -> Result:
+    """`np.roll`."""
+    shift, axis = kept(shift), kept(axis)
+    return moved(
+        a,
+        move=lambda x: np.roll(x, shift, axis),
+        back=lambda g: np.roll(g, np.negative(shift), axis),
+    )
+
+
+def _mover(function: Function) -> Function:
+    def answer(a: Operand, *args: Any, **settings: Any) -> Result:
+        return moved(a, move=lambda x: function(x, *args, **settings))
+
+    return by_position(function, answer)
+
+
+# Functions that move the elements of their first argument.
+MOVERS: tuple[Any, ...] = (np.resize, np.take_along_axis)
+dispatch.SUPPORTED.update((_function, _mover(_function)) for _function in MOVERS)
+
+
+@dispatch.implements(sliding_window_view)
+def _sliding_window_view(
+    x: Operand,
+    window_shape: Any,
+    axis: Axis = None,
+    *,
+    subok: bool = False,
+    writeable: bool = False,
+) -> Result:
+    """A copy, unlike NumPy's: in a view the adjoints of an element that is in several windows would
+    be one number.
+    """
+    if writeable:
+        raise TypeError(
+            "sliding_window_view: writeable is True, but must be False: windows of a variable are "
+            "a copy!"
+        )
+    window_shape, axis = kept(window_shape), kept(axis)
+    return moved(x, move=lambda a: np.copy(sliding_window_view(a, window_shape, axis)))
+
+
+# Modes of np.pad that put copies of elements around an array; `reflect_type="odd"` puts differences
+# there.
+PADS = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+@dispatch.implements(np.pad)
+def pad(array: Operand, pad_width: Any, mode: Any = "constant", **settings: Any) -> Result:
+    """`np.pad`, in the modes that copy elements or put constants around them."""
+    if mode not in PADS or settings.get("reflect_type") == "odd":
+        odd = " with reflect_type='odd'" if mode in PADS else ""
+        raise TypeError(
+            f"pad: mode is {mode!r}{odd}, but must be one of {', '.join(PADS)} (with "
+            "reflect_type='even')!"
+        )
+    pad_width, settings = kept(pad_width), kept(settings)
+    constant = settings.pop("constant_values", 0.0) if mode == "constant" else 0.0
+    if is_differentiable(constant):
+        raise TypeError(
+            "pad: constant_values is a variable, but must be plain numbers: join arrays with "
+            "np.concatenate!"
+        )
+    back = None
+    if mode == "constant" and np.ndim(array) and not isinstance(pad_width, dict):
+        widths = np.broadcast_to(pad_width, (np.ndim(array), 2))
+        inner = tuple(
+            slice(start, start + n) for (start, _), n in zip(widths, np.shape(array), strict=True)
+        )
+        back = itemgetter(inner)
+    padded = moved(array, move=lambda a: np.pad(a, pad_width, mode, **settings), back=back)
+    if not np.any(constant):
+        return padded
+    inside = np.pad(np.ones(np.shape(array), dtype=bool), pad_width)
+    return np.where(
+        inside, padded, np.pad(np.zeros(np.shape(array)), pad_width, constant_values=constant)
+    )

@@ -1,0 +1,126 @@
+"""Elements selected along an axis, which is indexing, and added at an index."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from varmat.core import dispatch
+from varmat.core.indexing import frozen
+from varmat.core.matvar import MatVar, object_array
+from varmat.core.operation import as_operand, operation
+from varmat.core.variables import Var
+from varmat.functions.checks import check_settings, delivered
+from varmat.plain_arrays import scatter_add
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Axis, Function, Index, Linear, Operand, Result, Shape, Value
+
+__all__: list[str] = []
+
+
+@dispatch.implements(np.take)
+def take(
+    a: Operand, indices: Any, axis: int | None = None, out: Operand = None, mode: Any = "raise"
+) -> Result:
+    """`np.take`: elements, or slices, at given places along an axis."""
+    check_settings(np.take, out)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis_index(axis, np.ndim(a))
+    # NumPy, applied to the places, says which are meant, and refuses wrong ones.
+    places = np.arange(a.shape[axis]).take(indices, mode=mode)
+    return delivered(np.take, out, a[(slice(None),) * axis + (places,)] if axis else a[places])
+
+
+def _selection(function: Function, condition_first: bool = False) -> Function:
+    """An answer for a function that selects along an axis: what it does to the places, `np.take`
+    does to the elements.
+    """
+
+    signature = inspect.signature(function)
+    first, second, *_ = signature.parameters
+
+    def answer(*args: Any, **settings: Any) -> Result:
+        given = signature.bind(*args, **settings).arguments
+        out = given.get("out")
+        check_settings(function, out)
+        a, which = (
+            (given[second], given[first]) if condition_first else (given[first], given[second])
+        )
+        axis = given.get("axis")
+        if axis is None:
+            a, axis = np.ravel(a), 0
+        places = np.arange(a.shape[normalize_axis_index(axis, np.ndim(a))])
+        which = dispatch.plain(which)
+        return delivered(
+            function,
+            out,
+            np.take(
+                a, function(which, places) if condition_first else function(places, which), axis
+            ),
+        )
+
+    return answer
+
+
+dispatch.SUPPORTED[np.delete] = _selection(np.delete)
+dispatch.SUPPORTED[np.compress] = _selection(np.compress, condition_first=True)
+dispatch.SUPPORTED[np.extract] = _selection(np.extract, condition_first=True)
+repeat_each = _selection(np.repeat)
+
+
+@dispatch.implements(np.trim_zeros)
+def trim_zeros(filt: Operand, trim: str = "fb", axis: Axis = None) -> Result:
+    """`np.trim_zeros`: a view without the zeros at the ends."""
+    ndim, places = np.ndim(filt), np.argwhere(dispatch.plain(filt))
+    axes = normalize_axis_tuple(range(ndim) if axis is None else axis, ndim)
+    index = [slice(None)] * ndim
+    for i in axes:
+        if len(places):
+            start, stop = places[:, i].min(), places[:, i].max() + 1
+            index[i] = slice(
+                start if "f" in trim.lower() else None, stop if "b" in trim.lower() else None
+            )
+        else:
+            index[i] = slice(0, 0)
+    return filt[tuple(index)]
+
+
+@operation()
+def scattered(x: Value, *, shape: tuple[int, ...], index: Index) -> Value:
+    """Zeros of a shape with `x` added at an index, as often as the index names an element."""
+    total = np.zeros(shape)
+    scatter_add(total, index, x)
+    return total
+
+
+@scattered.reverse
+def scattered_reverse(g: Adjoint, r: Value, x: Value, shape: Shape, index: Index) -> Adjoint:
+    return g[index]
+
+
+@scattered.tangent
+def scattered_tangent(r: Result, x: Operand, shape: Shape, index: Index) -> Linear:
+    return lambda t: scattered(t, shape=shape, index=index)
+
+
+def _at(ufunc: np.ufunc) -> Function:
+    def at(a: Operand, indices: Any, b: Operand) -> None:
+        dispatch.refuse_plain_out(ufunc, a)
+        index = frozen(indices)
+        part = np.broadcast_to(0.0, np.shape(a))[index].shape
+        b = as_operand(b, f"{ufunc.__name__}.at: b")
+        b = np.broadcast_to(
+            object_array([b], ()) if isinstance(a, MatVar) and type(b) is Var else b, part
+        )
+        a[...] = ufunc(a, scattered(b, shape=np.shape(a), index=index))
+
+    return at
+
+
+for _ufunc in (np.add, np.subtract):
+    dispatch.UFUNC_METHODS[_ufunc, "at"] = _at(_ufunc)

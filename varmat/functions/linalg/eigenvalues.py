@@ -1,0 +1,252 @@
+"""Eigenvalues and eigenvectors of symmetric matrices.
+
+Eigenvectors are determined up to a factor, those of equal eigenvalues up to a rotation. Derivatives
+are those of one smooth choice near the point. They are meaningful for functions that do not depend
+on the choice: eigenvalues, projections onto eigenspaces, but not the sign of an eigenvector.
+Eigenvalues that agree to rounding count as equal: the rotation of their vectors among themselves is
+not determined, and its share in a derivative is taken to be zero, never nan. Second derivatives at
+such a point lack that share.
+
+Which triangle is read, and where the adjoint lies, is said in
+`varmat.functions.linalg.symmetric_arguments`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.dispatch import implements
+from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import check_square, check_values, fixed
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+
+__all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
+
+
+def reciprocal(x: Operand, tolerance: Operand) -> Result:
+    """``1 / x``, and zero where `x` is zero to within `tolerance`; differentiable."""
+    zero = np.abs(fixed(x)) <= tolerance
+    return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, x))
+
+
+def rounding_tolerance(values: Value, n: int) -> Result:
+    """Below which differences of eigenvalues or singular values of an n x n matrix are rounding
+    errors.
+    """
+    return (
+        n * np.finfo(float).eps * np.max(np.abs(fixed(values)), axis=-1, keepdims=True, initial=0.0)
+    )
+
+
+@operation(np.linalg.eigh, stacked=True)
+def eigh(a: Value, UPLO: Any = "L") -> Value:  # noqa: N803 - NumPy's name
+    """Eigenvalues and eigenvectors of a symmetric matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric; one triangle is read.
+    UPLO : {"L", "U"}
+        Which one.
+
+    Returns
+    -------
+    eigenvalues : VarMat, shape (..., n)
+        In ascending order.
+    eigenvectors : VarMat, shape (..., n, n)
+        In columns. The sign of each is that of LAPACK.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    :math:`d\\lambda = \\mathrm{diag}(V^T dA\\, V)` and :math:`dV = V (F \\circ V^T dA\\, V)` with
+    :math:`F_{ij} = 1 / (\\lambda_j - \\lambda_i)`, zero where the eigenvalues are equal. The
+    derivatives of eigenvalues alone are right at repeated ones too if they are used symmetrically
+    (sums of functions of the eigenvalues). Those of a function of the matrix, :math:`V f(\\Lambda)
+    V^T`, are not: between equal eigenvalues the part :math:`f'(\\lambda)` is missing, which does
+    not follow from the adjoints of `V` and :math:`\\lambda`. For the exponential use `varmat.expm`.
+    Second derivatives, also of eigenvalues alone, lack that part at repeated eigenvalues, as at an
+    identity matrix, and are wrong there.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.eigh(a).eigenvalues[1], np.array([[1.0, 0.0], [0.0, 3.0]]))
+    array([[0., 0.],
+           [0., 1.]])
+    """
+    check_square("eigh", "a", np.shape(a))
+    return np.linalg.eigh(a, UPLO)
+
+
+def _inverse_gaps(values: Value) -> Result:
+    """``1 / (w_j - w_i)`` and zero for equal ones; differentiable."""
+    tolerance = rounding_tolerance(values, np.shape(values)[-1])
+    return reciprocal(values[..., None, :] - values[..., :, None], tolerance[..., None])
+
+
+@eigh.reverse
+def eigh_reverse(g: Adjoint, r: Value, a: Value, UPLO: Any) -> Adjoint:  # noqa: N803 - NumPy's name
+    (w, v), (gw, gv) = r, g
+    inside = np.zeros(a.shape) if gv is None else _inverse_gaps(w) * (v.mT @ gv)
+    if gw is not None:
+        inside = inside + gw[..., None] * np.eye(a.shape[-1])
+    return to_triangle(v @ inside @ v.mT, UPLO.upper() == "L")
+
+
+@eigh.tangent
+def eigh_tangent(r: Result, a: Operand, UPLO: Any) -> Linear:  # noqa: N803 - NumPy's name
+    w, v = r
+    gaps = _inverse_gaps(w)
+
+    def push(t: Operand) -> Result:
+        p = v.mT @ symmetric(t, UPLO.upper() == "L") @ v
+        return np.diagonal(p, axis1=-2, axis2=-1), v @ (gaps * p)
+
+    return push
+
+
+@implements(np.linalg.eigvalsh)
+def _eigvalsh(a: Operand, UPLO: Any = "L") -> Result:  # noqa: N803 - NumPy's name
+    return eigh(a, UPLO)[0]
+
+
+def _symmetric_argument(function: str, a: Operand) -> Result:
+    a = as_operand(a, f"{function}: a")
+    check_square(function, "a", np.shape(a))
+    check_values(partial(check_symmetric, function), a)
+    return a
+
+
+def eigenvalues_sym(a: Operand) -> Result:
+    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh` with a
+    check of symmetry.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric, to 1e-8; once that is checked, only the lower triangle is read.
+
+    Returns
+    -------
+    VarMat, shape (..., n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not symmetric, or has elements that are not finite.
+
+    Notes
+    -----
+    The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the lower
+    triangle. Second derivatives at repeated eigenvalues are wrong, see `numpy.linalg.eigh`: they
+    lack the rotation of the vectors among themselves.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> a = np.array([[2.0, 1.0], [1.0, 1.0]])
+    >>> vm.gradient(lambda a: np.sum(np.log(vm.eigenvalues_sym(a))), a).round(12)
+    array([[ 1.,  0.],
+           [-2.,  2.]])
+    """
+    a = _symmetric_argument("eigenvalues_sym", a)
+    return np.linalg.eigvalsh(a)
+
+
+def eigenvectors_sym(a: Operand) -> Result:
+    """The eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`: the
+    first of `eigendecompose_sym`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric, to 1e-8; once that is checked, only the lower triangle is read.
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+        In columns. The sign of each is that of LAPACK.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not symmetric, or has elements that are not finite.
+
+    Notes
+    -----
+    As for `eigendecompose_sym`.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.eigenvectors_sym(a)[0, 0] ** 2, np.array([[1.0, 0.0], [0.0, 3.0]]))
+    array([[0., 0.],
+           [0., 0.]])
+    """
+    return eigh(_symmetric_argument("eigenvectors_sym", a))[1]
+
+
+def eigendecompose_sym(a: Operand) -> Result:
+    """Eigenvectors and eigenvalues of a symmetric matrix, in this order: `numpy.linalg.eigh` has
+    the other one.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric, to 1e-8; once that is checked, only the lower triangle is read.
+
+    Returns
+    -------
+    eigenvectors : VarMat, shape (..., n, n)
+        In columns. The sign of each is that of LAPACK.
+    eigenvalues : VarMat, shape (..., n)
+        In ascending order.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not symmetric, or has elements that are not finite.
+
+    Notes
+    -----
+    The derivatives are those of `numpy.linalg.eigh`: no derivative of a vector has a part along the
+    vectors of equal eigenvalues. Second derivatives lack that part, and are wrong at repeated
+    eigenvalues.
+
+    References
+    ----------
+    Stan Functions Reference, "Linear algebra functions and solvers".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vectors, values = vm.eigendecompose_sym(vm.var([[1.0, 0.0], [0.0, 3.0]]))
+    >>> values
+    VarMat([1., 3.])
+    """
+    values, vectors = eigh(_symmetric_argument("eigendecompose_sym", a))
+    return vectors, values

@@ -1,0 +1,95 @@
+"""Functions of symmetric matrices: which elements they read, and where the adjoint lies.
+
+A function of a symmetric matrix computes with the lower triangle, as LAPACK does. Its derivative is
+that of exactly this function: the adjoint lies in the lower triangle, and an element off the
+diagonal carries the derivative of both places it stands for. For a matrix that is symmetric by
+construction (``b @ b.T``, a covariance function) the gradient of what it was made from is the same
+as with any other convention. Functions with a name of NumPy (`numpy.linalg.cholesky`, `eigh`,
+`eigvalsh`) never look at the upper triangle. Those with a name of Stan (``cholesky_decompose``,
+``eigenvalues_sym``, ``inverse_spd``, ...) refuse a matrix that is not symmetric: elements that
+should be equal may differ by 1e-8, or by 1e-8 of their size if they are larger than one."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+from varmat.functions.checks import TOLERANCE
+from varmat.functions.linalg.triangles import (
+    BLOCK,
+    blocks,
+    gapped,
+    half_diagonal,
+    lower_triangle,
+    place_of,
+    transposed,
+    triangle_mask,
+)
+from varmat.programs.symbols import triangle
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
+__all__: list[str] = []
+
+
+def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
+    """Fold a matrix onto one triangle: the adjoint of copying this triangle to the other."""
+    folded: np.ndarray = half_diagonal(
+        lower_triangle(
+            c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out)
+        )
+    )
+    return folded if lower else transposed(folded)
+
+
+def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
+    """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and
+    relatively.
+    """
+    # No difference is larger than the square root of the sum of their squares. With finite squares
+    # nothing overflows or is invalid; to find that out takes half as long as `errstate`.
+    if a.shape[-1] <= BLOCK and np.vdot(a, a) < math.inf:
+        difference = a.mT.copy()
+        np.subtract(difference, a, difference)
+        if np.vdot(difference, difference) <= TOLERANCE**2:
+            return
+    _look_for_asymmetry(function, a, name)
+
+
+@np.errstate(all="ignore")
+def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
+    squares = 0.0
+    for i, j in blocks(a.shape[-1]):
+        difference = np.subtract(a[..., :j, i:j], gapped(a[..., i:j, :j]).mT, order="C")
+        squares += np.vdot(difference, difference)
+    # Nan and inf are passed on by the sum.
+    if squares <= TOLERANCE**2:
+        return
+    wrong = np.argwhere(~(np.abs(a - a.mT) <= TOLERANCE * np.maximum(1.0, np.abs(a))))
+    if not len(wrong):
+        return
+    index = tuple(wrong[0])
+    mirror = (*index[:-2], index[-1], index[-2])
+    if np.isfinite(a[index]) and not np.isfinite(a[mirror]):
+        index, mirror = mirror, index
+    value, other = a[index].item(), a[mirror].item()
+    rule = (
+        f"{other!r}, as {name}{place_of(mirror)} is, for a symmetric matrix"
+        if np.isfinite(value)
+        else "finite"
+    )
+    raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
+
+
+def folded(c: Operand) -> Result:
+    """`to_triangle` for programs: written with NumPy's functions of arrays alone."""
+    return triangle(c + c.mT, half=True)
+
+
+def symmetric(t: Operand, lower: bool = True) -> Result:
+    """The symmetric matrix whose one triangle is that of `t`."""
+    return np.where(triangle_mask(np.shape(t), lower), t, t.mT)

@@ -1,0 +1,149 @@
+"""Triangles and transposes of plain arrays.
+
+Large matrices are taken in blocks, for a matrix is much slower to read along its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result, Value
+
+__all__: list[str] = []
+
+# Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read,
+# and are large enough for products.
+BLOCK = 64
+# Rows a multiple of so many bytes apart share few places in the cache.
+GAP = 2048
+
+
+def place_of(index: Iterable[Any]) -> str:
+    """Brackets for the elements of an index; nothing for an empty one."""
+    inside = ", ".join(str(int(i)) for i in index)
+    return f"[{inside}]" if inside else ""
+
+
+def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
+    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal
+    out.
+    """
+    n, m = shape[-2:]
+    return (
+        np.tri(n, m, -1 if strict else 0, dtype=bool)
+        if lower
+        else ~np.tri(n, m, 0 if strict else -1, dtype=bool)
+    )
+
+
+@lru_cache
+def above(n: int, k: int = 0) -> np.ndarray:
+    """Where a block of `n` rows and columns lies above its diagonal `k`."""
+    mask = ~np.tri(n, k=k, dtype=bool)
+    mask.flags.writeable = False
+    return mask
+
+
+def gapped(x: np.ndarray) -> np.ndarray:
+    """A block of a matrix that is to be read along its columns; copied with gaps between the rows
+    if these are multiples of 2048 bytes apart.
+
+    Rows so far apart share few places in the cache, and reading a column takes 2 to 4 times as
+    long."""
+    if x.strides[-2] % GAP:
+        return x
+    copy = np.empty((*x.shape[:-1], x.shape[-1] + 8))[..., :-8]
+    np.copyto(copy, x)
+    return copy
+
+
+def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
+    """Set to zero, in place, what stands above the diagonal of square matrices, or also the
+    diagonal, if `k` is -1.
+    """
+    n = x.shape[-1]
+    if n <= BLOCK:
+        np.copyto(x, 0.0, where=above(n, k))
+        return x
+    for i, j in blocks(n):
+        if j < n:
+            x[..., i:j, j:] = 0.0
+        np.copyto(x[..., i:j, i:j], 0.0, where=above(j - i, k))
+    return x
+
+
+def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
+    """Faster than `numpy.tril`, for square matrices."""
+    return clear_above(np.array(x, order="C"), k)
+
+
+@lru_cache
+def blocks(n: int) -> tuple[tuple[int, int], ...]:
+    """Begin and end of each block of rows."""
+    return tuple((i, min(i + BLOCK, n)) for i in range(0, n, BLOCK))
+
+
+def diagonal_of(x: Operand) -> Result:
+    """The diagonals as a view to write to."""
+    return (
+        x.reshape(-1)[:: len(x) + 1]
+        if x.ndim == 2 and x.flags.c_contiguous
+        else np.einsum("...ii->...i", x)
+    )
+
+
+def half_diagonal(x: Operand) -> Result:
+    """Halve the diagonal of an array in place."""
+    diagonal = diagonal_of(x)
+    np.multiply(diagonal, 0.5, diagonal)
+    return x
+
+
+def lower_triangle(shape: tuple[int, ...], rows: Callable[[int, int, Any], Any]) -> np.ndarray:
+    """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the
+    rows i to j up to column j.
+    """
+    x = np.empty(shape)
+    for i, j in blocks(shape[-1]):
+        rows(i, j, x[..., i:j, :j])
+    return clear_above(x)
+
+
+def mirrored(x: np.ndarray) -> np.ndarray:
+    """Copy, in place, the lower triangle of square matrices to the upper one."""
+    for i, j in blocks(x.shape[-1]):
+        block = x[..., i:j, i:j]
+        np.copyto(block, block.mT, where=above(j - i, 0))
+        if i:
+            x[..., :i, i:j] = gapped(x[..., i:j, :i]).mT
+    return x
+
+
+def transposed(x: np.ndarray, factor: Value = 1.0) -> np.ndarray:
+    """The transpose in C order, times a number for each matrix."""
+    factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
+    if x.shape[-1] <= BLOCK:
+        return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
+    out = np.empty(x.mT.shape)
+    for i, j in blocks(x.shape[-2]):
+        np.multiply(gapped(x[..., i:j, :]).mT, factor, out=out[..., i:j])
+    return out
+
+
+def check_lower(function: str, a: np.ndarray, name: str) -> None:
+    """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
+    if any(
+        a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in blocks(a.shape[-1])
+    ):
+        index = np.argwhere(np.triu(a, 1))[0]
+        value = a[tuple(index)].item()
+        raise DomainError(
+            f"{function}: {name}{place_of(index)} is {value!r}, but must be 0.0, above the "
+            "diagonal!"
+        )
