@@ -262,7 +262,6 @@ def refuse_plain_out(function: Function, out: Operand) -> None:
     if isinstance(out, np.ndarray) and out.dtype != object:
         raise TypeError(
             f"np.{function.__name__}: a variable cannot be written into a plain array (out=, or an "
-            "in-place operator like +=), "
-            "its derivative would be lost; write a = a + b, or make the array with "
-            "np.zeros_like(variable)"
+            "in-place operator like +=), its derivative would be lost; write a = a + b, or make "
+            "the array with np.zeros_like(variable)"
         )

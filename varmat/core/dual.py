@@ -164,8 +164,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
 
 _DEEPER = (
     "what is assigned has derivatives that the array has no place for: make it of something that "
-    "has them, with "
-    "np.zeros_like(x * y) of all that goes into it, or write np.stack([...])"
+    "has them, with np.zeros_like(x * y) of all that goes into it, or write np.stack([...])"
 )
 
 

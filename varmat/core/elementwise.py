@@ -14,7 +14,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -430,6 +430,13 @@ def _check_expressions(name: str, partials: Sequence[str], scalar: str | Functio
     """Refuse expressions that would fail when they are first used, far from where they are
     written.
     """
+
+    def refuse(what: str, expression: str, unknown: str, words: str) -> NoReturn:
+        raise ValueError(
+            f"elementwise: {what} is {expression!r}, but {unknown} is none of the names it may "
+            f"use: {words}!"
+        )
+
     operands = OPERANDS[: len(partials)]
     if not 0 < len(partials) <= len(OPERANDS):
         raise ValueError(
@@ -442,14 +449,8 @@ def _check_expressions(name: str, partials: Sequence[str], scalar: str | Functio
         for unknown in sorted(used - {"g", "r", "where", name, *operands} - ROWS.keys()):
             # Expressions run on numbers too, with the functions of math.
             if unknown in OPERANDS or unknown not in vars(np) or unknown not in vars(math):
-                words = (
-                    f"g, r, {', '.join(operands)}, where, rows of the table, and what both "
-                    "NumPy and math have"
-                )
-                raise ValueError(
-                    f"elementwise: {what} is {partial!r}, but {unknown} is none of the names it "
-                    f"may use: {words}!"
-                )
+                words = "where, rows of the table, and what both NumPy and math have"
+                refuse(what, partial, unknown, f"g, r, {', '.join(operands)}, {words}")
         if "g" not in used:
             raise ValueError(
                 f"elementwise: {what} is {partial!r}, but must be linear in g, the adjoint of the "
@@ -460,11 +461,7 @@ def _check_expressions(name: str, partials: Sequence[str], scalar: str | Functio
         for unknown in sorted(
             _names(what, scalar) - {*operands} - vars(math).keys() - vars(builtins).keys()
         ):
-            words = f"{', '.join(operands)} and what math has"
-            raise ValueError(
-                f"elementwise: {what} is {scalar!r}, but {unknown} is none of the names it may "
-                f"use: {words}!"
-            )
+            refuse(what, scalar, unknown, f"{', '.join(operands)} and what math has")
 
 
 def _names(what: str, expression: object) -> set[str]:

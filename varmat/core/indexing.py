@@ -112,8 +112,7 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
         if isinstance(source, ArrayMethods):
             raise TypeError(
                 f"a {kind.__name__} cannot be assigned into a VarMat; make both of one kind, with "
-                "np.zeros_like(variable) for an "
-                "array to write into"
+                "np.zeros_like(variable) for an array to write into"
             )
         source = new_values = np.copy(data(source, "the assigned value"))
     overwritten = values[index]
@@ -129,12 +128,10 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
         values[index] = new_values
     except ValueError:
         if values.flags.writeable:
-            text = (
-                f"the assigned value has shape {np.shape(new_values)}, but the part assigned "
-                "to "
-                f"has shape {overwritten.shape}"
-            )
-            raise ShapeError(f"setitem: {text}") from None
+            raise ShapeError(
+                f"setitem: the assigned value has shape {np.shape(new_values)}, but the part "
+                f"assigned to has shape {overwritten.shape}"
+            ) from None
         borrowed: Any = getattr(self, "_root", self)
         borrowed.own()
         setitem(self, index, source)

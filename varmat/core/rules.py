@@ -148,11 +148,8 @@ def array_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
             # A first contribution without broadcasting is the common case. If `g` is one number
             # everywhere, `c` has the layout of the operands, which for data may be any.
             body += [
-                (
-                    f"c = {partial}; first = type({x}_) is VarMat and {x}_._adj is None and "
-                    "c.shape == "
-                    f"{x}.shape"
-                ),
+                f"c = {partial}",
+                f"first = type({x}_) is VarMat and {x}_._adj is None and c.shape == {x}.shape",
                 f"if first and (c.ndim == 1 or c.flags.c_contiguous): {x}_._adj = c",
                 f"else: {x}_._take(c)",
             ]

@@ -133,9 +133,8 @@ class _Recovered:
     def __getattr__(self, name: str) -> Operand:
         raise TapeError(
             "this variable is stale: its tape has been recovered (by recover_memory, at the end of "
-            "a nested scope, "
-            "or because the function being differentiated has returned); make it anew with "
-            "varmat.var"
+            "a nested scope, or because the function being differentiated has returned); make it "
+            "anew with varmat.var"
         )
 
 
