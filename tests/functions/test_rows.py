@@ -9,9 +9,7 @@ from varmat.functions.rows import references_of
 
 
 def test_references():
-    found = references_of(
-        "DLMF 7.2.1, 7.10; SciPy; Stan Link functions; Owen (1956)", "erf"
-    )
+    found = references_of("DLMF 7.2.1, 7.10; SciPy; Stan Link functions; Owen (1956)", "erf")
     assert found.splitlines() == [
         "* NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 7.2.1, 7.10.",
         "* SciPy reference, `scipy.special.erf`.",

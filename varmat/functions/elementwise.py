@@ -49,20 +49,20 @@ _STEPS = "Piecewise constant: the derivative is 0, at the steps as well"
 
 row("add", ("g", "g"), "Sum, also written ``x + y``",
     "x + y", "x + y", ((1.5, -2.25), (1e10, 3.0)), 1.0,
-    source="DLMF 1.4(iii); NumPy", operator="add")
+    source="DLMF 1.4(iii); NumPy")
 row("subtract", ("g", "-g"), "Difference, also written ``x - y``",
     "x - y", "x - y", ((1.5, -2.25), (1e10, 3.0)), 1.0,
-    source="DLMF 1.4(iii); NumPy", operator="sub")
+    source="DLMF 1.4(iii); NumPy")
 row("multiply", ("g * y", "g * x"), "Product, also written ``x * y``",
     "x * y", "x * y", ((1.5, -2.25), (1e10, 3.0)), -2.25,
-    source="DLMF 1.4(iii); NumPy", operator="mul", with_itself="square")
+    source="DLMF 1.4(iii); NumPy", with_itself="square")
 row("divide", ("g / y", "-g * r / y"), "Quotient, also written ``x / y``",
     "x / y", "x / y", ((1.5, -2.0), (1e-10, 3.0), (0.0, 7.0)), -0.5,
-    source="DLMF 1.4(iii); NumPy", domain="y is not 0", operator="truediv")
+    source="DLMF 1.4(iii); NumPy", domain="y is not 0")
 row("power", _POWER, "Power, also written ``x**y``",
     math.pow, "x**y", ((1.2, 2.5), (3.0, -0.5), (0.01, 40.0), (250.0, 100.0)), 3.28634,
     source="DLMF 4.2(iv), 4.7(ii); NumPy", domain="x > 0, or x < 0 with whole numbers y",
-    note=_POWER_NOTE, operator="pow", shortcuts=_CONSTANT_POWERS)
+    note=_POWER_NOTE, shortcuts=_CONSTANT_POWERS)
 row("float_power", _POWER, "Power, in floating-point numbers",
     math.pow, "x**y", ((1.2, 2.5), (3.0, -0.5)), 3.28634,
     source="DLMF 4.2(iv), 4.7(ii); NumPy", domain="x > 0, or x < 0 with whole numbers y",
@@ -76,19 +76,19 @@ for _n, _name in PRODUCTS.items():
 ROWS["power_below"] = power_below("power_below")
 row("floor_divide", (ZERO, ZERO), "Quotient rounded down, also written ``x // y``",
     operator.floordiv, "floor(x / y)", ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0)), 0.0,
-    source="NumPy", domain="y is not 0", note=_STEPS, operator="floordiv")
+    source="NumPy", domain="y is not 0", note=_STEPS)
 row("remainder", ("g", "-g * floor_divide(x, y)"),
     "Remainder with the sign of the divisor, also written ``x % y``",
     operator.mod, "x - y * floor(x / y)", ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (1e6, 0.7)), 1.0,
-    source="NumPy", domain="y is not 0", operator="mod")
+    source="NumPy", domain="y is not 0")
 row("fmod", ("g", "-g * rint(divide(x - r, y))"), "Remainder with the sign of the dividend",
     math.fmod, "x - y * (floor(x / y) if x / y > 0 else ceil(x / y))",
     ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (1e10, 3.0)), 1.0,
     source="NumPy", domain="y is not 0")
 row("negative", "-g", "Negative, also written ``-x``",
-    operator.neg, "-x", (2.5, -1e-300), -1.0, source="NumPy", operator="neg")
+    operator.neg, "-x", (2.5, -1e-300), -1.0, source="NumPy")
 row("positive", "g", "The argument itself, also written ``+x``",
-    float, "x", (2.5, -1e-300), 1.0, source="NumPy", operator="pos")
+    float, "x", (2.5, -1e-300), 1.0, source="NumPy")
 row("conjugate", "g", "Complex conjugate: of a real number, the number itself",
     float, "x", (2.5, -1.0), 1.0, source="DLMF 1.9(i); NumPy")
 row("maximum", ("where(r == x, g, 0.0)", "where(r == x, 0.0, g)"),
@@ -142,7 +142,7 @@ row("logaddexp2", (f"where(r == -inf, 0.0, g * expit({LN2} * (x - y)))",
 # Magnitude and rounding.
 
 row("absolute", "g * sign(x)", "Absolute value, also ``abs(x)``",
-    math.fabs, "abs(x)", (-2.5, 1e-300), -1.0, source="NumPy", note=_AT_ZERO, operator="abs")
+    math.fabs, "abs(x)", (-2.5, 1e-300), -1.0, source="NumPy", note=_AT_ZERO)
 row("fabs", "g * sign(x)", "Absolute value",
     math.fabs, "abs(x)", (-2.5, 1e-300), -1.0, source="NumPy", note=_AT_ZERO)
 row("sign", ZERO, "-1, 0 or 1",

@@ -3,7 +3,7 @@
 The tables are `varmat.functions.elementwise`, with the functions of NumPy, and the modules of
 `varmat.functions.special`. A row reads: name, contribution to the adjoint of each operand, what the
 function is, function for scalars, the same in mpmath, points for the tests, derivative at the first
-point for the docstring, and sources. Rules, dispatch, operators, docstrings and tests are made from
+point for the docstring, and sources. Rules, dispatch, docstrings and tests are made from
 it."""
 
 from __future__ import annotations
@@ -93,7 +93,6 @@ def row(
     constant: tuple[str, ...] = (),
     ufunc: Function | str | None = None,
     answers_for: str | None = None,
-    operator: str | None = None,
     shortcuts: dict[float, str] | None = None,
     with_itself: str | None = None,
     call: str | None = None,
@@ -117,7 +116,7 @@ def row(
         # The derivative in a constant operand is never asked for; it would be nan.
         *(p or "nan * g" for p in partials),
         scalar=scalar,
-        operator=operator,
+        operator=None,
         shortcuts=shortcuts,
         with_itself=with_itself,
         points=tuples,

@@ -106,7 +106,7 @@ class NativeSteps:
         self, y0: np.ndarray, t0: float, ts: np.ndarray, given: np.ndarray
     ) -> Arrays | None:
         """The states, their derivatives, and their rates of change; None if it ended."""
-        from varmat.programs.runners.native import call_loop
+        from varmat.programs.runners.loops import call_loop
 
         count, flag = len(ts), np.empty(1)
         states, sensitivity, rates = map(np.empty, self.shapes(count))

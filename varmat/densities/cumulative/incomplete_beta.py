@@ -130,7 +130,7 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
 )
 
 
-def _up_to(n: Any, N: Any, theta: Any) -> Any:  # noqa: N803
+def _up_to(n: Any, N: Any, theta: Any) -> Any:
     inside = np.logical_and(np.greater_equal(n, 0.0), np.less(n, N))
     within = betaincc(
         np.where(inside, n, 0.0) + 1.0, np.where(inside, np.subtract(N, n), 1.0), theta

@@ -8,13 +8,18 @@ A row of the table is ``[kind, words, ...]``. Every address of a row is a number
 offset to it: the bases are absolute addresses, the scratch memory of the run, its argument, its
 output. So threads share tables and bring their own memory.
 
-    CALL     loop, data, n operands, where its dimensions and its strides begin, then base and offset of each operand
-    NEST     the same within loops over outer axes: their number, lengths, and strides for each operand
-    BLOCKS   the following rows, block by block: how many words of rows, elements, elements of a block
-    GUARD    truth values, their number and stride: the run ends with 1 unless all hold
-    ARITHMETIC   a code, and base and offset of two numbers and of the result, which is computed on the spot
-    BETWEEN  base and offset of a number, and the address of two bounds: the run ends with 1 unless it lies between them
-    PYTHON   the number of a step that is called back into Python: the run ends with 2 if that raises
+    CALL        loop, data, n operands, where its dimensions and its strides begin, then base and
+                offset of each operand
+    NEST        the same within loops over outer axes: their number, lengths, and strides for each
+                operand
+    BLOCKS      the following rows, block by block: how many words of rows, elements, elements of a
+                block
+    GUARD       truth values, their number and stride: the run ends with 1 unless all hold
+    ARITHMETIC  a code, and base and offset of two numbers and of the result, which is computed here
+    BETWEEN     base and offset of a number, and the address of two bounds: the run ends with 1
+                unless it lies between them
+    PYTHON      the number of a step that is called back into Python: the run ends with 2 if that
+                raises
 """
 
 from __future__ import annotations
