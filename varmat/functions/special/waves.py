@@ -245,23 +245,36 @@ _BOTH = 4096.0
 _HELD = ("the mode m", "the mode n", "the parameter c", "the characteristic value")
 
 
-def _spheroidal_function(kind: str, which: str, x: float) -> None:
-    name = f"{kind}_{which}"
-    oblate, angular = kind == "obl", which.startswith("ang")
+def _spheroidal_curvature(oblate: bool, angular: bool) -> str:
+    """The second derivative, from (1 - w**2) f'' - 2 w f' + (cv - c**2 w**2 - m**2 / (1 - w**2)) f
+    = 0; for the radial oblate functions in i w.
+    """
     square = "floor(x / 4096.0) * floor(x / 4096.0)"
-    # (1 - w**2) f'' - 2 w f' + (cv - c**2 w**2 - m**2 / (1 - w**2)) f = 0; for the radial oblate
-    # ones in i w.
     if oblate and not angular:
-        curve = (
+        return (
             f"((z - square(y * w) - {square} / (1.0 + w * w)) * {{f}} - 2.0 * w * r) / (1.0 + "
             "w * w)"
         )
-    else:
-        sign = "+" if oblate else "-"
-        curve = (
-            f"(2.0 * w * r - (z {sign} square(y * w) - {square} / (1.0 - w * w)) * {{f}}) / "
-            "(1.0 - w * w)"
-        )
+    sign = "+" if oblate else "-"
+    return (
+        f"(2.0 * w * r - (z {sign} square(y * w) - {square} / (1.0 - w * w)) * {{f}}) / "
+        "(1.0 - w * w)"
+    )
+
+
+def _check_constants(name: str, *operands: Value) -> None:
+    for title, operand in zip(_HELD, operands, strict=True):
+        if is_differentiable(operand):
+            raise TypeError(
+                f"{name}: {title} is a {type(operand).__name__}, but must be a constant "
+                "(varmat.value gives one): there is no derivative with respect to it!"
+            )
+
+
+def _spheroidal_function(kind: str, which: str, x: float) -> None:
+    name = f"{kind}_{which}"
+    oblate, angular = kind == "obl", which.startswith("ang")
+    curve = _spheroidal_curvature(oblate, angular)
 
     def part(k: int) -> Value:
         return of_scipy(
@@ -298,13 +311,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
     )
 
     def of_value(m: Value, n: Value, c: Value, cv: Value, x: Value) -> tuple[Value, ...]:
-        for title, operand in zip(_HELD, (m, n, c, cv), strict=True):
-            if is_differentiable(operand):
-                raise TypeError(
-                    f"{name}: {title} is a {type(operand).__name__}, but must be a constant "
-                    "(varmat.value gives one): "
-                    "there is no derivative with respect to it!"
-                )
+        _check_constants(name, m, n, c, cv)
         modes = _BOTH * np.asarray(m, float) + np.asarray(n, float)
         return tuple(
             each(modes[()], np.asarray(c, float)[()], np.asarray(cv, float)[()], x)
