@@ -96,7 +96,8 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Categorical distribution".
+    Stan Functions Reference, "Categorical distribution"; P. McCullagh and J. A. Nelder,
+    "Generalized Linear Models", 2nd edition, Chapman & Hall 1989, chapter 5.
 
     Examples
     --------
@@ -172,7 +173,8 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Categorical distribution, logit parameterization".
+    Stan Functions Reference, "Categorical distribution"; P. McCullagh and J. A. Nelder,
+    "Generalized Linear Models", 2nd edition, Chapman & Hall 1989, chapter 5.
 
     Examples
     --------

@@ -253,8 +253,8 @@ def gaussian_dlm_obs_lpdf(
 
     References
     ----------
-    M. West and J. Harrison, "Bayesian Forecasting and Dynamic Models", 2nd edition, Springer 1997,
-    section 4.2; Stan Functions Reference, "Gaussian dynamic linear models".
+    Stan Functions Reference, "Gaussian dynamic linear models"; M. West and J. Harrison, "Bayesian
+    Forecasting and Dynamic Models", 2nd edition, Springer 1997, section 4.2.
 
     Examples
     --------

@@ -94,8 +94,9 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 
     References
     ----------
-    Stan Functions Reference, section "Hidden Markov models with discrete latent variables"; L. R.
-    Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77 (1989).
+    Stan Functions Reference, "Hidden Markov Models"; L. R. Rabiner, "A tutorial on hidden Markov
+    models and selected applications in speech recognition", Proceedings of the IEEE 77 (1989),
+    257-286.
 
     Examples
     --------
@@ -209,7 +210,9 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 
     References
     ----------
-    Stan Functions Reference, section "Hidden Markov models with discrete latent variables".
+    Stan Functions Reference, "Hidden Markov Models"; L. R. Rabiner, "A tutorial on hidden Markov
+    models and selected applications in speech recognition", Proceedings of the IEEE 77 (1989),
+    257-286.
 
     Examples
     --------

@@ -101,7 +101,9 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Cholesky LKJ correlation distribution".
+    Stan Functions Reference, "Cholesky LKJ correlation distribution"; D. Lewandowski, D. Kurowicka
+    and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
+    Journal of Multivariate Analysis 100 (2009), 1989-2001.
 
     Examples
     --------
@@ -214,7 +216,9 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "LKJ correlation distribution".
+    Stan Functions Reference, "LKJ correlation distribution"; D. Lewandowski, D. Kurowicka and H.
+    Joe, "Generating random correlation matrices based on vines and extended onion method", Journal
+    of Multivariate Analysis 100 (2009), 1989-2001.
 
     Examples
     --------
@@ -316,7 +320,9 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Math Library, "lkj_cov_lpdf".
+    Stan Math Library, ``lkj_cov``; D. Lewandowski, D. Kurowicka and H. Joe, "Generating random
+    correlation matrices based on vines and extended onion method", Journal of Multivariate Analysis
+    100 (2009), 1989-2001.
 
     Examples
     --------

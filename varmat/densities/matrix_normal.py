@@ -16,6 +16,7 @@ from varmat.densities.density import HALF_LOG_TWO_PI, StructuredDensity, density
 from varmat.densities.domains import ZERO, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance
+from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE
 from varmat.functions.linalg.lapack import (
@@ -80,7 +81,8 @@ def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> A
 
     References
     ----------
-    Stan Math Library, "matrix_normal_prec_lpdf".
+    Stan Math Library, ``matrix_normal_prec``; A. K. Gupta and D. K. Nagar, "Matrix Variate
+    Distributions", Chapman & Hall/CRC 2000, chapter 2.
 
     Examples
     --------
@@ -351,7 +353,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
 
     References
     ----------
-    Stan Functions Reference, "{title_of_page}".
+{references}
 
     Examples
     --------
@@ -363,7 +365,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
 
 
 def _made(
-    function: str, kind: Any, name: str, given: str, page: str, example: str, result: str
+    function: str, kind: Any, name: str, given: str, example: str, result: str
 ) -> StructuredDensity:
     def value(y: Any, matrix: Any, w: Any, keep: Any) -> Any:
         return _gp(y, matrix, w, keep, kind, function, name)
@@ -376,7 +378,7 @@ def _made(
         domain=kind.domain.phrase,
         unnormalised=function.replace("_lpdf", "_lupdf"),
         where=kind.where,
-        title_of_page=page,
+        references=references(function),
         example=example,
         function=function,
         result=result,
@@ -391,20 +393,13 @@ def _made(
 
 
 multi_gp_lpdf = _made(
-    "multi_gp_lpdf",
-    Covariance,
-    "Sigma",
-    "a covariance",
-    "Multivariate Gaussian process distribution",
-    "[[4.0, 2.0], [2.0, 2.0]]",
-    "-1.5",
+    "multi_gp_lpdf", Covariance, "Sigma", "a covariance", "[[4.0, 2.0], [2.0, 2.0]]", "-1.5"
 )
 multi_gp_cholesky_lpdf = _made(
     "multi_gp_cholesky_lpdf",
     Cholesky,
     "L",
     "the Cholesky factor of a covariance",
-    "Multivariate Gaussian process distribution, Cholesky parameterization",
     "[[2.0, 0.0], [1.0, 1.0]]",
     "-1.5",
 )

@@ -22,6 +22,7 @@ from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Density, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor
 from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale
+from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import check_symmetric
@@ -387,7 +388,7 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
 
     References
     ----------
-    Stan Functions Reference, "Multivariate {family} distribution".
+{references}
 
     Examples
     --------
@@ -471,6 +472,7 @@ def multivariate(
         formula=family.formula.replace("{where}", kind.where.format(name)),
         example=example,
         call=call,
+        references=references(full),
         result=result,
     )
     made = density(**arguments)(function)

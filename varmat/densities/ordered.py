@@ -117,7 +117,8 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Ordered logistic distribution".
+    Stan Functions Reference, "Ordered logistic distribution"; P. McCullagh, "Regression models for
+    ordinal data", Journal of the Royal Statistical Society B 42 (1980), 109-142.
 
     Examples
     --------
@@ -407,7 +408,8 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Ordered probit distribution".
+    Stan Functions Reference, "Ordered probit distribution"; P. McCullagh, "Regression models for
+    ordinal data", Journal of the Royal Statistical Society B 42 (1980), 109-142.
 
     Examples
     --------

@@ -238,7 +238,9 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Math, ``poisson_binomial_lpmf``. Chen and Liu (1997), Statistica Sinica 7, 875-892.
+    Stan Math Library, ``poisson_binomial``; S. X. Chen and J. S. Liu, "Statistical applications of
+    the Poisson-binomial and conditional Bernoulli distributions", Statistica Sinica 7 (1997),
+    875-892.
 
     Examples
     --------

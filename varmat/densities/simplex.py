@@ -108,7 +108,8 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Dirichlet distribution".
+    Stan Functions Reference, "Dirichlet distribution"; S. Kotz, N. Balakrishnan and N. L. Johnson,
+    "Continuous Multivariate Distributions", volume 1, 2nd edition, Wiley 2000, chapter 49.
 
     Examples
     --------
@@ -214,7 +215,8 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Multinomial distribution".
+    Stan Functions Reference, "Multinomial distribution"; N. L. Johnson, S. Kotz and N.
+    Balakrishnan, "Discrete Multivariate Distributions", Wiley 1997, chapter 35.
 
     Examples
     --------
@@ -304,7 +306,8 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Multinomial distribution, logit parameterization".
+    Stan Functions Reference, "Multinomial distribution, logit parameterization"; N. L. Johnson, S.
+    Kotz and N. Balakrishnan, "Discrete Multivariate Distributions", Wiley 1997, chapter 35.
 
     Examples
     --------
@@ -404,7 +407,8 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Dirichlet-multinomial distribution".
+    Stan Functions Reference, "Dirichlet-multinomial distribution"; N. L. Johnson, S. Kotz and N.
+    Balakrishnan, "Discrete Multivariate Distributions", Wiley 1997, chapter 35.
 
     Examples
     --------

@@ -219,7 +219,8 @@ def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Wishart distribution".
+    Stan Functions Reference, "Wishart distribution"; T. W. Anderson, "An Introduction to
+    Multivariate Statistical Analysis", 3rd edition, Wiley 2003, chapter 7.
 
     Examples
     --------
@@ -269,7 +270,8 @@ def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Inverse Wishart distribution".
+    Stan Functions Reference, "Inverse Wishart distribution"; T. W. Anderson, "An Introduction to
+    Multivariate Statistical Analysis", 3rd edition, Wiley 2003, chapter 7.
 
     Examples
     --------

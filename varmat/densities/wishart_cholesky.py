@@ -16,6 +16,7 @@ from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix
+from varmat.densities.sources import references
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import (
@@ -229,7 +230,7 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
 
     References
     ----------
-    Stan Functions Reference, "{title} distribution, Cholesky parameterization".
+{references}
 
     Examples
     --------
@@ -252,7 +253,7 @@ def _made(
         unnormalised=name.replace("_lpdf", "_lupdf"),
         plain=name.replace("_cholesky", ""),
         formula=formula,
-        title=family[0].upper() + family[1:],
+        references=references(name),
         name=name,
         first=first,
         second=second,

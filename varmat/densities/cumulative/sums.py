@@ -14,6 +14,7 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
+from varmat.densities.sources import references
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.special.table import log1m_exp
 
@@ -143,6 +144,7 @@ def _made(
             over="multiplied" if kind is Sum else "summed",
             lines=lines,
             mass=mass.name,
+            references=references(made.name),
             example=example.format(
                 made.name, {"cdf": "0.5", "lcdf": "-0.693147", "lccdf": "-0.693147"}[suffix]
             ),
@@ -178,7 +180,7 @@ _DOC = """{words}, {title}; {over} over all observations.
 
     References
     ----------
-    Stan Functions Reference, "Distribution functions".
+{references}
 
     Examples
     --------

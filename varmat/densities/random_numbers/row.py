@@ -1,14 +1,18 @@
 """Random numbers of a distribution: rows of a table, as the densities are.
 
-    normal_rng = random_numbers(normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma,
-    shape), notes=...)
+    normal_rng = random_numbers(
+        normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma, shape), notes=...
+    )
 
-    @vectors("multivariate normal distribution", "k", mu=("Location parameter", finite_vector, "k"),
-    L=(..., "kk"), notes=...) def multi_normal_cholesky_rng(rng, shape, mu, L): ...
+    @vectors(
+        "multivariate normal distribution", "k",
+        mu=("Location parameter", finite_vector, "k"), L=(..., "kk"), notes=...,
+    )
+    def multi_normal_cholesky_rng(rng, shape, mu, L): ...
 
 The function that draws is called with a generator, the shape of the draws and the values of the
-arguments, after all checks. Titles and domains of the arguments of a distribution of numbers are
-those of its density; parameters that are infinite are refused beside that."""
+arguments, after all checks. A distribution of one variable takes the titles and domains of its
+arguments from its density, but refuses infinite parameters as well."""
 
 from __future__ import annotations
 
@@ -26,6 +30,7 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
 from varmat.densities.density import Arguments, not_nan, positional
 from varmat.densities.domains import Matrix, Scalar
+from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
 
 __all__ = ["RandomNumbers", "random_numbers", "vectors"]
@@ -262,7 +267,7 @@ def random_numbers(
         axes="",
         scalar=" or int" if made.integer else " or float",
         notes=notes.strip(),
-        of=density.title[0].upper() + density.title[1:],
+        references=references(made.name),
         examples=f""">>> import varmat as vm
     >>> draws = vm.{made.name}({call}rng=1, size=100)
     >>> draws.shape
@@ -281,7 +286,6 @@ def vectors(
     examples: str,
     density: Any = None,
     integer: bool = False,
-    section: str | None = None,
     **arguments: tuple[str, Domain] | tuple[str, Domain, str],
 ) -> Callable[[Callable[..., Any]], RandomNumbers]:
     """Make random vectors, matrices, or numbers with parameters that are.
@@ -298,8 +302,6 @@ def vectors(
         Gets the function as its ``rng``.
     integer : bool
         Whether draws are integers.
-    section : str, optional
-        That of Stan's reference, if it is not the title up to a comma.
     **arguments : tuple
         Title, domain, and one letter for each of the last axes of an argument, or "#" for integers.
 
@@ -338,7 +340,7 @@ def vectors(
             axes=axes,
             scalar="" if event else " or int" if integer else " or float",
             notes=notes.strip(),
-            of=section or title[0].upper() + title[1:].partition(",")[0],
+            references=references(made.name),
             examples=examples.strip().replace("\n", "\n    "),
         )
         return made
@@ -404,7 +406,7 @@ _DOC = """Draw from the {title}.
 
     References
     ----------
-    Stan Functions Reference, "{of}".
+{references}
 
     Examples
     --------
