@@ -1,7 +1,7 @@
 """Distributions of one category out of K, by probabilities or by log odds.
 
-Observations that have their parameters in common are counted: the value and the derivatives are
-those of the counts."""
+Observations that share their parameters are counted first: value and derivatives need only the
+counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
 
 
 def categories(n: Any, k: int) -> Any:
-    """Integers 0, ..., k - 1 for 1, ..., k; None if an element is something else."""
+    """The categories 1, ..., k as integers 0, ..., k - 1; None if an element is no category."""
     n = np.asarray(n)
     with np.errstate(invalid="ignore"):
         whole = n.astype(np.intp)
@@ -32,18 +32,14 @@ def categories(n: Any, k: int) -> Any:
 
 
 def rows_of(shape: tuple[int, ...]) -> Any:
-    """For each of a stack of vectors of the shape, where it begins when all lie one after the
-    other.
-    """
+    """The places at which the vectors of a stack of this shape begin, when it is flattened."""
     return np.arange(0, math.prod(shape), shape[-1] or 1).reshape(shape[:-1])
 
 
 def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
-    """How often each category is observed with each of a stack of parameters of the shape, as an
-    array of this shape.
+    """How often each category is observed with each vector of parameters, in the shape of these.
 
-    None if an observation is no category.
-    """
+    It is None if an observation is no category."""
     try:
         np.broadcast_shapes(np.shape(n), shape[:-1])
     except ValueError:
@@ -55,7 +51,7 @@ def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
 
 
 def count(places: Any, shape: tuple[int, ...]) -> Any:
-    """How often each place of an array of the shape occurs."""
+    """How often each place of a flattened array occurs, in its shape."""
     return np.bincount(places.ravel(), minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
 

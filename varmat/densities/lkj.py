@@ -42,7 +42,7 @@ SHAPE = ("Shape parameter", Scalar(positive_finite))
 
 # Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum
 # over k = 1, ..., K - 1 of log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi)
-# / 2, each gamma quotient without cancellation.
+# / 2. Each quotient of gamma functions is computed without cancellation.
 @lru_cache  # most models have the same one throughout
 def _lkj_constant(eta: float, k: int) -> float:
     half = 0.5 * np.arange(1.0, k)
@@ -59,7 +59,9 @@ def _lkj_constant_slope(eta: Any, k: int) -> Any:
 
 
 def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
-    """The constant and, as a function of nothing, its derivative as steps of a program."""
+    """The constant as steps of a program, and a function without arguments that adds its
+    derivative.
+    """
     half = 0.5 * np.arange(1.0, k)
     start = eta + (half[::-1] - 0.5)
     constant = np.sum(applied(log_rising_factorial, start, half)) - k * (k - 1) * QUARTER_LOG_PI
@@ -129,13 +131,13 @@ def _is_correlation_factor(x: Any) -> bool:
 
 @lru_cache
 def _lines(k: int) -> tuple[Any, Any]:
-    """Intercepts and slopes of the powers of the elements on the diagonal as functions of eta."""
+    """The powers of the diagonal elements are linear in eta: their intercepts and slopes."""
     later = np.arange(k) > 0
     return np.where(later, np.arange(k - 3.0, -3.0, -1.0), 0.0), np.where(later, 2.0, 0.0)
 
 
 def _powers(k: int, eta: Any) -> Any:
-    """The powers of the elements on the diagonal; differentiable."""
+    """The powers of the diagonal elements; differentiable."""
     intercepts, slopes = _lines(k)
     return intercepts + slopes * eta
 
@@ -273,8 +275,9 @@ def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> An
     )
 
 
-# With the standard deviations d, the square roots of the diagonal, of which the logarithms l are normal, z = (l - mu) / sigma and
-# R = Sigma / (d d'):  log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
+# The standard deviations d are the square roots of the diagonal; their logarithms l are normal. With
+# z = (l - mu) / sigma and R = Sigma / (d d'):
+#     log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
 @density(
     Sigma=("Covariance matrix", square_matrix),
     mu=("Location parameter", finite),
@@ -381,8 +384,8 @@ def lkj_cov_reverse(
 
 
 def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
-    """Minus the derivative with respect to the variances apart from that of the determinant, times
-    the variances.
+    """The variances times minus the derivative with respect to them, without the term of the
+    determinant.
     """
     return 0.5 * (1.0 + z / sigma) + (eta - 1.0)
 

@@ -1,6 +1,5 @@
-"""Normal distributions of matrices: of given precisions of rows and columns, and of rows that are
-Gaussian processes.
-"""
+"""Normal distributions of matrices: with given precisions of rows and columns, and with Gaussian
+processes as rows."""
 
 from __future__ import annotations
 
@@ -33,9 +32,11 @@ __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]
 _Y = ("Random variable", not_nan)
 
 
-# With d = y - mu, a = Sigma d, b = d D:
-# log p = -trace(D d' Sigma d) / 2 + n log det(Sigma) / 2 + m log det(D) / 2 - m n log(2 pi) / 2,
-# d/dy = -Sigma d D,  d/dSigma = (n inv(Sigma) - d D d') / 2,  d/dD = (m inv(D) - d' Sigma d) / 2.
+# With d = y - mu, a = Sigma d and b = d D:
+#     log p = -trace(D d' Sigma d) / 2 + n log det(Sigma) / 2 + m log det(D) / 2
+#         - m n log(2 pi) / 2,
+#     d/dy = -Sigma d D,
+#     d/dSigma = (n inv(Sigma) - d D d') / 2,  d/dD = (m inv(D) - d' Sigma d) / 2.
 @density(
     y=_Y,
     mu=("Location parameter", finite),
@@ -216,7 +217,8 @@ def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) 
 
 
 # With q_i = y_i inv(Sigma) y_i':
-# log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,  d/dw_i = N / (2 w_i) - q_i / 2.
+#     log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,
+#     d/dw_i = N / (2 w_i) - q_i / 2.
 def _gp(y: Any, matrix: Any, w: Any, keep: Any, kind: Any, function: str, name: str) -> Any:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     scale = kind(function, matrix, k)

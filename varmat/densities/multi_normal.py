@@ -1,12 +1,12 @@
 """The multivariate normal distribution, in three parameterisations, and the multivariate Student t
 distribution.
 
-A parameterisation is a class: how residuals are whitened, and what the derivatives with respect to
-the residuals and the matrix are made of. The densities of a family differ in nothing else.
+Each parameterisation is a class that whitens residuals and makes the derivatives with respect to
+the residuals and the matrix. The densities of a family differ in nothing else.
 
-The residuals of N observations are N rows. There are two ways to whiten them with a lower Cholesky
-factor L: a triangular solve with N right-hand sides, or, if they are many, a product with the
-inverse of L, which takes half the time."""
+The residuals of N observations are N rows. They are whitened with a lower Cholesky factor L by a
+triangular solve with N right-hand sides. If N is large, a product with the inverse of L takes half
+the time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HALF_LOG_PI = 0.5 * math.log(math.pi)
 
 
 def residuals(function: str, y: Any, mu: Any, title: str, k: int) -> Any:
-    """``y - mu``, of the shape to which they broadcast, after the checks of the shapes."""
+    """Check the shapes and return ``y - mu``, in the shape to which both broadcast."""
     for name, x in (("Random variable", y), ("Location parameter", mu)):
         shape = np.shape(x)
         if shape[-1:] != (k,) and (shape or x is y):
@@ -68,12 +68,12 @@ def whitened(scale: Any, rows: Any) -> Any:
 
 
 def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int, ...]) -> Any:
-    """The contributions to `y` and `mu`; `weighted` are the whitened residuals, times the weights
-    of the observations.
+    """The contributions to `y` and `mu`, from whitened residuals times the weights of the
+    observations.
     """
 
     def of(x: Any, g: float) -> Any:
-        # What all observations have in common: sum before the solve.
+        # If all observations share an argument, sum before the solve.
         if weighted.ndim > 1 and np.ndim(x) < 2:
             return scale.pull(g * add_reduce(weighted, axis=0, keepdims=True)).reshape(-1)
         c = g * scale.pulled(weighted)
@@ -86,14 +86,12 @@ below_infinity = Domain("below infinity", lambda x: x != math.inf)
 
 
 def is_empty(r: Any, d: Any) -> bool:
-    """Whether there is nothing to differentiate: no observation, or an infinite one."""
+    """Whether the gradient is zero: there is no observation, or an infinite one."""
     return not np.size(d) or (not is_held(possible, r) and not np.isfinite(plain(d)).all())
 
 
 class Form(NamedTuple):
-    """A density of a family: its name, the kind of its matrix, the name of that argument, titles
-    and domains of all arguments.
-    """
+    """A density of a family: its name, the kind and name of its matrix, and all its arguments."""
 
     function: str
     kind: Any
@@ -101,13 +99,13 @@ class Form(NamedTuple):
     arguments: dict[str, tuple[str, Domain]]
 
     def check(self, *values: Any) -> None:
-        """Refuse values outside their domains."""
+        """Raise an error for arguments outside their domains."""
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
             domain.check(self.function, title, x)
 
 
 def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
-    """Whether there is a single observation, and all shapes fit."""
+    """Whether there is a single observation and all shapes fit."""
     shape = np.shape(y)
     return (
         len(shape) == 1
@@ -117,8 +115,8 @@ def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
     )
 
 
-# A single observation stays a vector, and what its value shows is not checked beforehand: 10 us
-# less for a short one.
+# A single observation stays a vector, and its arguments are checked only if the value is not
+# finite: that saves 10 us for a short vector.
 def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
     kind = form.kind
     if one := _is_one(y, mu, matrix):
@@ -127,7 +125,7 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
             check_symmetric(form.function, matrix, kind.title)
     else:
         form.check(y, mu, matrix)
-    with np.errstate(all="ignore"):  # of an infinite observation nan may come
+    with np.errstate(all="ignore"):  # an infinite observation may give nan
         if one:
             d = y - mu
         else:
@@ -142,11 +140,12 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
     if one and not math.isfinite(value):
         form.check(y, mu, matrix)
     elif one and kind is Cholesky and not (form.name in keep and np.count_nonzero(z) == k):
-        # What is wrong with a factor shows, unless it meets a zero or the determinant is left out.
+        # A bad factor makes the value infinite or nan, unless it meets a zero or the determinant is
+        # dropped.
         lower_factor.check(form.function, kind.title, matrix)
     if "constants" in keep:
         value -= d.size * HALF_LOG_TWO_PI
-    # Of nan an infinite observation is the only cause, and its density is zero.
+    # Only an infinite observation can give nan here, and its density is zero.
     return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d)
 
 
@@ -161,8 +160,8 @@ def _normal_reverse(
 
 
 class Columns:
-    """What the densities are made of, as steps of a program: one observation is a vector, several
-    are the columns of a matrix.
+    """The parts of the densities as steps of a program. One observation is a vector, several are
+    the columns of a matrix.
     """
 
     def __init__(self, y: Any, mu: Any, matrix: Any, kind: Any) -> None:
@@ -183,11 +182,10 @@ class Columns:
         return self.kind.sign * self.n * np.sum(np.log(np.diagonal(self.factor)))
 
     def partials(self, w: Any = 1.0) -> Any:
-        """Minus the derivative with respect to the residuals, in their shape, and that with respect
-        to the matrix.
+        """Minus the derivative with respect to the residuals, and that with respect to the matrix.
 
-        Observations count by weights; what is for the matrix alone is a function of nothing.
-        """
+        Observations are weighted. The second is a function without arguments, called only if the
+        matrix is a variable."""
         p = (
             self.factor @ self.z
             if self.kind is Precision
@@ -295,8 +293,8 @@ def _student_straight(
     return value, contributions
 
 
-# With w = (nu + K) / (nu + q) the gradients are those of the normal density, observations weighted
-# by w. With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
+# The gradients are those of the normal density with observations weighted by w = (nu + K) / (nu +
+# q). With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
 def _student_reverse(
     g: Any,
     r: Any,
@@ -324,7 +322,7 @@ def _student_reverse(
 
 
 def _nu_slope(nu: Any, q: Any, k: int) -> Any:
-    """The derivative with respect to nu, from the squares q of the whitened residuals;
+    """The derivative with respect to nu, from the squared norms q of whitened residuals;
     differentiable.
     """
     if not is_held(below_infinity, nu):
@@ -412,7 +410,7 @@ _STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log dens
 
 
 class Family(NamedTuple):
-    """What the densities of a family share."""
+    """The parts that the densities of a family share."""
 
     name: str
     arguments: dict[str, tuple[str, Domain]]
@@ -448,7 +446,7 @@ def multivariate(
     example: str,
     result: str,
 ) -> Density:
-    """Make a density of a family, whose matrix, an argument `name`, is of a kind."""
+    """Make the density of a family for one kind of matrix, whose argument is called `name`."""
 
     arguments = {**family.arguments, name: (kind.title, kind.domain)}
     form = Form(full, kind, name, arguments)
@@ -476,7 +474,7 @@ def multivariate(
         result=result,
     )
     made = density(**arguments)(function)
-    made.operation.domains = {}  # the value function looks itself, where it must
+    made.operation.domains = {}  # The value function checks its arguments itself, where it must.
     made.reverse(family.reverse)
     made.tangent(partial(family.tangent, kind=kind))
     made.straight(

@@ -1,6 +1,5 @@
-"""Densities of one variable that are not summed: for mixtures, hidden states, and predictive
-criteria.
-"""
+"""Densities of one variable for each observation: for mixtures, hidden states and predictive
+criteria."""
 
 from __future__ import annotations
 
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
 
 class Pointwise(Density):
-    """A log density at each element to which the arguments broadcast, made of the same row of the
-    table as their sum.
-    """
+    """A log density at each element, made from the same row of the table as the sum."""
 
     if TYPE_CHECKING:
         __call__: PointwiseCall  # type: ignore[assignment]
@@ -30,18 +27,18 @@ class Pointwise(Density):
         super().__init__(f"{summed.name}.pointwise", summed.arguments, summed.discrete)
         self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
         self.summed = summed
-        # What does not show in the value is looked at beforehand.
+        # These arguments are checked first: the value does not show that they are outside.
         self._early = [
             (i, *summed.arguments[name])
             for i, name in enumerate(summed.arguments)
             if name not in summed.late
         ]
-        # The short form is tried first, if it is for arguments of any kinds.
+        # The quick form is tried first where it is valid for arguments of any kind.
         self._short = (
             summed.quick is not None and summed.quick.number is None and summed.quick.when is None
         )
-        # Compiled for the terms that are kept, and for the abbreviations that these have computed
-        # already, in either form.
+        # Terms are compiled for each set that is kept; partials for the abbreviations that those
+        # terms have computed already; both in the careful and in the quick form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
 
@@ -58,7 +55,7 @@ class Pointwise(Density):
         return getattr, (self.summed, "pointwise")
 
     def _terms_of(self, keep: frozenset[str] | None, short: bool) -> tuple[Any, tuple[str, ...]]:
-        """A function to the value and to the abbreviations in it, and their names."""
+        """A function that returns the value and its abbreviations, and the names of these."""
         row = self.summed
         let = row.lets(row.quick if short else None)
         text = " + ".join(f"({term})" for term in row.kept(keep)) or "0.0"
@@ -66,13 +63,13 @@ class Pointwise(Density):
         return row.elementwise([text, *names], let=let), names
 
     def _partials_of(self, given: tuple[str, ...], short: bool) -> dict[str, Any]:
-        """Functions of the arguments, and then of the abbreviations that are at hand."""
+        """The partials as functions of the arguments and of abbreviations already computed."""
         row = self.summed
         let = row.lets(row.quick if short else None)
         return {name: row.elementwise([text], given, let) for name, text in row.partials.items()}
 
     def _outside(self, values: Any) -> Any:
-        """Where elements are outside the support: an array that broadcasts, or None if none is."""
+        """A mask, which broadcasts, of the elements outside the support; None if there are none."""
         inside = True if self._support is None else self._support(*values)[0]
         return None if np.all(inside) else np.logical_not(inside)
 
@@ -98,7 +95,7 @@ class Pointwise(Density):
             outside, shows = None, keep is None and finite
             if not (shows and self.summed.support_is_shown):
                 outside = self._outside(exact)
-            if not shows or outside is not None:  # what is nan is not in the support either
+            if not shows or outside is not None:  # nan is outside the support too
                 self.shape_of(values)
                 self.summed.check_demand(self.name, values)
         if outside is not None:
@@ -110,7 +107,7 @@ class Pointwise(Density):
         return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
 
     def _straight(self, *values: Any, keep: frozenset[str] | None) -> Any:
-        """How it is written into a program: an element that is not finite ends the run."""
+        """Write the density into a program, whose run ends at an element that is not finite."""
         row = self.summed
         scope = scope_of(values, self.arguments, row.let)
         if self._short and row.quick.fits_in({name: scope[name].value for name in self.arguments}):
@@ -136,7 +133,7 @@ class Pointwise(Density):
             c = g * partials[name](*exact)[0]
             return c if outside is None else np.where(outside, 0.0, c)
 
-        # What is discrete is never a variable.
+        # Discrete arguments are never variables, so their entries are not called.
         return tuple(partial(contribution, name) for name in self.arguments)
 
     def _tangent(self, r: Any, *values: Any, keep: Any, outside: Any) -> Any:

@@ -36,9 +36,7 @@ positive_finite_vector = Vector(
 def check_shapes(
     function: str, title: str, x: Any, other_title: str, other: Any
 ) -> tuple[int, ...]:
-    """The shape to which two arguments broadcast whose last axes are of one length, or the
-    refusal.
-    """
+    """Check that last axes have one length, and return the shape to which the arguments broadcast."""
     shape, other_shape = np.shape(x), np.shape(other)
     try:
         if shape and shape[-1:] == other_shape[-1:]:
@@ -57,7 +55,7 @@ def repeats(shape: tuple[int, ...], x: Any) -> float:
 
 
 def log_products(n: Any, theta: Any) -> Any:
-    """``n log(theta)`` where n is not zero, otherwise zero, for plain arrays that broadcast."""
+    """``n log(theta)``, and zero where n is zero, for plain arrays that broadcast."""
     n, theta = np.broadcast_arrays(n, theta)
     some = n != 0
     with np.errstate(divide="ignore"):
@@ -67,7 +65,7 @@ def log_products(n: Any, theta: Any) -> Any:
 
 
 def ratios(n: Any, theta: Any) -> Any:
-    """``n / theta`` where n is not zero, otherwise zero; differentiable."""
+    """``n / theta``, and zero where n is zero; differentiable."""
     some = n != 0
     return np.where(some, n / np.where(some, theta, 1.0), 0.0)
 
@@ -125,7 +123,7 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
         if alpha.ndim == 1:
             logs = add_reduce(logs.reshape(-1, len(alpha)), axis=0)
         value = float(add_reduce((alpha - 1.0) * logs, None))
-        if value != value:  # of the logarithm of zero times zero
+        if value != value:  # zero times the logarithm of zero is nan
             value = float(add_reduce(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs), None))
     if "alpha" in keep:
         constant = add_reduce(gammaln(add_reduce(alpha, axis=-1)), None) - add_reduce(
@@ -159,7 +157,7 @@ def dirichlet_straight(theta: Any, alpha: Any, keep: Any) -> Any:
 def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Any, logs: Any) -> Any:
     if logs is None:
         return (lambda: ZERO,) * 2
-    # The logarithms are summed already over the observations that have alpha in common.
+    # The logarithms are already summed over observations that share alpha.
     times = math.prod(theta.shape[:-1]) if alpha.ndim == 1 else 1
     return lambda: g * ratios(alpha - 1.0, theta), lambda: g * (logs + times * _alpha_slopes(alpha))
 
@@ -366,8 +364,9 @@ def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
     )
 
 
-# With N the sum of the counts and A that of alpha:  log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
-# The gamma functions themselves, of which this is made, would cancel.
+# With N the sum of the counts and A that of alpha:
+#     log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
+# Written with gamma functions, the terms would cancel.
 @density("n", n=TRIALS, alpha=("Prior size parameter", positive_finite_vector))
 def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
     """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
@@ -432,7 +431,7 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
 
 
 def _log_betas(alpha: Any, n: Any) -> Any:
-    """``log(B(alpha, n))``, zero where n is."""
+    """``log(B(alpha, n))``, and zero where n is zero."""
     return np.where(n > 0, betaln(alpha, np.maximum(n, 1.0)), 0.0)
 
 

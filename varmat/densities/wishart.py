@@ -1,8 +1,7 @@
-"""Distributions of matrices: LKJ of correlation matrices, Wishart and inverse Wishart of positive
-definite ones.
+"""Wishart and inverse Wishart distributions of positive definite matrices.
 
-The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle
-is read, and the derivative lies in it (see `varmat.functions.linalg.solves`)."""
+The lower triangle of a matrix is read, and the derivative lies in it (see
+`varmat.functions.linalg.solves`)."""
 
 from __future__ import annotations
 
@@ -45,11 +44,10 @@ HALF_LOG_TWO = 0.5 * math.log(2.0)
 DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
 
 
-# The Wishart density in W and the inverse Wishart density are, but for the sign s = +1 or -1 of their powers of determinants,
-#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2 - nu K / 2 log 2 -
-#     log gamma_K(nu / 2),
-# where the matrix M stands in the trace as it is, and P inverted: W and S for the one, S and W for
-# the other.
+# Both log densities in W are, with the sign s = +1 for Wishart and -1 for inverse Wishart,
+#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2
+#         - nu K / 2 log 2 - log gamma_K(nu / 2),
+# where (M, P) = (W, S) for Wishart and (S, W) for inverse Wishart.
 def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
     k = len(s)
     if w.shape != s.shape:
@@ -153,7 +151,7 @@ def _power_of_m(nu: Any, k: int, sign: float) -> Any:
 
 
 def _power_of_p(nu: Any, k: int, sign: float) -> Any:
-    """Twice the power of the determinant of P under the fraction bar."""
+    """Twice the power of the determinant of P, which divides."""
     return nu if sign > 0 else nu + k + 1.0
 
 

@@ -1,8 +1,8 @@
 """Wishart and inverse Wishart distributions of Cholesky factors.
 
 The observation and the scale are lower Cholesky factors of the matrices in
-`varmat.densities.wishart`. Above the diagonal nothing is read of the scale; the derivatives
-lie in the lower triangles."""
+`varmat.densities.wishart`. The scale is not read above its diagonal. The derivatives lie in the
+lower triangles."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ __all__ = ["inv_wishart_cholesky_lpdf", "wishart_cholesky_lpdf"]
 _OBSERVATION, _SCALE = "Cholesky random variable", "Cholesky Scale matrix"
 
 
-# With the factors Y of the observation and S of the scale, and the sign s = +1 or -1, the log densities are
-#     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2 - nu K / 2 log 2 -
-#     log gamma_K(nu / 2) + K log 2,
-# where A = inv(P) M:  M = Y and P = S for the one, S and Y for the other.
+# Let Y be the factor of the observation and S that of the scale. With the sign s = +1 for Wishart
+# and -1 for inverse Wishart, the log density is
+#     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2
+#         - nu K / 2 log 2 - log gamma_K(nu / 2) + K log 2,
+# where A = inv(P) M, and (M, P) = (Y, S) for Wishart, (S, Y) for inverse Wishart.
 def _powers(nu: Any, k: int, sign: float) -> tuple[Any, Any]:
-    """The powers of the elements on the diagonals of M and P."""
+    """The powers of the diagonal elements of M and P."""
     of_y, of_s = sign * nu - np.arange(1.0, k + 1.0), -sign * nu * np.ones(k)
     return (of_y, of_s) if sign > 0 else (of_s, of_y)
 
@@ -63,7 +64,7 @@ def _check(function: str, y: Any, nu: Any, s: Any) -> int:
 def _total(
     k: int, nu: Any, squares: Any, logs: Any, keep: Any, normaliser: Any, sign: float
 ) -> Any:
-    """The log density, of the sums of squares and of the logarithms of the diagonals of Y and S."""
+    """The log density, from the sum of squares and the log diagonals of Y and S."""
     value = (
         -0.5 * squares
         + (sign * nu) * (np.sum(logs[0]) - np.sum(logs[1]))
@@ -71,7 +72,7 @@ def _total(
     )
     if "nu" in keep:
         value = value - nu * k * HALF_LOG_TWO - normaliser(nu)
-    # in Stan the constant of the inverse distribution is never dropped
+    # as in Stan, which never drops the constant of the inverse distribution
     if "constants" in keep or sign < 0.0:
         value = value + k * 2.0 * HALF_LOG_TWO
     return value
