@@ -1,9 +1,9 @@
 """Gaussian dynamic linear models: the likelihood by the Kalman filter, and its derivatives by one
-pass back.
+backward pass.
 
-The filter and the pass back are written with functions that take plain arrays and variables alike:
-the value and the reverse rule run them on arrays, forward derivatives on what these are made of,
-and short series go into programs time by time."""
+The filter and the backward pass are written with functions that take plain arrays and variables
+alike. The value and the reverse rule run them on arrays, forward derivatives run them on
+directions, and programs of short series contain them time by time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from varmat.programs.symbols import refuse, require
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
 
-# Multiplications in a matrix product, times the times, up to which a model is written into
-# programs; others are called from Python.
+# A series is written into programs if the multiplications of a matrix product, times the number of
+# times, are at most this; other series are called from Python.
 STRAIGHT = 4096
 
 
@@ -54,11 +54,11 @@ def _check_noise(function: str, x: Any, name: str) -> None:
 
 
 def _holds(x: Any) -> Any:
-    """What a program asks of variances, or of a covariance."""
+    """The test of variances, or of a covariance, within a program."""
     if x.ndim == 1:
         return (x >= 0.0) & (x < math.inf)
-    # A little is added to what may be singular: in a program the factor of a matrix that has none
-    # is nan.
+    # The covariance may be singular, so a little is added to its diagonal. In a program a matrix
+    # without a Cholesky factor has one of nan.
     factor = np.linalg.cholesky(x + TOLERANCE * np.eye(x.shape[0]))
     return (np.abs(x - x.mT) <= TOLERANCE).all() & (np.diagonal(factor) > 0.0).all()
 
@@ -84,8 +84,8 @@ noise = Noise("nonnegative or symmetric positive semidefinite", _holds, _check_n
 
 
 class Moment(NamedTuple):
-    """What is known of the state at a time: mean and covariance before it, as it is predicted, and
-    what its observation says.
+    """The state at one time: moments before it, predicted moments, and the effect of its
+    observation.
     """
 
     mean: Any
@@ -93,16 +93,18 @@ class Moment(NamedTuple):
     # G m, and G C G' + W
     predicted: Any
     spread: Any
-    # spread @ F, the inverse of Q, the gain times Q's inverse, and inv(Q) e
+    # spread @ F, inv(Q), the gain cross @ inv(Q), and inv(Q) e
     cross: Any
     precision: Any
     gain: Any
     surprise: Any
 
 
-# West and Harrison (1997), section 4.2: with the predicted mean a = G m and covariance R = G C G' + W, the error of the forecast
-# e = y - F' a with the covariance Q = F' R F + V, and the gain K = R F inv(Q):  m <- a + K e,  C <- R - K (R F)',
-# log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
+# West and Harrison (1997), section 4.2. Let a = G m and R = G C G' + W be the predicted mean and
+# covariance, e = y - F' a the forecast error with the covariance Q = F' R F + V, and K = R F inv(Q)
+# the gain. Then
+#     m <- a + K e,  C <- R - K (R F)',
+#     log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
 def _filter(
     y: Any, f: Any, g: Any, v: Any, w: Any, mean: Any, covariance: Any, factorise: Any
 ) -> tuple[Any, list[Moment]]:
@@ -124,12 +126,14 @@ def _filter(
     return value, moments
 
 
-# The pass back, with the adjoints M of m and the symmetric S of C, for one step:
-# e~ = K' M - inv(Q) e,  Q~ = (u u' - inv(Q)) / 2 + K' S K - sym(K' M u'),  u = inv(Q) e,
-# B~ = M u' - 2 S K of the cross covariance B = R F,  R~ = S + F Q~ F' + sym(B~ F'),  F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,
-# G~ = a~ m' + 2 R~ G C,  then M <- G' a~,  S <- G' R~ G.
+# One step of the backward pass, with the adjoint M of m, the symmetric adjoint S of C, the cross
+# covariance B = R F and u = inv(Q) e:
+#     e~ = K' M - u,  Q~ = (u u' - inv(Q)) / 2 + K' S K - sym(K' M u'),
+#     B~ = M u' - 2 S K,  R~ = S + F Q~ F' + sym(B~ F'),
+#     F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,  G~ = a~ m' + 2 R~ G C,
+# and then M <- G' a~,  S <- G' R~ G.
 def _back(f: Any, g: Any, moments: list[Moment]) -> list[Any]:
-    """The derivatives with respect to all arguments, those of symmetric matrices symmetric."""
+    """The derivatives with respect to all arguments; those of symmetric matrices are symmetric."""
     n, (first, *_) = np.shape(g)[0], moments
     mean, covariance = np.zeros(n), np.zeros((n, n))
     errors: list[Any] = []
@@ -182,7 +186,7 @@ def _check_shapes(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> N
 
 
 def _factorised(q: Any) -> tuple[Any, Any]:
-    """The inverse of a covariance of an observation, and half the logarithm of its determinant."""
+    """The inverse of the covariance of an observation, and half the logarithm of its determinant."""
     return np.linalg.inv(q), np.sum(np.log(np.diagonal(np.linalg.cholesky(q))))
 
 
@@ -193,7 +197,7 @@ def _factorised_plain(q: Any) -> tuple[Any, Any]:
 
 
 def _covariance(v: Any) -> Any:
-    """The matrix of which a vector is the diagonal."""
+    """The covariance matrix: a vector of variances becomes its diagonal."""
     return v * np.eye(np.shape(v)[0]) if np.ndim(v) == 1 else v
 
 
@@ -341,6 +345,6 @@ def gaussian_dlm_obs_straight(
 
 
 def _folded(x: Any) -> Any:
-    """A symmetric matrix on its lower triangle."""
+    """A symmetric matrix folded onto its lower triangle."""
     k = np.shape(x)[0]
     return x * (2.0 * np.tri(k) - np.eye(k))

@@ -1,18 +1,17 @@
 """Hidden Markov models: the marginal likelihood of a chain, and the probabilities of its states.
 
-A step of the filter is a handful of NumPy calls on a vector of a few states, most of it overhead.
-So the matrices of the steps, transitions times emissions, are multiplied with their neighbours, all
-pairs together, up a tree; what is left near its root is a short chain. Its probabilities, forward
-and backward, go down the tree again, as vectors. Matrices and vectors are scaled before they can
-underflow.
+A step of the filter is a handful of NumPy calls on a vector of a few states, and most of its time
+is overhead. So the matrices of the steps, transitions times emissions, are multiplied in pairs of
+neighbours, level by level up a tree, until a short chain is left at the root. Its forward and
+backward probabilities then go down the tree as vectors. Matrices and vectors are scaled before they
+can underflow.
 
-The tree takes memory, and many operations where there are many states, and it scales whole
-matrices. For chains that are too large for it, and for those in which something underflows, there
-is the filter, scaled at every time. A long chain of few states is cut into pieces of equal length,
-which take their steps together: once from every state, which gives a transition matrix for each
-piece, then, with the probabilities at the ends known, forward and backward. Pieces are joined one
-after the other. The rest of a chain, or all of it, is a single piece. If something underflows here
-as well, there are logarithms."""
+The tree takes memory, and many operations if there are many states. Chains that are too large for
+it, or that underflow in it, are filtered time by time, with scaling at every time. A long chain of
+few states is cut into pieces of equal length, which take their steps together: first from every
+state, which gives a transition matrix for each piece, and then forward and backward from the
+probabilities at the ends of the pieces. The times left over, or all times of a chain that is not
+cut, are a single piece. If the filter underflows too, it is run on logarithms."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
     ):
         if np.shape(x) != shape:
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
-    # Floats are quicker where they are few.
+    # A few numbers are checked faster as floats.
     if states <= SMALL and all(
         min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())
     ):
@@ -120,8 +119,8 @@ def hmm_marginal_reverse(
 
 
 class Chain(Kernel):
-    """Of a chain of emissions, a row for each time: the log marginal, posterior probabilities, and
-    slopes in `Gamma` and `rho`.
+    """The log marginal of a chain, posterior probabilities, and slopes in `Gamma` and `rho`.
+    Emissions have a row for each time.
     """
 
     name = "hmm_chain"
@@ -155,8 +154,8 @@ class Chain(Kernel):
 CHAIN = Chain()
 
 
-# Emissions are scaled to a largest one of 1 at each time; where a probability underflows all the
-# same the run ends.
+# Emissions are scaled to a largest one of 1 at each time. If a probability still underflows, the
+# run ends.
 @hmm_marginal.straight
 def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
     if not np.size(log_omegas):
@@ -232,17 +231,3 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
     if any(map(is_differentiable, operands)) and _marginal(*values)[0] == -math.inf:
         return np.zeros(np.shape(values[0]))
     return _posterior_of_anything(*operands)[0]
-
-
-# The filter: with the probabilities a of the states given the observations so far, and the emissions w at the next time,
-# a <- (a Gamma) w / s,  s = sum((a Gamma) w),  log p = sum(log s).
-# Backward, with b = p(later observations | state) up to a factor:  b <- Gamma (w b).
-# Of the logarithm of p: d/dlog_omegas = a b / sum(a b),  d/dGamma = sum over times of a (w b)' / (a Gamma w b),  d/drho = w b / p.
-
-
-# The tree. All matrices are indexed [time, from, to], however they are stored; vectors are in
-# columns.
-
-
-# The same by logarithms, for chains with states that are not connected, where the scaled
-# probabilities underflow.

@@ -59,7 +59,7 @@ def _lkj_constant_slope(eta: Any, k: int) -> Any:
 
 
 def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
-    """The constant as steps of a program, and a function without arguments that adds its
+    """The constant as steps of a program, and a function without arguments that returns its
     derivative.
     """
     half = 0.5 * np.arange(1.0, k)
@@ -275,8 +275,8 @@ def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> An
     )
 
 
-# The standard deviations d are the square roots of the diagonal; their logarithms l are normal. With
-# z = (l - mu) / sigma and R = Sigma / (d d'):
+# The standard deviations d are the square roots of the diagonal; their logarithms l are normal.
+# With z = (l - mu) / sigma and R = Sigma / (d d'):
 #     log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
 @density(
     Sigma=("Covariance matrix", square_matrix),

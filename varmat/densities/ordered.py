@@ -242,7 +242,7 @@ def _ends(which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
     )
 
 
-# A Gauss-Legendre rule integrates a narrow cell of the exponential; wider cells are a difference.
+# A cell is narrow, and integrated by a Gauss-Legendre rule, if its w (a + w / 2) below is less.
 NARROW = 1.0
 ROOT_HALF, ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
 
@@ -254,12 +254,12 @@ def _nodes() -> tuple[Any, Any]:
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
 
-# Reflect the cell so that it lies above its end a nearer to zero, and let w be its width. Its mass is
-# phi(a) D with
+# Reflect the cell so that it lies above its end a nearer to zero, and let w be its width. Its mass
+# is phi(a) D with
 #     D = integral from 0 to w of exp(-a t - t**2 / 2) dt
 #       = M(a) - exp(-w (a + w / 2)) M(a + w),
-# where M is the Mills ratio. A narrow cell is integrated; the two parts of a cell that contains zero
-# are added. The slopes phi / mass at the two ends are 1 / D and exp(-w (a + w / 2)) / D.
+# where M is the Mills ratio. D of a narrow cell is integrated; the two parts of a cell that contains
+# zero are added. The slopes phi / mass at the two ends are 1 / D and exp(-w (a + w / 2)) / D.
 def normal_cell(
     low: Any, high: Any, width: Any, has_low: Any, has_high: Any
 ) -> tuple[Any, Any, Any, Any]:

@@ -59,7 +59,7 @@ class Covariance:
         return self.solve(d)
 
     def pull(self, z: Any) -> Any:
-        """From weighted whitened residuals, the derivatives of half their squares in the residuals."""
+        """The derivatives of half the squares in the residuals, from weighted whitened residuals."""
         return self.solve(z, trans=True)
 
     def pulled(self, z: Any) -> Any:

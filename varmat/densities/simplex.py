@@ -36,7 +36,7 @@ positive_finite_vector = Vector(
 def check_shapes(
     function: str, title: str, x: Any, other_title: str, other: Any
 ) -> tuple[int, ...]:
-    """Check that last axes have one length, and return the shape to which the arguments broadcast."""
+    """Check the lengths of last axes, and return the shape to which the arguments broadcast."""
     shape, other_shape = np.shape(x), np.shape(other)
     try:
         if shape and shape[-1:] == other_shape[-1:]:

@@ -122,7 +122,7 @@ def is_computed(x: Value) -> bool:
 
 
 class Names(Scope):
-    """What the names in an expression mean; functions of the elementwise table stay single steps."""
+    """What the names in an expression mean; functions of the elementwise table are single steps."""
 
     def __missing__(self, name: str) -> Any:
         row, builder = ROWS.get(name), self.builder
