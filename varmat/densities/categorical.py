@@ -98,7 +98,8 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda theta: vm.categorical_lpmf([1, 3, 3], theta), np.array([0.5, 0.25, 0.25]))
+    >>> theta = np.array([0.5, 0.25, 0.25])
+    >>> vm.gradient(lambda theta: vm.categorical_lpmf([1, 3, 3], theta), theta)
     array([2., 0., 8.])
     """
     counts = tally("categorical_lpmf", "Number of categories", n, theta.shape)

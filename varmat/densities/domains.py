@@ -133,7 +133,9 @@ square_matrix = Matrix(
 
 
 def factor_or_none(a: Any) -> Any:
-    """The lower Cholesky factor of an observation, None unless it is symmetric positive definite."""
+    """The lower Cholesky factor of an observation, None unless it is symmetric positive
+    definite.
+    """
     try:
         check_symmetric("", a)
         return cholesky_factor("", a)

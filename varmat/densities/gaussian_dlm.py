@@ -186,7 +186,9 @@ def _check_shapes(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> N
 
 
 def _factorised(q: Any) -> tuple[Any, Any]:
-    """The inverse of the covariance of an observation, and half the logarithm of its determinant."""
+    """The inverse of the covariance of an observation, and half the logarithm of its
+    determinant.
+    """
     return np.linalg.inv(q), np.sum(np.log(np.diagonal(np.linalg.cholesky(q))))
 
 
@@ -264,7 +266,8 @@ def gaussian_dlm_obs_lpdf(
     --------
     >>> import numpy as np, varmat as vm
     >>> y, one = np.array([[1.0, 2.0]]), np.ones((1, 1))
-    >>> vm.gradient(lambda m0: vm.gaussian_dlm_obs_lpdf(y, one, one, one, one, m0, one), np.zeros(1))
+    >>> f = lambda m0: vm.gaussian_dlm_obs_lpdf(y, one, one, one, one, m0, one)
+    >>> vm.gradient(f, np.zeros(1))
     array([0.5])
     """
     _check_shapes(y, f, g, v, w, m0, c0)

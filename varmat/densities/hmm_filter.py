@@ -82,7 +82,9 @@ class Tree(NamedTuple):
 def _marginal(
     log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty
 ) -> tuple[float, Filtered | Tree | None]:
-    """The log marginal, and intermediate results for the posterior: None if that needs logarithms."""
+    """The log marginal, and intermediate results for the posterior: None if that needs
+    logarithms.
+    """
     states, times = log_omegas.shape
     if not times:
         return 0.0, None
@@ -189,7 +191,9 @@ def _products(left: Any, right: Any, space: Any, log_least: float) -> Any:
 
 
 def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
-    """The products for pairs of times: one matrix multiplication sums over the states in between."""
+    """The products for pairs of times: one matrix multiplication sums over the states in
+    between.
+    """
     states, count = len(gamma), x.shape[1] // 2
     ways = (gamma[:, None] * gamma.T).reshape(-1, states)
     first, second = x[:, : 2 * count : 2], x[:, 1 : 2 * count : 2]
@@ -203,7 +207,9 @@ def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
 
 
 def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
-    """The vectors before each matrix and after the last one, and the log sum of the last, unscaled."""
+    """The vectors before each matrix and after the last one, and the log sum of the last,
+    unscaled.
+    """
     rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
     multiply: Any = np.dot if log_least > -math.inf else np.matmul
     scaled = len(matrices) * log_least < LOWEST_AT_ROOT
@@ -270,8 +276,8 @@ def _both_sides(a: Any, b: Any, left: Any, right: Any, into: Any) -> None:
 # The filter: let a be the probabilities of the states given the observations so far, and w the
 # emissions at the next time. Then
 #     a <- (a Gamma) w / s,  s = sum((a Gamma) w),  log p = sum(log s).
-# Backward, with b = p(later observations | state) up to a factor:  b <- Gamma (w b). The derivatives
-# of log p are
+# Backward, with b = p(later observations | state) up to a factor:  b <- Gamma (w b). Of log p
+# the derivatives are
 #     d/dlog_omegas = a b / sum(a b),  d/drho = w b / p,
 #     d/dGamma = sum over times of a (w b)' / (a Gamma w b).
 def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
@@ -416,8 +422,8 @@ def _both_ways(
     return a, b
 
 
-# The filter on logarithms, for chains with states that are not connected, where scaled probabilities
-# underflow.
+# The filter on logarithms, for chains with states that are not connected, whose scaled
+# probabilities underflow.
 def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
     """The log marginal, and the log probabilities of states given the observations so far."""
     with np.errstate(all="ignore"):

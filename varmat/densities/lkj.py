@@ -330,7 +330,8 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda Sigma: vm.lkj_cov_lpdf(Sigma, 0.0, 1.0, 2.0), np.array([[1.0, 0.6], [0.6, 1.0]]))
+    >>> Sigma = np.array([[1.0, 0.6], [0.6, 1.0]])
+    >>> vm.gradient(lambda Sigma: vm.lkj_cov_lpdf(Sigma, 0.0, 1.0, 2.0), Sigma)
     array([[ 0.0625,  0.    ],
            [-1.875 ,  0.0625]])
     """

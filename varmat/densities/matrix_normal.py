@@ -88,7 +88,8 @@ def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> A
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda y: vm.matrix_normal_prec_lpdf(y, 0.0, np.eye(2), 2.0 * np.eye(2)), np.array([[1.0, 0.0], [0.0, 2.0]]))
+    >>> f = lambda y: vm.matrix_normal_prec_lpdf(y, 0.0, np.eye(2), 2.0 * np.eye(2))
+    >>> vm.gradient(f, np.array([[1.0, 0.0], [0.0, 2.0]]))
     array([[-2., -0.],
            [-0., -4.]])
     """

@@ -399,14 +399,16 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
 _NU = """    nu : scalar
         Degrees of freedom parameter: positive; with inf the distribution is the normal one.
 """
-_NORMAL = """With :math:`d = y - \\mu` the log density of an observation is :math:`-\\tfrac12 (d^T \\Sigma^{-1} d + \\log\\det
-    \\Sigma + K \\log 2 \\pi)`, with the derivatives :math:`\\mp\\Sigma^{-1} d` with respect to y
-    and mu and :math:`\\tfrac12 \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the
-    covariance :math:`\\Sigma`{where}."""
-_STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log density of an observation is
-    :math:`\\log\\Gamma(\\tfrac{\\nu + K}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12 (K \\log \\nu\\pi + \\log\\det\\Sigma) -
-    \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The derivatives are those of the normal density,
-    but for the weight :math:`(\\nu + K) / (\\nu + q)` of an observation."""
+_NORMAL = """With :math:`d = y - \\mu` the log density of an observation is
+    :math:`-\\tfrac12 (d^T \\Sigma^{-1} d + \\log\\det \\Sigma + K \\log 2 \\pi)`. The derivatives
+    are :math:`\\mp\\Sigma^{-1} d` with respect to y and mu, and
+    :math:`\\tfrac12 \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the covariance
+    :math:`\\Sigma`{where}."""
+_STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log density of an
+    observation is :math:`\\log\\Gamma(\\tfrac{\\nu + K}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12
+    (K \\log \\nu\\pi + \\log\\det\\Sigma) - \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The
+    derivatives are those of the normal density with observations weighted by
+    :math:`(\\nu + K) / (\\nu + q)`."""
 
 
 class Family(NamedTuple):

@@ -258,8 +258,9 @@ def _nodes() -> tuple[Any, Any]:
 # is phi(a) D with
 #     D = integral from 0 to w of exp(-a t - t**2 / 2) dt
 #       = M(a) - exp(-w (a + w / 2)) M(a + w),
-# where M is the Mills ratio. D of a narrow cell is integrated; the two parts of a cell that contains
-# zero are added. The slopes phi / mass at the two ends are 1 / D and exp(-w (a + w / 2)) / D.
+# where M is the Mills ratio. D of a narrow cell is integrated; the two parts of a cell that
+# contains zero are added. The slopes phi / mass at the two ends are 1 / D and
+# exp(-w (a + w / 2)) / D.
 def normal_cell(
     low: Any, high: Any, width: Any, has_low: Any, has_high: Any
 ) -> tuple[Any, Any, Any, Any]:

@@ -59,7 +59,9 @@ class Covariance:
         return self.solve(d)
 
     def pull(self, z: Any) -> Any:
-        """The derivatives of half the squares in the residuals, from weighted whitened residuals."""
+        """The derivatives of half the squares in the residuals, from weighted whitened
+        residuals.
+        """
         return self.solve(z, trans=True)
 
     def pulled(self, z: Any) -> Any:

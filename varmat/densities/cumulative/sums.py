@@ -28,13 +28,13 @@ LOG_HALF = math.log(0.5)
 
 
 class LogSum:
-    """The logarithm of a sum of masses, up to an observation or above it; the sum of both is one.
+    """The logarithm of the sum of masses up to an observation, or of those above it.
 
     Attributes
     ----------
     name : str
     arguments : dict
-        Name of an argument -> its title and its domain, as those of the mass.
+        Name of an argument -> its title and its domain, the same as for the mass.
     """
 
     def __init__(self, name: str, mass: Any, upper: bool, log_masses: Callable[..., Any]) -> None:
@@ -73,7 +73,7 @@ class LogSum:
             raise type(error)(str(error).replace(self.mass.name, self.name, 1)) from None
 
     def _elements(self, n: Any, rest: list[Any]) -> Any:
-        # The last argument of the Poisson binomial mass is a vector for each observation.
+        # The last argument of the Poisson binomial mass has a vector for each observation.
         shapes = [np.shape(x) for x in rest]
         if self.mass is poisson_binomial_lpmf:
             self.mass(0.0, *rest)
@@ -107,13 +107,13 @@ class LogSum:
     def _element(self, n: float, rest: list[Any]) -> Any:
         top = np.shape(rest[0])[-1] if self.mass is poisson_binomial_lpmf else int(rest[0])
         if n < 0 or n >= top:
-            # A variable without a derivative, if there is one.
+            # Add zero, which is a variable if an argument is one.
             nothing = sum(0.0 * np.sum(x) for x in rest if is_differentiable(x))
             return (-math.inf if (n < 0) != self._upper else 0.0) + nothing
         logs, split = self._log_masses(np.arange(top + 1), *rest), math.floor(n) + 1
         here, other = (logs[split:], logs[:split]) if self._upper else (logs[:split], logs[split:])
         log, log_other = logsumexp(here), logsumexp(other)
-        # A probability next to one is one less the other; what is not taken must not be infinite.
+        # A probability next to one is one minus the other. The branch not taken must stay finite.
         return np.where(log < LOG_HALF, log, log1m_exp(np.minimum(log_other, -0.5)))
 
 

@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 NUMPY = "The numbers are those of ``numpy.random.Generator.{}``."
-MIXTURE = """The counts are Poisson numbers whose rates are gamma numbers, {}. Rates beyond 64-bit integers are refused, also
-    if they are drawn."""
-# Beyond it NumPy does not draw.
+MIXTURE = """The counts are Poisson numbers whose rates are gamma numbers, {}.
+    Rates beyond 64-bit integers are refused, also if they are drawn."""
+# NumPy draws hypergeometric counts up to here.
 small = Domain("nonnegative and less than 10**9", lambda x: (x >= 0) & (x < 10**9))
 
 bernoulli_rng = random_numbers(

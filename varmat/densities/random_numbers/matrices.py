@@ -1,6 +1,4 @@
-"""Random matrices: correlation and covariance matrices, their Cholesky factors, matrices of normal
-numbers.
-"""
+"""Random correlation and covariance matrices, and their Cholesky factors."""
 
 from __future__ import annotations
 
@@ -38,12 +36,12 @@ FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
 def correlation_factors(
     rng: np.random.Generator, shape: tuple[int, ...], k: int, eta: float
 ) -> Any:
-    """Rows of unit length: normal numbers, and a gamma number on the diagonal that makes the sphere
-    as flat as it has to be.
+    """Lower factors with rows of unit length: normal numbers, and the root of a gamma number on the
+    diagonal.
     """
     factors = np.tril(rng.standard_normal((*shape, k, k)), -1)
-    # Row i has i normal numbers; the square of the last one is twice a gamma number of the shape
-    # eta + (k - 1 - i) / 2.
+    # Row i has i normal numbers before its diagonal element, whose square is twice a gamma number
+    # of the shape eta + (k - 1 - i) / 2.
     shapes = eta + 0.5 * np.arange(k - 1, -1, -1)
     diagonal = np.sqrt(2.0 * rng.standard_gamma(shapes, (*shape, k)))
     diagonal[..., 0] = 1.0
@@ -53,11 +51,10 @@ def correlation_factors(
     return factors
 
 
-ONION = """The rows of the Cholesky factor are drawn one after the other, which is the onion method: the square of the length of
-    the part of row i + 1 before the diagonal has a beta distribution with the shapes :math:`i / 2`
-    and :math:`\\eta + (K - 1 - i) / 2`, and its direction is uniform; D. Lewandowski, D. Kurowicka
-    and H. Joe (2009), "Generating random correlation matrices based on vines and extended onion
-    method", Journal of Multivariate Analysis 100(9), 1989-2001."""
+ONION = """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
+    the square of the length of the part of row i + 1 before the diagonal has a beta distribution
+    with the shapes :math:`i / 2` and :math:`\\eta + (K - 1 - i) / 2`, and its direction is
+    uniform."""
 
 
 @vectors(
@@ -105,7 +102,7 @@ def lkj_corr_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
 
 
 def check_degrees(function: str, nu: Any, rows: int) -> None:
-    """Refuse fewer degrees of freedom than there are densities for."""
+    """Raise an error for degrees of freedom with which there is no density."""
     Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < np.inf)).check(
         function, DEGREES[0], nu
     )
@@ -118,9 +115,7 @@ def products(factors: Any) -> Any:
 
 
 def bartlett(rng: np.random.Generator, shape: tuple[int, ...], degrees: Any) -> Any:
-    """Lower triangles of standard normal numbers, with roots of chi-square numbers on the
-    diagonal.
-    """
+    """Lower triangles of normal numbers, with roots of chi-square numbers on the diagonal."""
     k = len(degrees)
     triangles, i = np.tril(rng.standard_normal((*shape, k, k)), -1), np.arange(k)
     triangles[..., i, i] = np.sqrt(rng.chisquare(degrees, (*shape, k)))
@@ -134,19 +129,19 @@ def wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -
 
 
 def inv_wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -> Any:
-    """Factors L inv(B), which are lower triangular: B.T @ B, with degrees that fall from below, has
-    a Wishart distribution.
+    """Lower triangular factors L inv(B). B has its degrees of freedom in reverse order, so that B.T
+    @ B has a Wishart distribution.
     """
     k = len(factor)
     check_degrees(function, nu, k)
     triangles = bartlett(rng, shape, nu - np.arange(k)[::-1])
-    # A system with a triangle is solved by substitution: elimination finds nothing to do.
+    # Elimination leaves a triangle as it is, so the general solver works by substitution here.
     return np.tril(np.linalg.solve(triangles.mT, np.broadcast_to(factor.T, triangles.shape)).mT)
 
 
-BARTLETT = """A draw is made of Bartlett's triangle, of normal numbers with roots of chi-square numbers on the diagonal{}; M. S.
-    Bartlett (1933), "On the theory of statistical regression", Proceedings of the Royal Society of
-    Edinburgh 53, 260-283."""
+BARTLETT = """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square
+    numbers on the diagonal{}; M. S. Bartlett (1933), "On the theory of statistical regression", Proceedings
+    of the Royal Society of Edinburgh 53, 260-283."""
 POSITIVE = """
 >>> import numpy as np, varmat as vm
 >>> draws = vm.{}(5.0, [[4.0, 2.0], [2.0, 2.0]], rng=1, size=3)

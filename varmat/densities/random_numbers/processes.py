@@ -35,7 +35,10 @@ __all__ = [
 ROWS = ("Row precision matrix", symmetric_matrix, "nn")
 COLUMNS = ("Column precision matrix", symmetric_matrix, "mm")
 WEIGHTS = ("Kernel scales", Domain("positive finite", positive_finite.holds), "k")
-GP = """Each row of a draw is a vector of normal numbers with this covariance, divided by the root of its kernel scale."""
+GP = (
+    "Each row of a draw is a vector of normal numbers with this covariance, divided by the root of "
+    "its kernel scale."
+)
 
 
 @vectors(
@@ -50,7 +53,8 @@ GP = """Each row of a draw is a vector of normal numbers with this covariance, d
     rows.""",
     examples="""
 >>> import numpy as np, varmat as vm
->>> mu, Sigma, D = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[2.0, 1.0], [1.0, 2.0]], np.diag([1.0, 2.0, 3.0])
+>>> mu, Sigma = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[2.0, 1.0], [1.0, 2.0]]
+>>> D = np.diag([1.0, 2.0, 3.0])
 >>> vm.matrix_normal_prec_rng(mu, Sigma, D, rng=1).shape
 (2, 3)
 """,
@@ -109,7 +113,7 @@ def _processes(rng: Any, shape: tuple[int, ...], factor: Any, w: Any) -> Any:
 
 
 def _root(covariance: Any) -> Any:
-    """A matrix whose product with its transpose is a covariance, which may be singular."""
+    """A matrix whose product with its transpose is the covariance, which may be singular."""
     if np.ndim(covariance) == 1:
         return np.diag(np.sqrt(covariance))
     values, axes = np.linalg.eigh(covariance)
@@ -128,10 +132,9 @@ def _root(covariance: Any) -> Any:
     C0=("C0", semidefinite, "nn"),
     T=("Number of times", Scalar(nonnegative), "#"),
     notes="""A state, of the mean `m0` and the covariance `C0` before the first time, moves on as
-    :math:`\\theta_t = G \\theta_{t-1}
-    + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`, with the covariances W of w and V
-      of v, which may be singular. Row
-    i of a draw is the series of the i-th observable, R by T as in Stan.""",
+    :math:`\\theta_t = G \\theta_{t-1} + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`,
+    with the covariances W of w and V of v, which may be singular. Row i of a draw is the series of
+    the i-th observable, R by T as in Stan.""",
     examples="""
 >>> import varmat as vm
 >>> walk = vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], [[0.0]], [[1.0]], [0.0], [[0.0]], 5, rng=1)
@@ -184,7 +187,7 @@ def hmm_latent_rng(rng: Any, shape: Any, log_omegas: Any, Gamma: Any, rho: Any) 
         )
     states[..., -1] = chosen(rng, shape, np.exp(logs[-1]))
     for t in range(len(logs) - 2, -1, -1):
-        # For each state of the next time, the probabilities of those of this one.
+        # For each state at the next time, the probabilities of the states at this one.
         before = softmax((logs[t][:, None] + np.log(Gamma)).T, axis=-1)
         states[..., t] = chosen(rng, shape, before[states[..., t + 1] - 1])
     return states

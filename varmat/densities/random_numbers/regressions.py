@@ -29,7 +29,8 @@ __all__ = [
 MATRIX = ("Matrix of independent variables", finite, "nk")
 INTERCEPT = ("Intercept", finite, "n/")
 WEIGHTS = ("Weight vector", finite_vector, "k")
-# The argument `rng` is a generator, `shape` that of the vectors of observations.
+# In the functions below `rng` is a generator and `shape` the shape in front of vectors of
+# observations.
 NOTES = """With ``eta = alpha + X @ beta`` the observations are drawn as by {}.
     A ``size`` is the shape in front of such vectors."""
 EXAMPLE = """

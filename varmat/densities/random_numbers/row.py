@@ -35,7 +35,8 @@ from varmat.densities.univariate import Univariate
 
 __all__ = ["RandomNumbers", "random_numbers", "vectors"]
 
-# The largest rate of which NumPy draws Poisson counts, and what is beyond 64-bit integers.
+# The largest rate for which NumPy draws Poisson counts, and the first number beyond 64-bit
+# integers.
 LARGEST_RATE, TOO_LARGE = float(2**63 - 10 * math.isqrt(2**63)), float(2**63)
 whole = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
 countable = Domain(
@@ -58,8 +59,8 @@ class RandomNumbers:
     family : Density or None
         The density or mass of the distribution, which refers to this function as its ``rng``.
     cores : dict
-        Name of an argument -> one letter for each of its last axes, those of one draw; after a
-        slash, of what it may be instead. With an exclamation mark it cannot be a stack.
+        Name of an argument -> one letter for each of its last axes, those of one draw. Letters
+        after a slash are an alternative. An exclamation mark at the end forbids a stack.
     event : str
         The same for a draw.
     integer : bool
@@ -116,9 +117,7 @@ class RandomNumbers:
         return draws if draws.ndim else draws.item()
 
     def _value(self, name: str, x: Any) -> Any:
-        """The plain value of an argument, after the checks of its domain: floats, or 64-bit
-        integers.
-        """
+        """Check an argument and return its plain value: floats, or 64-bit integers."""
         title, domain = self.arguments[name]
         if is_differentiable(x):
             raise TypeError(
@@ -138,7 +137,7 @@ class RandomNumbers:
         domain.check(self.name, title, value)
         if name in self.discrete:
             whole.check(self.name, title, value)
-            # Large integers keep all digits.
+            # Converted from the argument itself, large integers keep all digits.
             value = np.asarray(x).astype(np.int64)
         return value
 
@@ -151,14 +150,14 @@ class RandomNumbers:
         return next((each for each in others if len(each) == np.ndim(value)), first)
 
     def _shape(self, values: Sequence[Any], size: Any) -> tuple[int, ...]:
-        """The shape of the draws without the axes of one of them."""
+        """The shape of the draws without the axes of a single draw."""
         lengths: dict[str, int] = {}
         owners: dict[str, str] = {}
         batch: tuple[int, ...] = ()
         for (name, (title, _)), value in zip(self.arguments.items(), values, strict=True):
             core, shape = self._core(name, value), np.shape(value)
             for letter, length in zip(core, shape[len(shape) - len(core) :], strict=True):
-                if length == 1 and "" in self._cores_of(name)[1:]:  # for all of a vector
+                if length == 1 and "" in self._cores_of(name)[1:]:  # one number for all of a vector
                     continue
                 if lengths.setdefault(letter, length) != length:
                     rule = f"fit {owners[letter]}, which has {lengths[letter]}"
@@ -202,7 +201,7 @@ class RandomNumbers:
 
 
 def bounded(domain: Domain) -> Domain:
-    """The domain without infinities: densities have limits there, draws have none."""
+    """The domain without infinities, at which densities have limits but draws do not."""
     if domain in (positive, not_nan):
         return positive_finite if domain is positive else finite
     if domain.holds(math.inf) or domain.holds(-math.inf):
@@ -211,14 +210,14 @@ def bounded(domain: Domain) -> Domain:
 
 
 def poisson(function: str, rng: np.random.Generator, rate: Any, shape: tuple[int, ...]) -> Any:
-    """Poisson counts, or the refusal of rates at which they do not fit into 64 bits."""
+    """Poisson counts. Rates for which they do not fit into 64 bits are refused."""
     countable.check(function, "the rate of a count", rate)
     return rng.poisson(rate, shape)
 
 
 def log_gamma(rng: np.random.Generator, alpha: Any, shape: tuple[int, ...]) -> Any:
-    """Logarithms of standard gamma draws, also where these underflow: that of shape alpha + 1 times
-    U**(1 / alpha).
+    """Logarithms of standard gamma draws, even where these underflow: a draw of shape alpha + 1 is
+    multiplied by U**(1 / alpha).
     """
     return np.log(rng.standard_gamma(alpha + 1.0, shape)) - rng.standard_exponential(shape) / alpha
 
@@ -256,7 +255,7 @@ def random_numbers(
     made.__module__ = sys._getframe(1).f_globals["__name__"]
     made.family, density.rng = density, made
     if density.demand is not None:
-        # Where an argument is not looked at, the observation may be anything.
+        # The demand does not depend on the observation, so any number stands in for it.
         made.demand = lambda function, values: density.check_demand(function, [0.0, *values])
     point = density.points[0][1:]
     call = "".join(f"{x!r}, " for x in point)
@@ -288,7 +287,7 @@ def vectors(
     integer: bool = False,
     **arguments: tuple[str, Domain] | tuple[str, Domain, str],
 ) -> Callable[[Callable[..., Any]], RandomNumbers]:
-    """Make random vectors, matrices, or numbers with parameters that are.
+    """Make random vectors or matrices, or random numbers with such parameters.
 
     Parameters
     ----------
@@ -353,7 +352,7 @@ def _lines(made: RandomNumbers) -> str:
     lines = []
     for name, (title, domain) in made.arguments.items():
         core, *others = made._cores_of(name)
-        # Several matrices at a time are not taken where their factors are wanted.
+        # Matrices that are factorised are taken one at a time.
         stack = (
             "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "
         )

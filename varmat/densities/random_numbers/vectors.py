@@ -68,7 +68,7 @@ def standard(rng: np.random.Generator, shape: tuple[int, ...], mu: Any) -> Any:
 
 
 def scale(rng: np.random.Generator, shape: tuple[int, ...], nu: Any) -> Any:
-    """What turns normal vectors into those with Student's distribution."""
+    """The factors that turn normal vectors into vectors with Student's distribution."""
     degrees = np.where(np.isinf(nu), 1.0, nu)
     return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
 
@@ -169,14 +169,16 @@ def multi_student_t_cholesky_rng(rng: Any, shape: Any, nu: Any, mu: Any, L: Any)
 
 
 def simplexes(rng: np.random.Generator, shape: tuple[int, ...], alpha: Any) -> Any:
-    """Vectors with Dirichlet's distribution; gamma numbers of small shapes underflow, their
-    logarithms do not.
+    """Vectors with a Dirichlet distribution, from log gamma numbers: these do not underflow for
+    small shapes.
     """
     return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
 
 
 def counts(rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials: Any) -> Any:
-    """Multinomial counts. NumPy's tolerance for the sum of the probabilities is less than ours."""
+    """Multinomial counts. Probabilities are scaled, since NumPy tolerates less in their sum than we
+    do.
+    """
     return rng.multinomial(trials, theta / np.sum(theta, axis=-1, keepdims=True), shape)
 
 
@@ -278,10 +280,9 @@ def poisson_binomial_rng(rng: Any, shape: Any, theta: Any) -> Any:
 
 
 def chosen(rng: np.random.Generator, shape: tuple[int, ...], weights: Any) -> Any:
-    """Categories, from 1 on, with probabilities in proportion to weights: by inversion."""
+    """Categories 1, 2, ... with probabilities proportional to weights, by inversion."""
     sums = np.cumsum(weights, axis=-1)
-    # Less than the whole sum, also after rounding, so that no category of probability zero is
-    # chosen.
+    # A number below the sum, even after rounding, never chooses a category of probability zero.
     u = rng.random(shape) * sums[..., -1]
     if sums.ndim == 1:
         return 1 + np.searchsorted(sums, u, side="right")
@@ -326,7 +327,7 @@ def categorical_logit_rng(rng: Any, shape: Any, beta: Any) -> Any:
 
 
 def cell(latent: Any, cutpoints: Any) -> Any:
-    """In which of the cells between cutpoints, counted from 1, numbers lie."""
+    """The cell between cutpoints, counted from 1, in which each number lies."""
     return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
 
 
