@@ -26,9 +26,9 @@ def categories(n: Any, k: int) -> Any:
     """The categories 1, ..., k as integers 0, ..., k - 1; None if an element is no category."""
     n = np.asarray(n)
     with np.errstate(invalid="ignore"):
-        whole = n.astype(np.intp)
-    inside = not n.size or (whole.min() >= 1 and whole.max() <= k and (whole == n).all())
-    return whole - 1 if inside else None
+        numbers = n.astype(np.intp)
+    inside = not n.size or (numbers.min() >= 1 and numbers.max() <= k and (numbers == n).all())
+    return numbers - 1 if inside else None
 
 
 def rows_of(shape: tuple[int, ...]) -> Any:

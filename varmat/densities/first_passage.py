@@ -32,9 +32,9 @@ from varmat.functions.elementwise import formula
 
 __all__: list[str] = []
 
-# Up to the time SMALL five or six images are summed, later FUNCTIONS eigenfunctions. The rest is
-# less than 1e-17 of the sum, and of the sums for derivatives up to the fourth.
-SMALL, FUNCTIONS = 0.2, 10
+# Up to SHORT_TIME five or six images are summed, later FUNCTIONS eigenfunctions. The rest is less
+# than 1e-17 of the sum, and of the sums for derivatives up to the fourth.
+SHORT_TIME, FUNCTIONS = 0.2, 10
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -117,7 +117,7 @@ def _by_functions(n: int, u: Any, b: Any) -> Any:
 def _where(u: Any, b: Any, small: Any, large: Any) -> Any:
     """Call one function for small times and another for large ones."""
     u, b = np.broadcast_arrays(u, b)
-    out, is_small = np.full(u.shape, np.nan), u <= SMALL
+    out, is_small = np.full(u.shape, np.nan), u <= SHORT_TIME
     inside = (u > 0.0) & (u < math.inf) & (b > 0.0) & (b < 1.0)
     for here, function in ((is_small & inside, small), (~is_small & inside, large)):
         if here.any():
@@ -153,7 +153,8 @@ def _ratio(n: Any, u: Any, b: Any) -> Any:
     return out
 
 
-def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
+def internal_row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
+    """A row of the elementwise table for use in expressions alone."""
     nothing: Any = dict.fromkeys(
         ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
     )
@@ -161,7 +162,7 @@ def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
 
 
 # These are names in the expressions of densities, not functions for users.
-log_first_passage = _row(
+log_first_passage = internal_row(
     "log_first_passage",
     _log_density,
     "0.5 * g * first_passage_ratio(2.0, x, y)",
@@ -169,7 +170,7 @@ log_first_passage = _row(
     doc="Logarithm of the density of the time x at which Brownian motion from y leaves (0, 1) "
     "through 1.",
 )
-first_passage_ratio = _row(
+first_passage_ratio = internal_row(
     "first_passage_ratio",
     _ratio,
     "nan * g",

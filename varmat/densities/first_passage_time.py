@@ -28,9 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.elementwise import Elementwise, new_row
-from varmat.densities.first_passage import first_passage_ratio, log_first_passage
-from varmat.functions.elementwise import formula
+from varmat.core.elementwise import Elementwise
+from varmat.densities.first_passage import first_passage_ratio, internal_row, log_first_passage
 from varmat.functions.special.shape_derivatives import gauss
 
 __all__: list[str] = []
@@ -113,13 +112,6 @@ def _of_block(count: int, code: Any, low: Any, length: Any, b: Any, v: Any) -> A
     return result
 
 
-def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    nothing: Any = dict.fromkeys(
-        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
-    )
-    return new_row(name, formula(function), *partials, doc=doc, **nothing)
-
-
 def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
     """The rows for the logarithm of the integral over times, and for the means."""
     log, mean, sign = f"log_passage_{word}", f"mean_passage_{word}", "-" if upper else ""
@@ -136,7 +128,7 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
             f"{drift} * {at} - {value}), 0.0)"
         )
 
-    integral = _row(
+    integral = internal_row(
         log,
         lambda x, y, z: _by_panels(upper, -1.0, x, y, z),
         f"g * ({rate('x', 'y', 'z', 'r')})",
@@ -148,7 +140,7 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
     at_end = (
         f"power({time}, fmod(x, 10.0)) * first_passage_ratio(floor(0.1 * x + 0.01), {time}, z) - r"
     )
-    means = _row(
+    means = internal_row(
         mean,
         partial(_by_panels, upper),
         "nan * g",

@@ -309,8 +309,8 @@ def gaussian_dlm_obs_tangent(
     if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
         return (lambda t: 0.0,) * 7
     diagonal = np.ndim(V) == 1
-    whole = [symmetric(x) for x in (_covariance(V), W, C0)]
-    _, moments = _filter(y, F, G, whole[0], whole[1], m0, whole[2], _factorised)
+    symmetrised = [symmetric(x) for x in (_covariance(V), W, C0)]
+    _, moments = _filter(y, F, G, symmetrised[0], symmetrised[1], m0, symmetrised[2], _factorised)
     parts = _back(F, G, moments)
 
     def of(i: int) -> Any:

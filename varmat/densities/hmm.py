@@ -25,7 +25,12 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
 from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
-from varmat.densities.hmm_filter import SMALL, _marginal, _posterior, _posterior_of_anything
+from varmat.densities.hmm_filter import (
+    FLOAT_STATES,
+    differentiable_posterior,
+    log_marginal,
+    posterior_gradient,
+)
 from varmat.functions.checks import TOLERANCE, is_held, one
 from varmat.programs.kernels import Kernel
 from varmat.programs.program import FLOAT, Value
@@ -51,7 +56,7 @@ def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
         if np.shape(x) != shape:
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
     # A few numbers are checked faster as floats.
-    if states <= SMALL and all(
+    if states <= FLOAT_STATES and all(
         min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())
     ):
         return
@@ -106,7 +111,7 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
     -3.802272141469
     """
     _check("hmm_marginal", log_omegas, Gamma, rho)
-    value, filtered = _marginal(log_omegas, Gamma, rho, workspace)
+    value, filtered = log_marginal(log_omegas, Gamma, rho, workspace)
     return Saved(value, filtered=filtered)
 
 
@@ -114,7 +119,7 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 def hmm_marginal_reverse(
     g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any
 ) -> Any:
-    parts = _posterior(r, log_omegas, gamma, rho, filtered)
+    parts = posterior_gradient(r, log_omegas, gamma, rho, filtered)
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
@@ -135,8 +140,8 @@ class Chain(Kernel):
         emissions, gamma, rho = map(np.array, operands)
         with np.errstate(all="ignore"):
             log_omegas = np.log(emissions.T)
-        value, filtered = _marginal(log_omegas, gamma, rho)
-        posterior, in_gamma, in_rho = _posterior(value, log_omegas, gamma, rho, filtered)
+        value, filtered = log_marginal(log_omegas, gamma, rho)
+        posterior, in_gamma, in_rho = posterior_gradient(value, log_omegas, gamma, rho, filtered)
         return (
             value,
             posterior.T,
@@ -177,7 +182,7 @@ def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
-    parts = _posterior_of_anything(log_omegas, gamma, rho)
+    parts = differentiable_posterior(log_omegas, gamma, rho)
     return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)
 
 
@@ -228,6 +233,6 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
     ]
     values = [*map(plain, operands)]
     _check("hmm_hidden_state_prob", *values)
-    if any(map(is_differentiable, operands)) and _marginal(*values)[0] == -math.inf:
+    if any(map(is_differentiable, operands)) and log_marginal(*values)[0] == -math.inf:
         return np.zeros(np.shape(values[0]))
-    return _posterior_of_anything(*operands)[0]
+    return differentiable_posterior(*operands)[0]

@@ -14,11 +14,11 @@ from varmat.functions.checks import fixed
 
 __all__: list[str] = []
 
-# Chains of at least LONG steps and at most FEW states are cut into pieces (measured).
-LONG, FEW = 50, 32
-# A further level of the tree is made from more than SHORT matrices. Matrices of up to PLANES states
-# are stored element by element, larger ones one by one.
-SHORT, PLANES = 16, 4
+# Chains of at least LONG_CHAIN steps and at most FEW_STATES states are cut into pieces (measured).
+LONG_CHAIN, FEW_STATES = 50, 32
+# A further level of the tree is made from more than ROOT_MATRICES matrices. With up to PLANE_STATES
+# states matrices are stored element by element, otherwise one by one.
+ROOT_MATRICES, PLANE_STATES = 16, 4
 # A product is scaled before the logarithm of its largest element falls below LOWEST, and a vector
 # at the root before that of its sum falls below LOWEST_AT_ROOT.
 LOWEST, LOWEST_AT_ROOT = math.log(1e-60), math.log(1e-150)
@@ -29,14 +29,14 @@ TINY = float(np.finfo(float).tiny)
 CONNECTED = 1e-150
 # The same bound for the tree, whose matrices underflow by their starts as well as by their ends.
 CONNECTED_IN_TREE = 1e-60
-# The tree is for chains of at most FEW states whose matrices have at most LARGEST elements in all
-# (measured).
-LARGEST = 4_000_000
+# Chains of at most FEW_STATES states, with at most TREE_ELEMENTS elements in all their matrices, go
+# through the tree (measured).
+TREE_ELEMENTS = 4_000_000
 # BLAS does up to this many multiplications in one thread. Underflow in its other threads goes
 # unseen.
 ONE_THREAD = 2**18
 # Up to this many states, checks are faster on floats.
-SMALL = 8
+FLOAT_STATES = 8
 
 
 class Filtered(NamedTuple):
@@ -79,7 +79,7 @@ class Tree(NamedTuple):
     least: float
 
 
-def _marginal(
+def log_marginal(
     log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty
 ) -> tuple[float, Filtered | Tree | None]:
     """The log marginal, and intermediate results for the posterior: None if that needs
@@ -97,8 +97,8 @@ def _marginal(
         return total, None
     least = float(np.minimum.reduce(gamma, axis=None))
     if (
-        states <= FEW
-        and states**2 * times <= LARGEST
+        states <= FEW_STATES
+        and states**2 * times <= TREE_ELEMENTS
         and (least >= CONNECTED_IN_TREE or states**3 * times <= ONE_THREAD)
     ):
         try:
@@ -112,7 +112,7 @@ def _marginal(
             value, filtered = _filter(_emissions(log_omegas, peaks).T.copy(), gamma, rho)
             return value + total, filtered
     except FloatingPointError:
-        return _log_filter(log_omegas, gamma, rho)[0], None
+        return log_filter(log_omegas, gamma, rho)[0], None
 
 
 def _emissions(log_omegas: Any, peaks: Any, space: Any = np.empty) -> Any:
@@ -144,9 +144,9 @@ def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tup
     value, bound = 0.0, log_least
     levels: list[Level] = []
     alone: list[Any] = []
-    if count <= SHORT:
+    if count <= ROOT_MATRICES:
         root = gamma * x.T[:, None]
-    while count > SHORT:
+    while count > ROOT_MATRICES:
         if count % 2:
             alone.append(levels[-1].matrices[-1] if levels else gamma * x[:, -1])
         scratch = space((2, states, count))
@@ -159,7 +159,7 @@ def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tup
         # The largest element of the first matrix need not meet the largest of the second; a
         # transition of probability `least` leads from one to the other.
         bound = 2.0 * bound + log_least
-        if bound < LOWEST or count <= SHORT:
+        if bound < LOWEST or count <= ROOT_MATRICES:
             scales = np.maximum(np.maximum.reduce(matrices, axis=(1, 2)), TINY)
             matrices /= scales[:, None, None]
             value += float(np.add.reduce(np.log(scales)))
@@ -178,7 +178,7 @@ def _matrices(count: int, states: int, space: Any, log_least: float) -> Any:
     """Uninitialised matrices. Storing them element by element is faster for few states, but then
     underflow goes unnoticed, so it is done only if states are connected.
     """
-    if states <= PLANES and log_least > -math.inf:
+    if states <= PLANE_STATES and log_least > -math.inf:
         return space((states, states, count)).transpose(2, 0, 1)
     return space((count, states, states))
 
@@ -308,7 +308,7 @@ def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
 
 def _length(steps: int, states: int) -> int:
     """The length of pieces, about equal to their number; zero if the chain is not cut."""
-    return math.isqrt(steps) if steps >= LONG and states <= FEW else 0
+    return math.isqrt(steps) if steps >= LONG_CHAIN and states <= FEW_STATES else 0
 
 
 def _pieces(x: Any, pieces: int, length: int) -> Any:
@@ -363,7 +363,7 @@ def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return out, b
 
 
-def _posterior(
+def posterior_gradient(
     value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | Tree | None
 ) -> tuple[Any, Any, Any]:
     """The gradient of the log marginal."""
@@ -424,7 +424,7 @@ def _both_ways(
 
 # The filter on logarithms, for chains with states that are not connected, whose scaled
 # probabilities underflow.
-def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
+def log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
     """The log marginal, and the log probabilities of states given the observations so far."""
     with np.errstate(all="ignore"):
         log_gamma, out, value = np.log(gamma), np.empty(log_omegas.T.shape), 0.0
@@ -441,7 +441,7 @@ def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
 
 
 def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    a = _log_filter(log_omegas, gamma, rho)[1]
+    a = log_filter(log_omegas, gamma, rho)[1]
     with np.errstate(all="ignore"):
         log_gamma, both, in_gamma = np.log(gamma), np.empty(a.shape), np.zeros(gamma.shape)
         b = np.zeros(len(gamma))
@@ -457,12 +457,12 @@ def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any
         return both.T, in_gamma, np.exp(u - logsumexp(np.log(rho) + u, 0))
 
 
-def _posterior_of_anything(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+def differentiable_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
     """The gradient of the log marginal, differentiable. With variables it goes time by time."""
     if not any(map(is_differentiable, (log_omegas, gamma, rho))):
         with np.errstate(all="ignore"):
-            value, filtered = _marginal(log_omegas, gamma, rho)
-            return _posterior(value, log_omegas, gamma, rho, filtered)
+            value, filtered = log_marginal(log_omegas, gamma, rho)
+            return posterior_gradient(value, log_omegas, gamma, rho, filtered)
     times = np.shape(log_omegas)[1]
     peaks = np.max(fixed(log_omegas), axis=0)
     w = np.exp(log_omegas - np.where(np.abs(peaks) < np.inf, peaks, 0.0)).T

@@ -130,7 +130,7 @@ def _is_correlation_factor(x: Any) -> bool:
 
 
 @lru_cache
-def _lines(k: int) -> tuple[Any, Any]:
+def _linear_powers(k: int) -> tuple[Any, Any]:
     """The powers of the diagonal elements are linear in eta: their intercepts and slopes."""
     later = np.arange(k) > 0
     return np.where(later, np.arange(k - 3.0, -3.0, -1.0), 0.0), np.where(later, 2.0, 0.0)
@@ -138,7 +138,7 @@ def _lines(k: int) -> tuple[Any, Any]:
 
 def _powers(k: int, eta: Any) -> Any:
     """The powers of the diagonal elements; differentiable."""
-    intercepts, slopes = _lines(k)
+    intercepts, slopes = _linear_powers(k)
     return intercepts + slopes * eta
 
 

@@ -367,7 +367,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
     """
 
 
-def _made(
+def _gp_density(
     function: str, kind: Any, name: str, given: str, example: str, result: str
 ) -> StructuredDensity:
     def value(y: Any, matrix: Any, w: Any, keep: Any) -> Any:
@@ -395,10 +395,10 @@ def _made(
     return made
 
 
-multi_gp_lpdf = _made(
+multi_gp_lpdf = _gp_density(
     "multi_gp_lpdf", Covariance, "Sigma", "a covariance", "[[4.0, 2.0], [2.0, 2.0]]", "-1.5"
 )
-multi_gp_cholesky_lpdf = _made(
+multi_gp_cholesky_lpdf = _gp_density(
     "multi_gp_cholesky_lpdf",
     Cholesky,
     "L",

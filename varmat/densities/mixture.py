@@ -14,8 +14,8 @@ from varmat.programs.symbols import require
 
 __all__ = ["log_mix"]
 
-# exp(LARGEST) is nearly the largest float.
-LARGEST = 709.78
+# exp(LARGEST_EXPONENT) is nearly the largest float.
+LARGEST_EXPONENT = 709.78
 
 
 def log_mix(theta: Any, *log_densities: Any) -> Any:
@@ -97,7 +97,7 @@ def _share(theta: Any, exponent: Any) -> Any:
     """``theta * exp(exponent)``; it and its derivative are zero where theta is, even if the
     exponential overflows.
     """
-    return theta * np.exp(np.minimum(exponent, LARGEST))
+    return theta * np.exp(np.minimum(exponent, LARGEST_EXPONENT))
 
 
 # With l = log(theta exp(a) + (1 - theta) exp(b)):

@@ -157,9 +157,9 @@ class Precision(Covariance):
 
     @staticmethod
     def tangent(matrix: Any, d: Any, factor: Any) -> Any:
-        x, whole = inverse_spd_of(matrix, factor), symmetric(matrix)
+        x, precision = inverse_spd_of(matrix, factor), symmetric(matrix)
         return (
-            d @ whole,
+            d @ precision,
             lambda t: 0.5 * np.sum(d * (d @ symmetric(t)), axis=-1),
             lambda t: -0.5 * inner(x, symmetric(t)),
         )

@@ -437,10 +437,10 @@ def _log_betas(alpha: Any, n: Any) -> Any:
 
 def _count_slopes(n: Any, alpha: Any) -> Any:
     """The derivative with respect to alpha; differentiable."""
-    whole = zeta_difference(
+    of_sums = zeta_difference(
         1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True)
     )
-    return zeta_difference(1.0, alpha, n) - whole
+    return zeta_difference(1.0, alpha, n) - of_sums
 
 
 @dirichlet_multinomial_lpmf.reverse

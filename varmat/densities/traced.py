@@ -129,7 +129,7 @@ class Names(Scope):
         if row is None or isinstance(row.ufunc, np.ufunc):
             return super().__missing__(name)
         return lambda *args: Symbol(
-            builder, with_value(builder, row, [lift(builder, x) for x in args], _whole)
+            builder, with_value(builder, row, [lift(builder, x) for x in args], _single_step)
         )
 
 
@@ -146,7 +146,7 @@ def with_value(
     return builder.call(_slope(row.name, slope), *operands, apply(builder, of, operands[1:]))
 
 
-def _whole(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
+def _single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
     return builder.call(_function(row), *operands)
 
 

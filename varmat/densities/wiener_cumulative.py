@@ -33,8 +33,8 @@ __all__ = ["wiener_lccdf_unnorm", "wiener_lcdf_unnorm"]
 
 # For starting points: the largest (alpha var_beta)**2 / time for which a number of nodes is enough,
 # and this number. For nondecision times: the numbers of nodes for tiny intervals and for others.
-STARTS: tuple[tuple[float, int], ...] = ((16.0, 16), (400.0, 32), (math.inf, 96))
-FEW, MANY = 4, 48
+STARTS_BY_WIDTH: tuple[tuple[float, int], ...] = ((16.0, 16), (400.0, 32), (math.inf, 96))
+FEW_TIMES, MANY_TIMES = 4, 48
 
 _OPEN = Domain(
     "in the interval (0, 1)", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1
@@ -44,7 +44,7 @@ _ARGUMENTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _row(name: str, word: str, sign: str, support: str) -> Univariate:
+def _log_passage(name: str, word: str, sign: str, support: str) -> Univariate:
     mean = f"mean_passage_{word}({{}}, u, beta, v)"
     return univariate(
         name,
@@ -173,13 +173,13 @@ class _Model:
         """
         most, width = _with_axes(time), _with_axes(var_tau)
         least = most - width
-        whole, from_least = fixed(most), fixed(least)
+        latest, earliest = fixed(most), fixed(least)
         # Decision times are positive, which cuts the interval.
         low, high = _range(
-            self.upper, np.maximum(from_least, 0.0) if self.upper else whole, *self.fixed
+            self.upper, np.maximum(earliest, 0.0) if self.upper else latest, *self.fixed
         )
-        starts_inside, ends_inside = from_least > low, whole < high
-        something = np.where(starts_inside, from_least, low) < np.where(ends_inside, whole, high)
+        starts_inside, ends_inside = earliest > low, latest < high
+        something = np.where(starts_inside, earliest, low) < np.where(ends_inside, latest, high)
         of_all = something & starts_inside & ends_inside
         bottom = np.where(starts_inside & something, np.where(something, least, 1.0), low)
         top = np.where(
@@ -244,11 +244,11 @@ def _count_of_starts(y: Any, tau: Any, alpha: Any, var_beta: Any) -> int:
     most = float(
         np.max(np.where(times > 0.0, width * width / np.where(times > 0.0, times, 1.0), 0.0))
     )
-    return next(count for limit, count in STARTS if most <= limit)
+    return next(count for limit, count in STARTS_BY_WIDTH if most <= limit)
 
 
 def _count_of_times(high: Any, var_tau: Any) -> int:
-    return FEW if np.all(1000.0 * np.asarray(var_tau) < np.abs(high)) else MANY
+    return FEW_TIMES if np.all(1000.0 * np.asarray(var_tau) < np.abs(high)) else MANY_TIMES
 
 
 class WienerCumulative:
@@ -373,7 +373,7 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
 wiener_lcdf_unnorm = WienerCumulative(
     "wiener_lcdf_unnorm",
     False,
-    _row("wiener_lcdf_unnorm", "before", "", "y > tau"),
+    _log_passage("wiener_lcdf_unnorm", "before", "", "y > tau"),
     words="up to",
     outside="Where ``tau < y`` does not hold the value is -inf and the gradient zero.",
     value="-1.006332980395",
@@ -381,7 +381,7 @@ wiener_lcdf_unnorm = WienerCumulative(
 wiener_lccdf_unnorm = WienerCumulative(
     "wiener_lccdf_unnorm",
     True,
-    _row("wiener_lccdf_unnorm", "after", "-", "y < inf"),
+    _log_passage("wiener_lccdf_unnorm", "after", "-", "y < inf"),
     words="above",
     outside="Where ``y < inf`` does not hold the value is -inf and the gradient zero.",
     value="-1.569007573762",

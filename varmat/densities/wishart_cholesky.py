@@ -61,7 +61,7 @@ def _check(function: str, y: Any, nu: Any, s: Any) -> int:
     return k
 
 
-def _total(
+def _log_density(
     k: int, nu: Any, squares: Any, logs: Any, keep: Any, normaliser: Any, sign: float
 ) -> Any:
     """The log density, from the sum of squares and the log diagonals of Y and S."""
@@ -85,7 +85,7 @@ def _value(y: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> 
     m, p = (y, s) if sign > 0 else (s, y)
     root = triangular_solve(p, m if sign > 0 else tril(m), lower=True)
     logs = [np.log(x.diagonal()) for x in (y, s)]
-    value = _total(
+    value = _log_density(
         k,
         nu,
         float(np.vdot(root, root)),
@@ -192,7 +192,7 @@ def _straight(y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
 
         return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
-    return _total(k, nu, np.vdot(root, root), logs, keep, normaliser, sign), contributions
+    return _log_density(k, nu, np.vdot(root, root), logs, keep, normaliser, sign), contributions
 
 
 _DOC = """Log density of the Cholesky factor of a matrix that has the {family} distribution.
@@ -242,7 +242,7 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
     """
 
 
-def _made(
+def _cholesky_density(
     name: str, sign: float, family: str, formula: str, first: str, second: str
 ) -> StructuredDensity:
     def function(y: Any, nu: Any, s: Any, keep: Any) -> Any:
@@ -268,7 +268,7 @@ def _made(
     return made
 
 
-wishart_cholesky_lpdf = _made(
+wishart_cholesky_lpdf = _cholesky_density(
     "wishart_cholesky_lpdf",
     1.0,
     "Wishart",
@@ -276,7 +276,7 @@ wishart_cholesky_lpdf = _made(
     "3.",
     "2.",
 )
-inv_wishart_cholesky_lpdf = _made(
+inv_wishart_cholesky_lpdf = _cholesky_density(
     "inv_wishart_cholesky_lpdf",
     -1.0,
     "inverse Wishart",

@@ -126,7 +126,7 @@ class Sum(LogSum):
         return math.exp(log) if type(log) is float else np.exp(log)
 
 
-def _made(
+def _cumulative_functions(
     mass: Any, log_masses: Callable[..., Any], title: str, lines: str, example: str
 ) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
@@ -188,7 +188,7 @@ _DOC = """{words}, {title}; {over} over all observations.
     {example}
 """
 
-beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _made(
+beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _cumulative_functions(
     beta_binomial_lpmf,
     beta_binomial_lpmf.pointwise,
     "beta-binomial distribution",
@@ -196,7 +196,7 @@ beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _made(
     "    alpha, beta : array_like\n        Prior sample sizes, positive.",
     ">>> round(vm.{}(1, 3, 2.0, 2.0), 6)\n    {}",
 )
-poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _made(
+poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _cumulative_functions(
     poisson_binomial_lpmf,
     lambda ks, theta: np.stack([poisson_binomial_lpmf(int(k), theta) for k in ks]),
     "Poisson binomial distribution",

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 SHAPE = ("Shape parameter", Scalar(positive_finite))
-ROWS = ("Number of rows", Scalar(Domain("at least 1", lambda x: x >= 1)), "#")
+ROW_COUNT = ("Number of rows", Scalar(Domain("at least 1", lambda x: x >= 1)), "#")
 DEGREES = ("Degrees of freedom parameter", Scalar(positive_finite))
 SCALE = ("scale parameter", symmetric_matrix, "kk")
 FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
@@ -61,7 +61,7 @@ ONION = """The rows of the Cholesky factor are drawn one after the other, which 
     "LKJ distribution of the Cholesky factor of a correlation matrix",
     "kk",
     density=lkj_corr_cholesky_lpdf,
-    K=ROWS,
+    K=ROW_COUNT,
     eta=SHAPE,
     notes=ONION,
     examples="""
@@ -79,7 +79,7 @@ def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
     "LKJ distribution of correlation matrices",
     "kk",
     density=lkj_corr_lpdf,
-    K=ROWS,
+    K=ROW_COUNT,
     eta=SHAPE,
     notes=ONION,
     examples="""
@@ -140,15 +140,15 @@ def inv_wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: An
 
 
 BARTLETT = """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square
-    numbers on the diagonal{}; M. S. Bartlett (1933), "On the theory of statistical regression", Proceedings
-    of the Royal Society of Edinburgh 53, 260-283."""
-POSITIVE = """
+    numbers on the diagonal{}; M. S. Bartlett, "On the theory of statistical regression",
+    Proceedings of the Royal Society of Edinburgh 53 (1933), 260-283."""
+MATRIX_EXAMPLE = """
 >>> import numpy as np, varmat as vm
 >>> draws = vm.{}(5.0, [[4.0, 2.0], [2.0, 2.0]], rng=1, size=3)
 >>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
 True
 """
-TRIANGLE = """
+TRIANGLE_EXAMPLE = """
 >>> import numpy as np, varmat as vm
 >>> draws = vm.{}(5.0, [[2.0, 0.0], [1.0, 1.0]], rng=1, size=3)
 >>> draws.shape, bool(np.all(draws[:, 0, 1] == 0.0))
@@ -163,7 +163,7 @@ TRIANGLE = """
     nu=DEGREES,
     S=SCALE,
     notes=BARTLETT.format(""),
-    examples=POSITIVE.format("wishart_rng"),
+    examples=MATRIX_EXAMPLE.format("wishart_rng"),
 )
 def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("wishart_rng", S, name="scale parameter")
@@ -177,7 +177,7 @@ def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     nu=DEGREES,
     L_S=FACTOR,
     notes=BARTLETT.format("") + " It is the Cholesky factor of what `wishart_rng` draws.",
-    examples=TRIANGLE.format("wishart_cholesky_rng"),
+    examples=TRIANGLE_EXAMPLE.format("wishart_cholesky_rng"),
 )
 def wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return wishart_factors("wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))
@@ -190,7 +190,7 @@ def wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noq
     nu=DEGREES,
     S=SCALE,
     notes=BARTLETT.format(", by which the factor of the scale is divided"),
-    examples=POSITIVE.format("inv_wishart_rng"),
+    examples=MATRIX_EXAMPLE.format("inv_wishart_rng"),
 )
 def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("inv_wishart_rng", S, name="scale parameter")
@@ -205,7 +205,7 @@ def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     L_S=FACTOR,
     notes=BARTLETT.format(", by which the factor of the scale is divided")
     + " It is the Cholesky factor of what `inv_wishart_rng` draws.",
-    examples=TRIANGLE.format("inv_wishart_cholesky_rng"),
+    examples=TRIANGLE_EXAMPLE.format("inv_wishart_cholesky_rng"),
 )
 def inv_wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return inv_wishart_factors("inv_wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))

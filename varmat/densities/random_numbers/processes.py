@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, finite, nonnegative, positive_finite
 from varmat.densities.domains import Scalar, finite_vector, lower_factor, simplex, symmetric_matrix
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf, noise, semidefinite
-from varmat.densities.hmm_filter import _log_filter
+from varmat.densities.hmm_filter import log_filter
 from varmat.densities.matrix_normal import (
     matrix_normal_prec_lpdf,
     multi_gp_cholesky_lpdf,
@@ -32,9 +32,9 @@ __all__ = [
 
 # --- matrices of normal numbers ---
 
-ROWS = ("Row precision matrix", symmetric_matrix, "nn")
-COLUMNS = ("Column precision matrix", symmetric_matrix, "mm")
-WEIGHTS = ("Kernel scales", Domain("positive finite", positive_finite.holds), "k")
+ROW_PRECISION = ("Row precision matrix", symmetric_matrix, "nn")
+COLUMN_PRECISION = ("Column precision matrix", symmetric_matrix, "mm")
+KERNEL_SCALES = ("Kernel scales", Domain("positive finite", positive_finite.holds), "k")
 GP = (
     "Each row of a draw is a vector of normal numbers with this covariance, divided by the root of "
     "its kernel scale."
@@ -46,8 +46,8 @@ GP = (
     "nm",
     density=matrix_normal_prec_lpdf,
     mu=("Location parameter", finite, "nm"),
-    Sigma=ROWS,
-    D=COLUMNS,
+    Sigma=ROW_PRECISION,
+    D=COLUMN_PRECISION,
     notes="""With standard normal Z and the Cholesky factors K of `Sigma` and L of `D` a draw is
     ``mu + inv(K).T @ Z @ inv(L)``: `Sigma` is the precision of the columns, `D` that of the
     rows.""",
@@ -62,7 +62,7 @@ GP = (
 def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) -> Any:
     rows, columns = (
         cholesky_factor("matrix_normal_prec_rng", x, name=name)
-        for x, (name, *_) in ((Sigma, ROWS), (D, COLUMNS))
+        for x, (name, *_) in ((Sigma, ROW_PRECISION), (D, COLUMN_PRECISION))
     )
     z = rng.standard_normal((*shape, len(Sigma), len(D)))
     return mu + solved(rows, solved(columns, z).mT).mT
@@ -73,7 +73,7 @@ def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) ->
     "kn",
     density=multi_gp_lpdf,
     Sigma=("Covariance matrix", symmetric_matrix, "nn"),
-    w=WEIGHTS,
+    w=KERNEL_SCALES,
     notes=GP,
     examples="""
 >>> import varmat as vm
@@ -92,7 +92,7 @@ def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:
     "kn",
     density=multi_gp_cholesky_lpdf,
     L=("Cholesky factor", lower_factor, "nn"),
-    w=WEIGHTS,
+    w=KERNEL_SCALES,
     notes=GP,
     examples="""
 >>> import varmat as vm
@@ -180,7 +180,7 @@ def hmm_latent_rng(rng: Any, shape: Any, log_omegas: Any, Gamma: Any, rho: Any) 
     states = np.empty((*shape, log_omegas.shape[1]), np.int64)
     if not log_omegas.size:
         return states
-    value, logs = _log_filter(log_omegas, Gamma, rho)
+    value, logs = log_filter(log_omegas, Gamma, rho)
     if value == -math.inf:
         raise DomainError(
             "hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!"

@@ -11,7 +11,7 @@ from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
-from varmat.densities.random_numbers.row import log_gamma, poisson, vectors
+from varmat.densities.random_numbers.row import log_gamma, poisson_counts, vectors
 from varmat.densities.random_numbers.vectors import cell, chosen
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.special.table import expit
@@ -111,7 +111,7 @@ def binomial_logit_glm_rng(rng: Any, shape: Any, N: Any, X: Any, alpha: Any, bet
 )
 def poisson_log_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
-    return poisson("poisson_log_glm_rng", rng, np.exp(eta), shape)
+    return poisson_counts("poisson_log_glm_rng", rng, np.exp(eta), shape)
 
 
 @vectors(
@@ -131,7 +131,7 @@ def neg_binomial_2_log_glm_rng(
 ) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     rate = np.exp(eta + log_gamma(rng, phi, shape) - np.log(phi))
-    return poisson("neg_binomial_2_log_glm_rng", rng, rate, shape)
+    return poisson_counts("neg_binomial_2_log_glm_rng", rng, rate, shape)
 
 
 @vectors(

@@ -38,7 +38,7 @@ __all__ = ["RandomNumbers", "random_numbers", "vectors"]
 # The largest rate for which NumPy draws Poisson counts, and the first number beyond 64-bit
 # integers.
 LARGEST_RATE, TOO_LARGE = float(2**63 - 10 * math.isqrt(2**63)), float(2**63)
-whole = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
+integers = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
 countable = Domain(
     f"at most {LARGEST_RATE:.3g}, for counts have 64 bits", lambda x: x <= LARGEST_RATE
 )
@@ -136,7 +136,7 @@ class RandomNumbers:
             )
         domain.check(self.name, title, value)
         if name in self.discrete:
-            whole.check(self.name, title, value)
+            integers.check(self.name, title, value)
             # Converted from the argument itself, large integers keep all digits.
             value = np.asarray(x).astype(np.int64)
         return value
@@ -200,7 +200,7 @@ class RandomNumbers:
         return wanted
 
 
-def bounded(domain: Domain) -> Domain:
+def without_infinities(domain: Domain) -> Domain:
     """The domain without infinities, at which densities have limits but draws do not."""
     if domain in (positive, not_nan):
         return positive_finite if domain is positive else finite
@@ -209,7 +209,9 @@ def bounded(domain: Domain) -> Domain:
     return domain
 
 
-def poisson(function: str, rng: np.random.Generator, rate: Any, shape: tuple[int, ...]) -> Any:
+def poisson_counts(
+    function: str, rng: np.random.Generator, rate: Any, shape: tuple[int, ...]
+) -> Any:
     """Poisson counts. Rates for which they do not fit into 64 bits are refused."""
     countable.check(function, "the rate of a count", rate)
     return rng.poisson(rate, shape)
@@ -249,7 +251,7 @@ def random_numbers(
     arguments = {}
     for name in names:
         title, domain = density.arguments[name]
-        arguments[name] = title, domains.get(name) or bounded(domain)
+        arguments[name] = title, domains.get(name) or without_infinities(domain)
     discrete = density.discrete & set(names)
     made = RandomNumbers(f"{stem}_rng", draw, arguments, {}, "", suffix == "lpmf", discrete)
     made.__module__ = sys._getframe(1).f_globals["__name__"]
@@ -261,7 +263,7 @@ def random_numbers(
     call = "".join(f"{x!r}, " for x in point)
     made.__doc__ = _DOC.format(
         title=density.title,
-        arguments=_lines(made),
+        arguments=_argument_lines(made),
         kind="int64" if made.integer else "float64",
         axes="",
         scalar=" or int" if made.integer else " or float",
@@ -334,7 +336,7 @@ def vectors(
         )
         made.__doc__ = _DOC.format(
             title=title,
-            arguments=_lines(made),
+            arguments=_argument_lines(made),
             kind="int64" if integer else "float64",
             axes=axes,
             scalar="" if event else " or int" if integer else " or float",
@@ -347,7 +349,7 @@ def vectors(
     return make
 
 
-def _lines(made: RandomNumbers) -> str:
+def _argument_lines(made: RandomNumbers) -> str:
     """The arguments in a docstring."""
     lines = []
     for name, (title, domain) in made.arguments.items():

@@ -62,12 +62,12 @@ chances = Domain(probability.phrase, probability.holds)
 # --- normal and Student t ---
 
 
-def standard(rng: np.random.Generator, shape: tuple[int, ...], mu: Any) -> Any:
+def normal_vectors(rng: np.random.Generator, shape: tuple[int, ...], mu: Any) -> Any:
     """Standard normal vectors."""
     return rng.standard_normal((*shape, np.shape(mu)[-1]))
 
 
-def scale(rng: np.random.Generator, shape: tuple[int, ...], nu: Any) -> Any:
+def student_factors(rng: np.random.Generator, shape: tuple[int, ...], nu: Any) -> Any:
     """The factors that turn normal vectors into vectors with Student's distribution."""
     degrees = np.where(np.isinf(nu), 1.0, nu)
     return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
@@ -89,7 +89,7 @@ EXAMPLES = """
 >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
 True
 """
-MATRIX, TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
+EXAMPLE_MATRIX, EXAMPLE_TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
 
 
 @vectors(
@@ -99,11 +99,11 @@ MATRIX, TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
     mu=LOCATION,
     Sigma=COVARIANCE,
     notes=NORMAL.format("``mu + L @ z`` with the Cholesky factor L of the covariance"),
-    examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=MATRIX),
+    examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=EXAMPLE_MATRIX),
 )
 def multi_normal_rng(rng: Any, shape: Any, mu: Any, Sigma: Any) -> Any:
     factor = cholesky_factor("multi_normal_rng", Sigma, name="Covariance matrix")
-    return mu + standard(rng, shape, mu) @ factor.T
+    return mu + normal_vectors(rng, shape, mu) @ factor.T
 
 
 @vectors(
@@ -113,10 +113,10 @@ def multi_normal_rng(rng: Any, shape: Any, mu: Any, Sigma: Any) -> Any:
     mu=LOCATION,
     L=FACTOR,
     notes=NORMAL.format("``mu + L @ z``"),
-    examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=TRIANGLE),
+    examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=EXAMPLE_TRIANGLE),
 )
 def multi_normal_cholesky_rng(rng: Any, shape: Any, mu: Any, L: Any) -> Any:
-    return mu + standard(rng, shape, mu) @ np.tril(L).T
+    return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T
 
 
 @vectors(
@@ -126,11 +126,11 @@ def multi_normal_cholesky_rng(rng: Any, shape: Any, mu: Any, L: Any) -> Any:
     mu=LOCATION,
     Omega=("Precision matrix", symmetric_matrix, "kk"),
     notes=NORMAL.format("``mu + inv(L).T @ z`` with the Cholesky factor L of the precision"),
-    examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=MATRIX),
+    examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=EXAMPLE_MATRIX),
 )
 def multi_normal_prec_rng(rng: Any, shape: Any, mu: Any, Omega: Any) -> Any:  # noqa: N803
     factor = cholesky_factor("multi_normal_prec_rng", Omega, name="Precision matrix")
-    return mu + solved(factor, standard(rng, shape, mu))
+    return mu + solved(factor, normal_vectors(rng, shape, mu))
 
 
 @vectors(
@@ -144,11 +144,11 @@ def multi_normal_prec_rng(rng: Any, shape: Any, mu: Any, Omega: Any) -> Any:  # 
         "``mu + L @ z / sqrt(c / nu)`` with the Cholesky factor L of the scale and a chi-square "
         "number c"
     ),
-    examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=MATRIX),
+    examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=EXAMPLE_MATRIX),
 )
 def multi_student_t_rng(rng: Any, shape: Any, nu: Any, mu: Any, Sigma: Any) -> Any:
     factor = cholesky_factor("multi_student_t_rng", Sigma, name="Scale parameter")
-    return mu + standard(rng, shape, mu) @ factor.T * scale(rng, shape, nu)
+    return mu + normal_vectors(rng, shape, mu) @ factor.T * student_factors(rng, shape, nu)
 
 
 @vectors(
@@ -159,10 +159,12 @@ def multi_student_t_rng(rng: Any, shape: Any, nu: Any, mu: Any, Sigma: Any) -> A
     mu=LOCATION,
     L=FACTOR,
     notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with a chi-square number c"),
-    examples=EXAMPLES.format(name="multi_student_t_cholesky_rng", given="4.0, ", matrix=TRIANGLE),
+    examples=EXAMPLES.format(
+        name="multi_student_t_cholesky_rng", given="4.0, ", matrix=EXAMPLE_TRIANGLE
+    ),
 )
 def multi_student_t_cholesky_rng(rng: Any, shape: Any, nu: Any, mu: Any, L: Any) -> Any:
-    return mu + standard(rng, shape, mu) @ np.tril(L).T * scale(rng, shape, nu)
+    return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T * student_factors(rng, shape, nu)
 
 
 # --- simplexes, and counts of K categories ---
@@ -175,7 +177,9 @@ def simplexes(rng: np.random.Generator, shape: tuple[int, ...], alpha: Any) -> A
     return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
 
 
-def counts(rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials: Any) -> Any:
+def multinomial_counts(
+    rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials: Any
+) -> Any:
     """Multinomial counts. Probabilities are scaled, since NumPy tolerates less in their sum than we
     do.
     """
@@ -218,7 +222,7 @@ array([10])
 """,
 )
 def multinomial_rng(rng: Any, shape: Any, theta: Any, N: Any) -> Any:
-    return counts(rng, shape, theta, N)
+    return multinomial_counts(rng, shape, theta, N)
 
 
 @vectors(
@@ -237,7 +241,7 @@ array([10])
 """,
 )
 def multinomial_logit_rng(rng: Any, shape: Any, gamma: Any, N: Any) -> Any:
-    return counts(rng, shape, softmax(gamma, axis=-1), N)
+    return multinomial_counts(rng, shape, softmax(gamma, axis=-1), N)
 
 
 @vectors(
@@ -256,7 +260,7 @@ array([10])
 """,
 )
 def dirichlet_multinomial_rng(rng: Any, shape: Any, alpha: Any, N: Any) -> Any:
-    return counts(rng, shape, simplexes(rng, shape, alpha), N)
+    return multinomial_counts(rng, shape, simplexes(rng, shape, alpha), N)
 
 
 @vectors(
