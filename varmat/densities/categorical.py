@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import Kept, density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straight, softmax
@@ -56,7 +56,7 @@ def count(places: Any, shape: tuple[int, ...]) -> Any:
 
 
 @density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
-def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
+def categorical_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
     """Log mass of the categorical distribution, summed over the observations.
 
     Parameters
@@ -108,7 +108,7 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
 
 @categorical_lpmf.straight
-def categorical_straight(n: Any, theta: Any, keep: Any) -> Any:
+def categorical_straight(n: Any, theta: Any, keep: Kept) -> Any:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     places = refuse() if counts is None else np.flatnonzero(counts)
     some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
@@ -119,12 +119,12 @@ def categorical_straight(n: Any, theta: Any, keep: Any) -> Any:
 
 
 @categorical_lpmf.reverse
-def categorical_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any, counts: Any) -> Any:
+def categorical_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Kept, counts: Any) -> Any:
     return None, lambda: ZERO if counts is None else g * ratios(counts, theta)
 
 
 @categorical_lpmf.tangent
-def categorical_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
+def categorical_tangent(r: Any, n: Any, theta: Any, keep: Kept) -> Any:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     return None, lambda t: 0.0 if counts is None else np.sum(ratios(counts, theta) * t)
 
@@ -134,7 +134,7 @@ def categorical_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
     n=("categorical outcome out of support", not_nan),
     beta=("log odds parameter", finite_vector),
 )
-def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_lpmf(n: Any, beta: Any, keep: Kept) -> Any:
     """Log mass of the categorical distribution with given log odds, summed over the observations.
 
     Parameters
@@ -187,7 +187,7 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
 
 
 @categorical_logit_lpmf.straight
-def categorical_logit_straight(n: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_straight(n: Any, beta: Any, keep: Kept) -> Any:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         refuse()
@@ -198,7 +198,7 @@ def categorical_logit_straight(n: Any, beta: Any, keep: Any) -> Any:
 
 @categorical_logit_lpmf.reverse
 def categorical_logit_reverse(
-    g: Any, r: Any, n: Any, beta: Any, keep: Any, counts: Any, logs: Any
+    g: Any, r: Any, n: Any, beta: Any, keep: Kept, counts: Any, logs: Any
 ) -> Any:
     def of_beta() -> Any:
         c = np.exp(logs)
@@ -210,7 +210,7 @@ def categorical_logit_reverse(
 
 
 @categorical_logit_lpmf.tangent
-def categorical_logit_tangent(r: Any, n: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_tangent(r: Any, n: Any, beta: Any, keep: Kept) -> Any:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         return None, lambda t: 0.0

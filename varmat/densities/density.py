@@ -53,6 +53,8 @@ probability = Domain(
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 Arguments = dict[str, tuple[str, Domain]]
+# The arguments whose terms are kept, and "constants".
+Kept = frozenset[str]
 
 
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
@@ -215,7 +217,7 @@ class StructuredDensity(Density):
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 
-        def value(*values: Any, keep: frozenset[str] | None = None, **workspace: Any) -> Any:
+        def value(*values: Any, keep: Kept | None = None, **workspace: Any) -> Any:
             # A density of data alone has no terms left, but bad arguments are refused all the same.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result

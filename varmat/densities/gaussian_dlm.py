@@ -14,7 +14,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError, finite
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
 from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
 from varmat.functions.linalg.lapack import (
@@ -213,7 +213,7 @@ def _covariance(v: Any) -> Any:
     C0=("C0", symmetric_matrix),
 )
 def gaussian_dlm_obs_lpdf(
-    y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Any
+    y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Kept
 ) -> Any:
     """Log density of the observations of a Gaussian dynamic linear model, the states integrated
     out.
@@ -291,7 +291,7 @@ def gaussian_dlm_obs_reverse(
     W: Any,
     m0: Any,
     C0: Any,
-    keep: Any,
+    keep: Kept,
     moments: Any,
 ) -> Any:
     if moments is None:
@@ -304,7 +304,7 @@ def gaussian_dlm_obs_reverse(
 
 @gaussian_dlm_obs_lpdf.tangent
 def gaussian_dlm_obs_tangent(
-    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any
+    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Kept
 ) -> Any:
     if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
         return (lambda t: 0.0,) * 7
@@ -323,7 +323,7 @@ def gaussian_dlm_obs_tangent(
 
 @gaussian_dlm_obs_lpdf.straight
 def gaussian_dlm_obs_straight(
-    y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any
+    y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Kept
 ) -> Any:
     _check_shapes(y, F, G, V, W, m0, C0)
     n, r = np.shape(F)

@@ -4,7 +4,8 @@ pieces, and on logarithms."""
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import fixed
 
 __all__: list[str] = []
+
+Floats = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+# Uninitialised memory of a shape.
+Space = Callable[[tuple[int, ...]], Floats]
 
 # Chains of at least LONG_CHAIN steps and at most FEW_STATES states are cut into pieces (measured).
 LONG_CHAIN, FEW_STATES = 50, 32
@@ -43,9 +48,9 @@ class Filtered(NamedTuple):
     """The emissions and the results for each piece, which the filter keeps for the posterior."""
 
     # (times, states), scaled to a largest one of 1
-    emissions: Any
+    emissions: Floats
     # (pieces + 1, states): probabilities before each piece, and before the rest of the chain
-    starts: Any
+    starts: Floats
     # (pieces, states, states), and the logarithms of row sums; None if the chain is not cut
     transfers: Any
     logs: Any
@@ -57,30 +62,30 @@ class Level(NamedTuple):
     """A level of the tree above the matrices of single times."""
 
     # (matrices, states, states)
-    matrices: Any
+    matrices: Floats
     # a lower bound of the logarithms of their largest elements
     bound: float
     # two arrays (states, matrices) for the way down
-    scratch: Any
+    scratch: Floats
 
 
 class Tree(NamedTuple):
     """The results that the tree keeps for the posterior."""
 
     # (states, times), scaled to a largest one of 1
-    emissions: Any
+    emissions: Floats
     # the lowest one first
     levels: list[Level]
     # the matrices at the root, then, from the top level down, those without a neighbour
-    root: Any
+    root: Floats
     # the probabilities of states before each of these and after the last, up to factors
-    rows: Any
+    rows: Floats
     # the logarithm of the smallest transition probability
     least: float
 
 
 def log_marginal(
-    log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty
+    log_omegas: Floats, gamma: Floats, rho: Floats, space: Space = np.empty
 ) -> tuple[float, Filtered | Tree | None]:
     """The log marginal, and intermediate results for the posterior: None if that needs
     logarithms.
@@ -115,12 +120,12 @@ def log_marginal(
         return log_filter(log_omegas, gamma, rho)[0], None
 
 
-def _emissions(log_omegas: Any, peaks: Any, space: Any = np.empty) -> Any:
+def _emissions(log_omegas: Floats, peaks: Floats, space: Space = np.empty) -> Floats:
     out = np.subtract(log_omegas, peaks, space(log_omegas.shape))
     return np.exp(out, out)
 
 
-def _start(rho: Any, emissions: Any) -> Any:
+def _start(rho: Floats, emissions: Floats) -> Floats:
     """The states at the first time. An impossible state stays at zero even if its emission
     overflowed.
     """
@@ -129,7 +134,7 @@ def _start(rho: Any, emissions: Any) -> Any:
     return out
 
 
-def _underflow(least: float, enough: float) -> Any:
+def _underflow(least: float, enough: float) -> Literal["ignore", "raise"]:
     """How NumPy treats underflow. It must raise if states are not connected: the lost path may be
     the likeliest in the end.
     """
@@ -137,13 +142,15 @@ def _underflow(least: float, enough: float) -> Any:
 
 
 # The tree: all matrices are indexed [time, from, to], however they are stored; vectors are columns.
-def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tuple[float, Tree]:
+def _tree(
+    emissions: Floats, gamma: Floats, rho: Floats, least: float, space: Space
+) -> tuple[float, Tree]:
     """The log marginal of scaled emissions, by the product of all matrices."""
     states, count, x = len(rho), emissions.shape[1] - 1, emissions[:, 1:]
     log_least = math.log(least) if least >= CONNECTED_IN_TREE else -math.inf
     value, bound = 0.0, log_least
     levels: list[Level] = []
-    alone: list[Any] = []
+    alone: list[Floats] = []
     if count <= ROOT_MATRICES:
         root = gamma * x.T[:, None]
     while count > ROOT_MATRICES:
@@ -174,7 +181,7 @@ def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tup
     return value + logs, Tree(emissions, levels, root, rows, log_least)
 
 
-def _matrices(count: int, states: int, space: Any, log_least: float) -> Any:
+def _matrices(count: int, states: int, space: Space, log_least: float) -> Floats:
     """Uninitialised matrices. Storing them element by element is faster for few states, but then
     underflow goes unnoticed, so it is done only if states are connected.
     """
@@ -183,14 +190,14 @@ def _matrices(count: int, states: int, space: Any, log_least: float) -> Any:
     return space((count, states, states))
 
 
-def _products(left: Any, right: Any, space: Any, log_least: float) -> Any:
+def _products(left: Floats, right: Floats, space: Space, log_least: float) -> Floats:
     out = _matrices(len(left), left.shape[1], space, log_least)
     if out.flags.c_contiguous:
         return np.matmul(left, right, out)
     return np.einsum("tij,tjk->tik", left, right, out=out)
 
 
-def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
+def _first_products(gamma: Floats, x: Floats, space: Space, log_least: float) -> Floats:
     """The products for pairs of times: one matrix multiplication sums over the states in
     between.
     """
@@ -206,12 +213,12 @@ def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
     return out
 
 
-def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
+def _steps(a: Floats, matrices: Floats, log_least: float) -> tuple[Floats, float]:
     """The vectors before each matrix and after the last one, and the log sum of the last,
     unscaled.
     """
     rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
-    multiply: Any = np.dot if log_least > -math.inf else np.matmul
+    multiply: Callable[..., Any] = np.dot if log_least > -math.inf else np.matmul
     scaled = len(matrices) * log_least < LOWEST_AT_ROOT
     rows[0] = a
     for row, following, matrix in zip(rows, rows[1:], matrices, strict=False):
@@ -224,7 +231,7 @@ def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
     return rows, logs + math.log(scale) if scale > 0.0 else -math.inf
 
 
-def _tree_posterior(tree: Tree, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+def _tree_posterior(tree: Tree, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
     """The gradient of the log marginal, by going down the tree."""
     emissions, levels, root, rows, log_least = tree
     ends = _steps(np.ones(len(rho)), root[::-1].swapaxes(1, 2), log_least)[0][::-1]
@@ -263,7 +270,9 @@ def _tree_posterior(tree: Tree, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
     return both, a @ u.T, first / total
 
 
-def _both_sides(a: Any, b: Any, left: Any, right: Any, into: Any) -> None:
+def _both_sides(
+    a: Floats, b: Floats, left: Floats, right: Floats, into: tuple[Floats, Floats]
+) -> None:
     """For all pairs, the vectors before each right matrix and after each left one."""
     if left.strides[0] < left.strides[2]:
         np.einsum("it,tij->jt", a, left, out=into[0])
@@ -280,7 +289,7 @@ def _both_sides(a: Any, b: Any, left: Any, right: Any, into: Any) -> None:
 # the derivatives are
 #     d/dlog_omegas = a b / sum(a b),  d/drho = w b / p,
 #     d/dGamma = sum over times of a (w b)' / (a Gamma w b).
-def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
+def _filter(emissions: Floats, gamma: Floats, rho: Floats) -> tuple[float, Filtered]:
     times, states = emissions.shape
     start = _start(rho, emissions[0])[None]
     scale = np.sum(start)
@@ -311,12 +320,12 @@ def _length(steps: int, states: int) -> int:
     return math.isqrt(steps) if steps >= LONG_CHAIN and states <= FEW_STATES else 0
 
 
-def _pieces(x: Any, pieces: int, length: int) -> Any:
+def _pieces(x: Floats, pieces: int, length: int) -> Floats:
     """The times after the first, as (steps, pieces, states)."""
     return x[1 : 1 + pieces * length].reshape(pieces, length, -1).swapaxes(0, 1).copy()
 
 
-def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
+def _forward(a: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
     """Filter all pieces together: the probabilities after each step, as (steps, pieces, states),
     and the sums by which they were divided.
     """
@@ -334,7 +343,7 @@ def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return out, scales
 
 
-def _transfers(emissions: Any, gamma: Any) -> tuple[Any, Any]:
+def _transfers(emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
     """The transition matrix over each piece and its observations, with rows scaled to a sum of 1,
     and the logarithms of those sums.
     """
@@ -353,7 +362,7 @@ def _transfers(emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return now.reshape(pieces, states, states), logs.reshape(pieces, states)
 
 
-def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
+def _backward(b: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
     """The probabilities of later observations, up to a factor, after each step and at the start."""
     ones, out, transposed = np.ones(len(gamma)), np.empty(emissions.shape), gamma.T.copy()
     for w, row in zip(emissions[::-1], out[::-1], strict=True):
@@ -364,8 +373,8 @@ def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
 
 
 def posterior_gradient(
-    value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | Tree | None
-) -> tuple[Any, Any, Any]:
+    value: float, log_omegas: Floats, gamma: Floats, rho: Floats, filtered: Filtered | Tree | None
+) -> tuple[Floats, Floats, Floats]:
     """The gradient of the log marginal."""
     if value == -math.inf or not log_omegas.shape[1]:
         return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
@@ -387,7 +396,9 @@ def posterior_gradient(
     return _log_posterior(log_omegas, gamma, rho)
 
 
-def _filter_posterior(filtered: Filtered, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+def _filter_posterior(
+    filtered: Filtered, gamma: Floats, rho: Floats
+) -> tuple[Floats, Floats, Floats]:
     a, b = _both_ways(*filtered, gamma)
     w = filtered.emissions
     with np.errstate(under="ignore"):
@@ -398,8 +409,8 @@ def _filter_posterior(filtered: Filtered, gamma: Any, rho: Any) -> tuple[Any, An
 
 
 def _both_ways(
-    emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any, gamma: Any
-) -> tuple[Any, Any]:
+    emissions: Floats, starts: Floats, transfers: Floats, logs: Floats, rest: Floats, gamma: Floats
+) -> tuple[Floats, Floats]:
     """At each time the probabilities of states given earlier observations, and those of later
     observations given the state, up to factors.
     """
@@ -424,7 +435,7 @@ def _both_ways(
 
 # The filter on logarithms, for chains with states that are not connected, whose scaled
 # probabilities underflow.
-def log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
+def log_filter(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[float, Floats]:
     """The log marginal, and the log probabilities of states given the observations so far."""
     with np.errstate(all="ignore"):
         log_gamma, out, value = np.log(gamma), np.empty(log_omegas.T.shape), 0.0
@@ -440,7 +451,7 @@ def log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
         return value, out
 
 
-def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+def _log_posterior(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
     a = log_filter(log_omegas, gamma, rho)[1]
     with np.errstate(all="ignore"):
         log_gamma, both, in_gamma = np.log(gamma), np.empty(a.shape), np.zeros(gamma.shape)

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, density, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix
 from varmat.densities.wishart import QUARTER_LOG_PI
 from varmat.functions.arrays.reductions import add_reduce
@@ -69,7 +69,7 @@ def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
 
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
-def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Kept) -> Any:
     """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
 
     Parameters
@@ -143,7 +143,7 @@ def _powers(k: int, eta: Any) -> Any:
 
 
 @lkj_corr_cholesky_lpdf.straight
-def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Kept) -> Any:
     k, diagonal = len(factor), np.diagonal(factor)
     require(diagonal > 0.0)
     require(abs(np.sum(np.square(factor), axis=-1) - 1.0) <= 2.0 * TOLERANCE)
@@ -159,7 +159,7 @@ def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Any) -> Any:
 
 
 @lkj_corr_cholesky_lpdf.reverse
-def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Kept) -> Any:
     if r == -math.inf:
         return (lambda: ZERO,) * 2
     k = len(factor)
@@ -177,7 +177,7 @@ def _eta_slope(factor: Any, eta: Any) -> Any:
 
 
 @lkj_corr_cholesky_lpdf.tangent
-def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Kept) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     slopes = _powers(len(factor), eta) / np.diagonal(factor)
@@ -185,7 +185,7 @@ def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Any) -> Any:
 
 
 @density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
-def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Kept) -> Any:
     """Log density of the LKJ distribution of a correlation matrix.
 
     Parameters
@@ -239,7 +239,7 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
 
 
 @lkj_corr_lpdf.straight
-def lkj_corr_straight(sigma: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_straight(sigma: Any, eta: Any, keep: Kept) -> Any:
     require(one.holds(np.diagonal(sigma)))
     factor, (constant, slope) = positive_definite(sigma), _lkj_straight(eta, len(sigma))
     log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
@@ -253,7 +253,7 @@ def lkj_corr_straight(sigma: Any, eta: Any, keep: Any) -> Any:
 
 
 @lkj_corr_lpdf.reverse
-def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Kept, factor: Any) -> Any:
     if factor is None:
         return (lambda: ZERO,) * 2
     return (
@@ -263,7 +263,7 @@ def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: An
 
 
 @lkj_corr_lpdf.tangent
-def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Kept, factor: Any) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     x = inverse_spd_of(sigma, factor)
@@ -284,7 +284,7 @@ def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> An
     sigma=("Scale parameter", positive_finite),
     eta=SHAPE,
 )
-def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
+def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept) -> Any:
     """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
     of the correlations.
 
@@ -356,7 +356,7 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
 
 @lkj_cov_lpdf.reverse
 def lkj_cov_reverse(
-    g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+    g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept, factor: Any
 ) -> Any:
     if factor is None:
         return (lambda: ZERO,) * 4
@@ -393,7 +393,7 @@ def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
 
 @lkj_cov_lpdf.tangent
 def lkj_cov_tangent(
-    r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+    r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept, factor: Any
 ) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 4

@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, StructuredDensity, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance
@@ -43,7 +43,7 @@ _Y = ("Random variable", not_nan)
     Sigma=("Row precision matrix", symmetric_matrix),
     D=("Column precision matrix", symmetric_matrix),
 )
-def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> Any:
+def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept) -> Any:
     """Log density of the matrix normal distribution with given precisions of rows and columns.
 
     Parameters
@@ -125,7 +125,7 @@ def _check_matrix_shapes(y: Any, mu: Any, sigma: Any, d: Any) -> tuple[int, int]
 
 @matrix_normal_prec_lpdf.reverse
 def matrix_normal_prec_reverse(
-    g: Any, r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any, z: Any
+    g: Any, r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Kept, factors: Any, z: Any
 ) -> Any:
     if r == -math.inf and not np.isfinite(y).all():
         return (lambda: ZERO,) * 4
@@ -154,7 +154,7 @@ def _mirrored(x: Any) -> Any:
 
 @matrix_normal_prec_lpdf.tangent
 def matrix_normal_prec_tangent(
-    r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any
+    r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Kept, factors: Any
 ) -> Any:
     residuals = y - mu
     if is_empty(r, residuals):
@@ -175,7 +175,7 @@ def matrix_normal_prec_tangent(
 
 
 @matrix_normal_prec_lpdf.straight
-def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> Any:
+def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept) -> Any:
     m, n = _check_matrix_shapes(y, mu, sigma, d)
     if not 0 < max(m, n) <= UNROLLED or 0 in (m, n) or keep == frozenset():
         refuse()
@@ -220,7 +220,7 @@ def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) 
 # With q_i = y_i inv(Sigma) y_i':
 #     log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,
 #     d/dw_i = N / (2 w_i) - q_i / 2.
-def _gp(y: Any, matrix: Any, w: Any, keep: Any, kind: Any, function: str, name: str) -> Any:
+def _gp(y: Any, matrix: Any, w: Any, keep: Kept, kind: Any, function: str, name: str) -> Any:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     scale = kind(function, matrix, k)
     with np.errstate(all="ignore"):
@@ -251,7 +251,7 @@ def _check_gp_shapes(y: Any, matrix: Any, w: Any, function: str, kind: Any) -> t
 
 
 def _gp_reverse(
-    g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, z: Any, q: Any
+    g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Kept, scale: Any, z: Any, q: Any
 ) -> Any:
     if is_empty(r, y):
         return (lambda: ZERO,) * 3
@@ -263,7 +263,7 @@ def _gp_reverse(
     )
 
 
-def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, kind: Any) -> Any:
+def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Kept, scale: Any, kind: Any) -> Any:
     if is_empty(r, y):
         return (lambda t: 0.0,) * 3
     k, n = np.shape(y)
@@ -278,7 +278,7 @@ def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, kind
 
 
 def _gp_straight(
-    y: Any, matrix: Any, w: Any, keep: Any, kind: Any, name: str, function: str
+    y: Any, matrix: Any, w: Any, keep: Kept, kind: Any, name: str, function: str
 ) -> Any:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     if not 0 < n <= UNROLLED or not k or keep == frozenset():
@@ -370,7 +370,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
 def _gp_density(
     function: str, kind: Any, name: str, given: str, example: str, result: str
 ) -> StructuredDensity:
-    def value(y: Any, matrix: Any, w: Any, keep: Any) -> Any:
+    def value(y: Any, matrix: Any, w: Any, keep: Kept) -> Any:
         return _gp(y, matrix, w, keep, kind, function, name)
 
     value.__name__ = value.__qualname__ = function

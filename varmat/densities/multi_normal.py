@@ -19,7 +19,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Density, density, not_nan, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, Density, Kept, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor
 from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale
 from varmat.densities.sources import references
@@ -117,7 +117,7 @@ def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
 
 # A single observation stays a vector, and its arguments are checked only if the value is not
 # finite: that saves 10 us for a short vector.
-def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
+def _normal(y: Any, mu: Any, matrix: Any, keep: Kept, form: Form) -> Any:
     kind = form.kind
     if one := _is_one(y, mu, matrix):
         n, k = 1, len(y)
@@ -150,7 +150,7 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
 
 
 def _normal_reverse(
-    g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any
+    g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, z: Any, d: Any
 ) -> Any:
     if not (math.isfinite(r) and d.size) and is_empty(r, d):
         return (lambda: ZERO,) * 3
@@ -210,7 +210,7 @@ def _outer(x: Any, y: Any) -> Any:
     return x[:, None] * y if np.ndim(x) == 1 else x @ y.T
 
 
-def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str) -> Any:
+def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Kept, kind: Any, name: str) -> Any:
     columns = Columns(y, mu, matrix, kind)
     value = -0.5 * np.vdot(columns.z, columns.z)
     if name in keep:
@@ -225,7 +225,7 @@ def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: s
     return value, contributions
 
 
-def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any) -> Any:
+def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, kind: Any) -> Any:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 3
@@ -239,7 +239,7 @@ def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any,
     )
 
 
-def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
+def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Kept, form: Form) -> Any:
     form.check(y, nu, mu, matrix)
     k = len(matrix)
     d = residuals(form.function, y, mu, form.kind.title, k)
@@ -265,7 +265,7 @@ def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> 
 
 
 def _student_straight(
-    y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str
+    y: Any, nu: Any, mu: Any, matrix: Any, keep: Kept, kind: Any, name: str
 ) -> Any:
     require((nu > 0.0) & (nu < math.inf))
     columns = Columns(y, mu, matrix, kind)
@@ -302,7 +302,7 @@ def _student_reverse(
     nu: Any,
     mu: Any,
     matrix: Any,
-    keep: Any,
+    keep: Kept,
     scale: Any,
     z: Any,
     d: Any,
@@ -332,7 +332,7 @@ def _nu_slope(nu: Any, q: Any, k: int) -> Any:
 
 
 def _student_tangent(
-    r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any
+    r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, kind: Any
 ) -> Any:
     d = y - mu
     if is_empty(r, d):
@@ -453,7 +453,7 @@ def multivariate(
     arguments = {**family.arguments, name: (kind.title, kind.domain)}
     form = Form(full, kind, name, arguments)
 
-    def function(*values: Any, keep: Any) -> Any:
+    def function(*values: Any, keep: Kept) -> Any:
         return family.value(*values, keep, form)
 
     function.__name__ = function.__qualname__ = full

@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.errors import ShapeError, finite
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
-from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
 from varmat.densities.domains import ZERO, ordered
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.elementwise import softplus
@@ -77,7 +77,7 @@ def _check_shapes(
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     """Log mass of the ordered logistic distribution, summed over the observations.
 
     Parameters
@@ -138,7 +138,7 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
 
 @ordered_logistic_lpmf.straight
-def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -177,7 +177,7 @@ def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> An
 # eta, -F(low - eta) - odds to the lower cutpoint, and F(eta - high) + odds to the upper one.
 @ordered_logistic_lpmf.reverse
 def ordered_logistic_reverse(
-    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, cells: Any
+    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept, cells: Any
 ) -> Any:
     if cells is None:
         return None, lambda: ZERO, lambda: ZERO
@@ -195,7 +195,7 @@ def ordered_logistic_reverse(
 
 
 @ordered_logistic_lpmf.tangent
-def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -370,7 +370,7 @@ def _slopes(r: Any, low: Any, high: Any, has_low: Any, has_high: Any) -> Any:
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     """Log mass of the ordered probit distribution, summed over the observations.
 
     Parameters
@@ -431,7 +431,7 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
 @ordered_probit_lpmf.reverse
 def ordered_probit_reverse(
-    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, slopes: Any
+    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept, slopes: Any
 ) -> Any:
     if slopes is None:
         return None, lambda: ZERO, lambda: ZERO
@@ -448,7 +448,7 @@ def ordered_probit_reverse(
 
 
 @ordered_probit_lpmf.tangent
-def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -468,7 +468,7 @@ def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) 
 
 
 @ordered_probit_lpmf.straight
-def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
     which = categories(n, shape[-1] + 1)
     if (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.operation import Saved
-from varmat.densities.density import Density, ieee
+from varmat.densities.density import Density, Kept, ieee
 from varmat.densities.traced import names_in
 from varmat.programs.symbols import require, scope_of
 
@@ -42,7 +42,7 @@ class Pointwise(Density):
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
 
-        def function(*values: Any, keep: Any = None) -> Any:
+        def function(*values: Any, keep: Kept | None = None) -> Any:
             return self._evaluate(values, keep)
 
         function.__name__ = self.name
@@ -54,7 +54,7 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    def _terms_of(self, keep: frozenset[str] | None, short: bool) -> tuple[Any, tuple[str, ...]]:
+    def _terms_of(self, keep: Kept | None, short: bool) -> tuple[Any, tuple[str, ...]]:
         """A function that returns the value and its abbreviations, and the names of these."""
         row = self.summed
         let = row.lets(row.quick if short else None)
@@ -73,7 +73,7 @@ class Pointwise(Density):
         inside = True if self._support is None else self._support(*values)[0]
         return None if np.all(inside) else np.logical_not(inside)
 
-    def _evaluate(self, values: Any, keep: frozenset[str] | None) -> Any:
+    def _evaluate(self, values: Any, keep: Kept | None) -> Any:
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
         exact = ieee(values)
@@ -106,7 +106,7 @@ class Pointwise(Density):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
 
-    def _straight(self, *values: Any, keep: frozenset[str] | None) -> Any:
+    def _straight(self, *values: Any, keep: Kept | None) -> Any:
         """Write the density into a program, whose run ends at an element that is not finite."""
         row = self.summed
         scope = scope_of(values, self.arguments, row.let)
@@ -124,7 +124,14 @@ class Pointwise(Density):
         )
 
     def _reverse(
-        self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any, short: bool
+        self,
+        g: Any,
+        r: Any,
+        *values: Any,
+        keep: Kept | None,
+        outside: Any,
+        abbreviations: Any,
+        short: bool,
     ) -> Any:
         exact = [*ieee(values), *abbreviations]
         partials = self._partials(self._terms(keep, short)[1], short)
@@ -136,7 +143,7 @@ class Pointwise(Density):
         # Discrete arguments are never variables, so their entries are not called.
         return tuple(partial(contribution, name) for name in self.arguments)
 
-    def _tangent(self, r: Any, *values: Any, keep: Any, outside: Any) -> Any:
+    def _tangent(self, r: Any, *values: Any, keep: Kept | None, outside: Any) -> Any:
         def push(name: str, t: Any) -> Any:
             rate = self._partials((), False)[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)

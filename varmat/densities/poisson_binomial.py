@@ -16,7 +16,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.densities.density import density, not_nan, probability
+from varmat.densities.density import Kept, density, not_nan, probability
 from varmat.functions.arrays.reductions import add_reduce
 
 __all__ = ["poisson_binomial_lpmf"]
@@ -194,7 +194,7 @@ def _collected(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 @density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
-def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
+def poisson_binomial_lpmf(y: Any, theta: Any, keep: Kept) -> Any:
     """Log mass of the Poisson binomial distribution, summed over the observations.
 
     Parameters
@@ -248,7 +248,7 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
 
 
 @poisson_binomial_lpmf.reverse
-def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Any, trials: Any) -> Any:
+def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Kept, trials: Any) -> Any:
     return (
         None,
         lambda: (
@@ -260,7 +260,7 @@ def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Any, tria
 
 
 @poisson_binomial_lpmf.tangent
-def poisson_binomial_tangent(r: Any, y: Any, theta: Any, keep: Any) -> Any:
+def poisson_binomial_tangent(r: Any, y: Any, theta: Any, keep: Kept) -> Any:
     return None, lambda t: np.sum(poisson_binomial_slopes(theta, y=y) * t)
 
 

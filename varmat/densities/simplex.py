@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError, positive, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import Kept, density, not_nan
 from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -71,7 +71,7 @@ def ratios(n: Any, theta: Any) -> Any:
 
 
 @density(theta=("probabilities", not_nan), alpha=("prior sample sizes", positive))
-def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_lpdf(theta: Any, alpha: Any, keep: Kept) -> Any:
     """Log density of the Dirichlet distribution, summed over the observations.
 
     Parameters
@@ -134,7 +134,7 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
 
 
 @dirichlet_lpdf.straight
-def dirichlet_straight(theta: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_straight(theta: Any, alpha: Any, keep: Kept) -> Any:
     shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)
     require(simplex.holds(theta))
     logs, totals = np.log(theta), np.sum(alpha, axis=-1, keepdims=True)
@@ -154,7 +154,7 @@ def dirichlet_straight(theta: Any, alpha: Any, keep: Any) -> Any:
 
 
 @dirichlet_lpdf.reverse
-def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Any, logs: Any) -> Any:
+def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Kept, logs: Any) -> Any:
     if logs is None:
         return (lambda: ZERO,) * 2
     # The logarithms are already summed over observations that share alpha.
@@ -167,7 +167,7 @@ def _alpha_slopes(alpha: Any) -> Any:
 
 
 @dirichlet_lpdf.tangent
-def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Kept) -> Any:
     if not check_values(simplex.holds, theta):
         return (lambda t: 0.0,) * 2
     return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum(
@@ -176,7 +176,7 @@ def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
 
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
-def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
     """Log mass of the multinomial distribution, summed over the observations.
 
     Parameters
@@ -243,7 +243,7 @@ def _are_counts(n: Any) -> bool:
 
 
 @multinomial_lpmf.straight
-def multinomial_straight(n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_straight(n: Any, theta: Any, keep: Kept) -> Any:
     if not _are_counts(n):
         refuse()
     shape = check_shapes("multinomial_lpmf", "", n, "", theta)
@@ -256,18 +256,18 @@ def multinomial_straight(n: Any, theta: Any, keep: Any) -> Any:
 
 
 @multinomial_lpmf.reverse
-def multinomial_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Kept) -> Any:
     return None, lambda: g * ratios(n, theta) if _are_counts(n) else ZERO
 
 
 @multinomial_lpmf.tangent
-def multinomial_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_tangent(r: Any, n: Any, theta: Any, keep: Kept) -> Any:
     slopes = ratios(n, theta) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)
 
 
 @density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
-def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
+def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Kept) -> Any:
     """Log mass of the multinomial distribution with given log odds, summed over the observations.
 
     Parameters
@@ -327,7 +327,7 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
 
 
 @multinomial_logit_lpmf.reverse
-def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Any, logs: Any) -> Any:
+def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Kept, logs: Any) -> Any:
     return (
         None,
         lambda: (
@@ -337,7 +337,7 @@ def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Any, log
 
 
 @multinomial_logit_lpmf.tangent
-def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Any) -> Any:
+def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Kept) -> Any:
     if not _are_counts(plain(n)):
         return None, lambda t: 0.0
     slopes = n - add_reduce(n, axis=-1, keepdims=True) * softmax(gamma, axis=-1)
@@ -345,7 +345,7 @@ def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Any) -> Any:
 
 
 @multinomial_logit_lpmf.straight
-def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
+def multinomial_logit_straight(n: Any, gamma: Any, keep: Kept) -> Any:
     shape = check_shapes(
         "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
     )
@@ -368,7 +368,7 @@ def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
 #     log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
 # Written with gamma functions, the terms would cancel.
 @density("n", n=TRIALS, alpha=("Prior size parameter", positive_finite_vector))
-def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Kept) -> Any:
     """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
 
     Parameters
@@ -444,11 +444,11 @@ def _count_slopes(n: Any, alpha: Any) -> Any:
 
 
 @dirichlet_multinomial_lpmf.reverse
-def dirichlet_multinomial_reverse(g: Any, r: Any, n: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_multinomial_reverse(g: Any, r: Any, n: Any, alpha: Any, keep: Kept) -> Any:
     return None, lambda: g * _count_slopes(n, alpha) if _are_counts(n) else ZERO
 
 
 @dirichlet_multinomial_lpmf.tangent
-def dirichlet_multinomial_tangent(r: Any, n: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_multinomial_tangent(r: Any, n: Any, alpha: Any, keep: Kept) -> Any:
     slopes = _count_slopes(n, alpha) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)

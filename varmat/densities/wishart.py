@@ -13,7 +13,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan, possible
+from varmat.densities.density import Kept, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.scale_matrices import folded
 from varmat.functions.checks import is_held
@@ -48,7 +48,7 @@ DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
 #     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2
 #         - nu K / 2 log 2 - log gamma_K(nu / 2),
 # where (M, P) = (W, S) for Wishart and (S, W) for inverse Wishart.
-def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
+def _wishart(w: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) -> Any:
     k = len(s)
     if w.shape != s.shape:
         raise ShapeError(
@@ -77,7 +77,7 @@ def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -
     return Saved(value, factors=factors, root=root)
 
 
-def _wishart_straight(w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+def _wishart_straight(w: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     k = len(s)
     require((nu > k - 1.0) & (nu < math.inf))
     factors = positive_definite(w), positive_definite(s)
@@ -120,7 +120,7 @@ def _wishart_straight(w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
 
 
 def _wishart_reverse(
-    g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, root: Any, sign: float
+    g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Kept, factors: Any, root: Any, sign: float
 ) -> Any:
     if factors is None:
         return (lambda: ZERO,) * 3
@@ -160,7 +160,7 @@ def nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
     return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
 
 
-def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, sign: float) -> Any:
+def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Kept, factors: Any, sign: float) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = len(s)
@@ -181,7 +181,7 @@ def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, s
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Kept) -> Any:
     """Log density of the Wishart distribution.
 
     Parameters
@@ -231,7 +231,7 @@ def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Kept) -> Any:
     """Log density of the inverse Wishart distribution.
 
     Parameters

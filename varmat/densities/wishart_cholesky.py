@@ -14,7 +14,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import StructuredDensity, density, possible
+from varmat.densities.density import Kept, StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix
 from varmat.densities.sources import references
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
@@ -62,7 +62,7 @@ def _check(function: str, y: Any, nu: Any, s: Any) -> int:
 
 
 def _log_density(
-    k: int, nu: Any, squares: Any, logs: Any, keep: Any, normaliser: Any, sign: float
+    k: int, nu: Any, squares: Any, logs: Any, keep: Kept, normaliser: Any, sign: float
 ) -> Any:
     """The log density, from the sum of squares and the log diagonals of Y and S."""
     value = (
@@ -78,7 +78,7 @@ def _log_density(
     return value
 
 
-def _value(y: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
+def _value(y: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) -> Any:
     k = _check(function, y, nu, s)
     if not (y.diagonal() > 0).all() or y[above(k)].any() or not np.isfinite(y).all():
         return Saved(-math.inf, root=None)
@@ -97,7 +97,7 @@ def _value(y: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> 
     return Saved(float(value), root=root)
 
 
-def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Any, root: Any, sign: float) -> Any:
+def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Kept, root: Any, sign: float) -> Any:
     if root is None:
         return (lambda: ZERO,) * 3
     k = len(s)
@@ -124,7 +124,7 @@ def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Any, root: Any, sign
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
 
-def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = np.shape(s)[0]
@@ -152,7 +152,7 @@ def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
     return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
 
 
-def _straight(y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+def _straight(y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     from scipy.special import gammaln, psi
 
     k = np.shape(s)[0]
@@ -245,7 +245,7 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
 def _cholesky_density(
     name: str, sign: float, family: str, formula: str, first: str, second: str
 ) -> StructuredDensity:
-    def function(y: Any, nu: Any, s: Any, keep: Any) -> Any:
+    def function(y: Any, nu: Any, s: Any, keep: Kept) -> Any:
         return _value(y, nu, s, keep, name, sign)
 
     function.__name__ = function.__qualname__ = name

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.errors import Domain, positive_finite
 from varmat.densities.domains import Scalar, lower_factor, symmetric_matrix
 from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
-from varmat.densities.random_numbers.row import vectors
+from varmat.densities.random_numbers.row import Generator, Shape, vectors
 from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
@@ -33,9 +33,7 @@ FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
 # --- correlations ---
 
 
-def correlation_factors(
-    rng: np.random.Generator, shape: tuple[int, ...], k: int, eta: float
-) -> Any:
+def correlation_factors(rng: Generator, shape: Shape, k: int, eta: float) -> Any:
     """Lower factors with rows of unit length: normal numbers, and the root of a gamma number on the
     diagonal.
     """
@@ -71,7 +69,7 @@ ONION = """The rows of the Cholesky factor are drawn one after the other, which 
 True
 """,
 )
-def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
+def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any:
     return correlation_factors(rng, shape, int(K), eta)
 
 
@@ -91,7 +89,7 @@ def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
 True
 """,
 )
-def lkj_corr_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
+def lkj_corr_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any:
     factors = correlation_factors(rng, shape, int(K), eta)
     draws, i = products(factors), np.arange(int(K))
     draws[..., i, i] = 1.0
@@ -114,7 +112,7 @@ def products(factors: Any) -> Any:
     return lower + np.tril(lower, -1).mT
 
 
-def bartlett(rng: np.random.Generator, shape: tuple[int, ...], degrees: Any) -> Any:
+def bartlett(rng: Generator, shape: Shape, degrees: Any) -> Any:
     """Lower triangles of normal numbers, with roots of chi-square numbers on the diagonal."""
     k = len(degrees)
     triangles, i = np.tril(rng.standard_normal((*shape, k, k)), -1), np.arange(k)
@@ -122,13 +120,13 @@ def bartlett(rng: np.random.Generator, shape: tuple[int, ...], degrees: Any) -> 
     return triangles
 
 
-def wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -> Any:
+def wishart_factors(function: str, rng: Generator, shape: Shape, nu: Any, factor: Any) -> Any:
     k = len(factor)
     check_degrees(function, nu, k)
     return factor @ bartlett(rng, shape, nu - np.arange(k))
 
 
-def inv_wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -> Any:
+def inv_wishart_factors(function: str, rng: Generator, shape: Shape, nu: Any, factor: Any) -> Any:
     """Lower triangular factors L inv(B). B has its degrees of freedom in reverse order, so that B.T
     @ B has a Wishart distribution.
     """
@@ -165,7 +163,7 @@ TRIANGLE_EXAMPLE = """
     notes=BARTLETT.format(""),
     examples=MATRIX_EXAMPLE.format("wishart_rng"),
 )
-def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
+def wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("wishart_rng", S, name="scale parameter")
     return products(wishart_factors("wishart_rng", rng, shape, nu, factor))
 
@@ -179,7 +177,7 @@ def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     notes=BARTLETT.format("") + " It is the Cholesky factor of what `wishart_rng` draws.",
     examples=TRIANGLE_EXAMPLE.format("wishart_cholesky_rng"),
 )
-def wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
+def wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return wishart_factors("wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))
 
 
@@ -192,7 +190,7 @@ def wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noq
     notes=BARTLETT.format(", by which the factor of the scale is divided"),
     examples=MATRIX_EXAMPLE.format("inv_wishart_rng"),
 )
-def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
+def inv_wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("inv_wishart_rng", S, name="scale parameter")
     return products(inv_wishart_factors("inv_wishart_rng", rng, shape, nu, factor))
 
@@ -207,5 +205,5 @@ def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     + " It is the Cholesky factor of what `inv_wishart_rng` draws.",
     examples=TRIANGLE_EXAMPLE.format("inv_wishart_cholesky_rng"),
 )
-def inv_wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
+def inv_wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return inv_wishart_factors("inv_wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))

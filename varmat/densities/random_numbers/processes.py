@@ -16,7 +16,7 @@ from varmat.densities.matrix_normal import (
     multi_gp_cholesky_lpdf,
     multi_gp_lpdf,
 )
-from varmat.densities.random_numbers.row import vectors
+from varmat.densities.random_numbers.row import Generator, Shape, vectors
 from varmat.densities.random_numbers.vectors import chosen, solved
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.linalg.lapack import cholesky_factor
@@ -59,7 +59,7 @@ GP = (
 (2, 3)
 """,
 )
-def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) -> Any:
+def matrix_normal_prec_rng(rng: Generator, shape: Shape, mu: Any, Sigma: Any, D: Any) -> Any:
     rows, columns = (
         cholesky_factor("matrix_normal_prec_rng", x, name=name)
         for x, (name, *_) in ((Sigma, ROW_PRECISION), (D, COLUMN_PRECISION))
@@ -81,7 +81,7 @@ def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) ->
 (3, 2)
 """,
 )
-def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:
+def multi_gp_rng(rng: Generator, shape: Shape, Sigma: Any, w: Any) -> Any:
     return _processes(
         rng, shape, cholesky_factor("multi_gp_rng", Sigma, name="Covariance matrix"), w
     )
@@ -100,11 +100,11 @@ def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:
 (3, 2)
 """,
 )
-def multi_gp_cholesky_rng(rng: Any, shape: Any, L: Any, w: Any) -> Any:
+def multi_gp_cholesky_rng(rng: Generator, shape: Shape, L: Any, w: Any) -> Any:
     return _processes(rng, shape, np.tril(L), w)
 
 
-def _processes(rng: Any, shape: tuple[int, ...], factor: Any, w: Any) -> Any:
+def _processes(rng: Generator, shape: Shape, factor: Any, w: Any) -> Any:
     z = rng.standard_normal((*shape, np.shape(w)[-1], len(factor)))
     return z @ factor.T / np.sqrt(w)[..., None]
 
@@ -143,7 +143,7 @@ def _root(covariance: Any) -> Any:
 """,
 )
 def gaussian_dlm_obs_rng(
-    rng: Any, shape: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, T: Any
+    rng: Generator, shape: Shape, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, T: Any
 ) -> Any:
     state = m0 + rng.standard_normal((*shape, len(G))) @ _root(C0).T
     moves = rng.standard_normal((int(T), *shape, len(G))) @ _root(W).T
@@ -176,7 +176,7 @@ below_infinity = Domain("below infinity", lambda x: x < math.inf)
 array([1, 1, 1])
 """,
 )
-def hmm_latent_rng(rng: Any, shape: Any, log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
+def hmm_latent_rng(rng: Generator, shape: Shape, log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
     states = np.empty((*shape, log_omegas.shape[1]), np.int64)
     if not log_omegas.size:
         return states

@@ -33,6 +33,9 @@ from varmat.densities.domains import Matrix, Scalar
 from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
 
+Generator = np.random.Generator
+Shape = tuple[int, ...]
+
 __all__ = ["RandomNumbers", "random_numbers", "vectors"]
 
 # The largest rate for which NumPy draws Poisson counts, and the first number beyond 64-bit
@@ -149,11 +152,11 @@ class RandomNumbers:
         first, *others = self._cores_of(name)
         return next((each for each in others if len(each) == np.ndim(value)), first)
 
-    def _shape(self, values: Sequence[Any], size: Any) -> tuple[int, ...]:
+    def _shape(self, values: Sequence[Any], size: Any) -> Shape:
         """The shape of the draws without the axes of a single draw."""
         lengths: dict[str, int] = {}
         owners: dict[str, str] = {}
-        batch: tuple[int, ...] = ()
+        batch: Shape = ()
         for (name, (title, _)), value in zip(self.arguments.items(), values, strict=True):
             core, shape = self._core(name, value), np.shape(value)
             for letter, length in zip(core, shape[len(shape) - len(core) :], strict=True):
@@ -188,7 +191,7 @@ class RandomNumbers:
             )
         return wanted
 
-    def _size(self, size: Any) -> tuple[int, ...]:
+    def _size(self, size: Any) -> Shape:
         try:
             wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
         except TypeError:
@@ -209,15 +212,13 @@ def without_infinities(domain: Domain) -> Domain:
     return domain
 
 
-def poisson_counts(
-    function: str, rng: np.random.Generator, rate: Any, shape: tuple[int, ...]
-) -> Any:
+def poisson_counts(function: str, rng: Generator, rate: Any, shape: Shape) -> Any:
     """Poisson counts. Rates for which they do not fit into 64 bits are refused."""
     countable.check(function, "the rate of a count", rate)
     return rng.poisson(rate, shape)
 
 
-def log_gamma(rng: np.random.Generator, alpha: Any, shape: tuple[int, ...]) -> Any:
+def log_gamma(rng: Generator, alpha: Any, shape: Shape) -> Any:
     """Logarithms of standard gamma draws, even where these underflow: a draw of shape alpha + 1 is
     multiplied by U**(1 / alpha).
     """
