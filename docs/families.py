@@ -40,34 +40,29 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Functions": {
         "Logarithms, exponentials, logistic functions": (
-            ("functions.special.table:boxcox* inv_boxcox* exprel exp10 cosm1 log1m* log1p_exp "
-            "log_diff_exp lmultiply multiply_log"),
-            ("functions.special.table:xlog1py xlogy expit log_expit logit inv_logit inv_cloglog "
-            "log_inv_logit* powm1"),
-            "transforms.bounded:log_cosh",
+            "functions.special.logistic_functions", "transforms.bounded:log_cosh",
+            "functions.special.powers_and_arithmetic:boxcox* inv_boxcox* cosm1 powm1",
+            "functions.special.entropies_and_losses:lmultiply multiply_log xlog1py xlogy",
         ),
         "Arithmetic and losses": (
-            ("functions.special.table:inv inv_sqrt inv_square fma fdim step huber pseudo_huber "
-            "kl_div rel_entr entr binary_log_loss"),
+            "functions.special.powers_and_arithmetic", "functions.special.entropies_and_losses",
             "functions.linalg.forms:plus minus elt_divide elt_multiply",
         ),
         "Normal probabilities and error functions": (
-            ("functions.special.table:Phi* inv_Phi ndtr* log_ndtr owens_t std_normal_* erf* "
-            "inv_erfc dawsn"),
-            "functions.special.log_normal_tails",
+            "functions.special.error_functions", "functions.special.log_normal_tails",
         ),
-        "Bessel functions": (
-            ("functions.special.table:bessel_* *modified_bessel_* i[0-9]* iv* j[0-9v]* k[0-9v] "
-            "k[0-9v]e y[0-9v] log_iv_* log_kv_*"),
+        "Bessel functions": ("functions.special.bessel_functions",),
+        "Hypergeometric functions": (
+            "functions.special.hypergeometric_functions",
+            "functions.special.generalised_hypergeometric",
         ),
-        "Hypergeometric functions": ("functions.special.table:hyp*",
-         "functions.special.hypergeometric"),
         "Exponential integrals, zeta and other special functions": (
-            "functions.special.table:exp1 expi expn lambert* wrightomega spence zeta*",
+            "functions.special.exponential_integrals", "functions.special.zeta_functions:zeta*",
         ),
         "Gamma and beta functions, factorials": (
-            "functions.special.table", "functions.special.log_incomplete",
-             "functions.special.stirling", "functions.special.deviances",
+            "functions.special.gamma_functions", "functions.special.zeta_functions",
+            "functions.special.incomplete_functions", "functions.special.log_incomplete",
+            "functions.special.stirling", "functions.special.deviances",
             "functions.arrays.constant_values:choose",
         ),
         "Constants and constant arrays": ("functions.arrays.constant_arrays",
@@ -95,19 +90,21 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "functions.linalg.matrix_trigonometry",
         ),
         "Structured matrices": ("functions.linalg.structured_matrices",),
-        "Interpolation and splines": ("functions.interpolation", "functions.splines"),
+        "Interpolation and splines": (
+            "functions.interpolation", "functions.piecewise_polynomials", "functions.splines",
+        ),
         "Distances": ("functions.distances",),
         "Integrals of samples": ("functions.integrals",),
         "Covariances of Gaussian processes": ("functions.covariances",),
         "Convolutions and filters": ("functions.signals.nd_convolutions",
-         "functions.signals.recurrences", "functions.signals.filters"),
+         "functions.signals.recurrences", "functions.signals.filters", "functions.signals.smoothing"),
         "Loops over time": ("solvers.scan",),
         "Sparse matrices": ("functions.sparse*",),
         "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
         "Equations and integrals": ("solvers.algebra", "solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
         "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),
-        "Complex numbers": ("complexes.names", "complexes.linear_algebra"),
+        "Complex numbers": ("complexes.names", "complexes.linear_algebra", "complexes.schur"),
         "Fourier, cosine and sine transforms": ("complexes.fourier",
          "functions.signals.cosine_transforms"),
     },

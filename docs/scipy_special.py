@@ -17,7 +17,7 @@ import varmat
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
-from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.special import further_names as special_names
 from varmat.functions.special import further_rows as special_rows
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rows_at_import  # noqa: F401 - before the tests, which import more rows
 
 from varmat.testing import coverage
 

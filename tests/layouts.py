@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.programs.builder import NEGATIVE, Builder
+from varmat.programs.arithmetic import NEGATIVE
+from varmat.programs.builder import Builder
 from varmat.programs.interpret import interpret
 from varmat.programs.program import BOOL, Program, Value
 from varmat.programs.runners import has_native, runner_for

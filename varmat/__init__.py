@@ -54,12 +54,21 @@ from varmat.functions.signals.lags import *  # noqa: F403
 from varmat.functions.signals.recurrences import *  # noqa: F403
 from varmat.functions.sparse.solves import *  # noqa: F403
 from varmat.functions.sparse.variable import *  # noqa: F403
+from varmat.functions.special.bessel_functions import *  # noqa: F403
 from varmat.functions.special.deviances import *  # noqa: F403
-from varmat.functions.special.hypergeometric import *  # noqa: F403
+from varmat.functions.special.entropies_and_losses import *  # noqa: F403
+from varmat.functions.special.error_functions import *  # noqa: F403
+from varmat.functions.special.exponential_integrals import *  # noqa: F403
+from varmat.functions.special.gamma_functions import *  # noqa: F403
+from varmat.functions.special.generalised_hypergeometric import *  # noqa: F403
+from varmat.functions.special.hypergeometric_functions import *  # noqa: F403
+from varmat.functions.special.incomplete_functions import *  # noqa: F403
 from varmat.functions.special.log_incomplete import *  # noqa: F403
 from varmat.functions.special.log_normal_tails import *  # noqa: F403
+from varmat.functions.special.logistic_functions import *  # noqa: F403
+from varmat.functions.special.powers_and_arithmetic import *  # noqa: F403
 from varmat.functions.special.stirling import *  # noqa: F403
-from varmat.functions.special.table import *  # noqa: F403
+from varmat.functions.special.zeta_functions import *  # noqa: F403
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
 from varmat.transforms.bounded import *  # noqa: F403
@@ -76,6 +85,7 @@ if _typing.TYPE_CHECKING:
     from varmat.complexes.fourier import *  # noqa: F403
     from varmat.complexes.linear_algebra import *  # noqa: F403
     from varmat.complexes.names import *  # noqa: F403
+    from varmat.complexes.schur import *  # noqa: F403
     from varmat.densities.bernoulli import *  # noqa: F403
     from varmat.densities.beta_counts import *  # noqa: F403
     from varmat.densities.bounded import *  # noqa: F403
@@ -136,9 +146,11 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.linalg.riccati import *  # noqa: F403
     from varmat.functions.linalg.structured_matrices import *  # noqa: F403
     from varmat.functions.linalg.toeplitz_systems import *  # noqa: F403
+    from varmat.functions.piecewise_polynomials import *  # noqa: F403
     from varmat.functions.signals.cosine_transforms import *  # noqa: F403
     from varmat.functions.signals.filters import *  # noqa: F403
     from varmat.functions.signals.nd_convolutions import *  # noqa: F403
+    from varmat.functions.signals.smoothing import *  # noqa: F403
     from varmat.functions.splines import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
@@ -171,16 +183,16 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         lkj matrix_normal mixture multi_normal normal ordered poisson_binomial positive
         simplex skewed truncated unnormalised wiener wiener_cumulative wishart wishart_cholesky
     """),
-    "varmat.complexes": ((), "fourier linear_algebra names"),
+    "varmat.complexes": ((), "fourier linear_algebra names schur"),
     "varmat.solvers": ((), """
         algebra algebraic_differential differential implicit laplace_likelihoods laplace_marginal
         quadrature scan
     """),
     "varmat.functions": ((), """
-        distances integrals interpolation splines linalg.banded linalg.decompositions
-        linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry linalg.riccati
-        linalg.structured_matrices linalg.toeplitz_systems signals.cosine_transforms
-        signals.filters signals.nd_convolutions
+        distances integrals interpolation piecewise_polynomials splines linalg.banded
+        linalg.decompositions linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry
+        linalg.riccati linalg.structured_matrices linalg.toeplitz_systems signals.cosine_transforms
+        signals.filters signals.nd_convolutions signals.smoothing
     """),
     "varmat.parallel": ((), "mapped"),
 }  # fmt: skip
@@ -220,19 +232,15 @@ _NAMES += functions.arrays.containers.__all__
 _NAMES += functions.covariances.__all__
 _NAMES += functions.arrays.cumulative.__all__
 _NAMES += functions.linalg.determinants.__all__
-_NAMES += functions.special.deviances.__all__
 _NAMES += functions.linalg.dot_products.__all__
 _NAMES += functions.arrays.exponentials.__all__
 _NAMES += functions.linalg.factorisations.__all__
 _NAMES += functions.linalg.forms.__all__
 _NAMES += functions.arrays.gathering.__all__
-_NAMES += functions.special.hypergeometric.__all__
 _NAMES += functions.linalg.inverse_forms.__all__
 _NAMES += functions.arrays.joining.__all__
 _NAMES += functions.signals.lags.__all__
 _NAMES += functions.linalg.least_squares.__all__
-_NAMES += functions.special.log_incomplete.__all__
-_NAMES += functions.special.log_normal_tails.__all__
 _NAMES += functions.linalg.matrix_functions.__all__
 _NAMES += functions.arrays.orderings.__all__
 _NAMES += functions.linalg.products.__all__
@@ -242,8 +250,21 @@ _NAMES += functions.arrays.shaping.__all__
 _NAMES += functions.linalg.solves.__all__
 _NAMES += functions.sparse.variable.__all__
 _NAMES += functions.sparse.solves.__all__
-_NAMES += functions.special.table.__all__
+_NAMES += functions.special.bessel_functions.__all__
+_NAMES += functions.special.deviances.__all__
+_NAMES += functions.special.entropies_and_losses.__all__
+_NAMES += functions.special.error_functions.__all__
+_NAMES += functions.special.exponential_integrals.__all__
+_NAMES += functions.special.gamma_functions.__all__
+_NAMES += functions.special.generalised_hypergeometric.__all__
+_NAMES += functions.special.hypergeometric_functions.__all__
+_NAMES += functions.special.incomplete_functions.__all__
+_NAMES += functions.special.log_incomplete.__all__
+_NAMES += functions.special.log_normal_tails.__all__
+_NAMES += functions.special.logistic_functions.__all__
+_NAMES += functions.special.powers_and_arithmetic.__all__
 _NAMES += functions.special.stirling.__all__
+_NAMES += functions.special.zeta_functions.__all__
 _NAMES += transforms.bounded.__all__
 _NAMES += transforms.correlation_matrices.__all__
 _NAMES += transforms.covariance_matrices.__all__

@@ -1,13 +1,11 @@
-"""Tables as HTML, as notebooks show them: what users have named is escaped, and colours are those
-of the notebook.
-"""
+"""Tables as HTML for notebooks, in their colours. Names that users chose are escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# So many rows of a table are shown.
+# Rows of a table that are shown, at most.
 ROWS = 60
 
 

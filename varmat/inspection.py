@@ -1,22 +1,23 @@
-"""Looking at a tape: the expression graph as text or as a picture, and what every operation
-costs.
-"""
+"""Looking at a tape: the graph as text or as a picture, and what every operation costs."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ContextDecorator
 from types import FrameType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import numpy as np
 
 from varmat.core.indexing import Assignment
 from varmat.core.tape import Tape, current_tape, nested
 from varmat.core.variables import VARIABLES, Outputs, Var, View
+
+if TYPE_CHECKING:
+    from varmat.typing import Entry, Operand, Value
 
 __all__ = ["print_stack", "profile"]
 
@@ -47,7 +48,7 @@ def print_stack(*, dot: bool = False, file: TextIO | None = None) -> None:
     print(_dot() if dot else "\n".join(_lines()), file=file or sys.stdout)
 
 
-def _nodes() -> Iterator[tuple[str, Any, list[Any]]]:
+def _nodes() -> Iterator[tuple[str, Sequence[Operand], list[Operand]]]:
     """Name, results and operands of the leaves and entries of all open scopes, oldest first."""
     for tape in reversed(current_tape().chain()):
         for leaf in tape.leaves:
@@ -57,7 +58,7 @@ def _nodes() -> Iterator[tuple[str, Any, list[Any]]]:
             yield rule.name, results, [_root(v) for v in _variables((x, y))]
 
 
-def _variables(thing: Any) -> Iterator[Any]:
+def _variables(thing: object) -> Iterator[Operand]:
     if type(thing) in VARIABLES:
         yield thing
     elif isinstance(thing, (tuple, list)):
@@ -65,11 +66,11 @@ def _variables(thing: Any) -> Iterator[Any]:
             yield from _variables(item)
 
 
-def _root(x: Any) -> Any:
+def _root(x: Operand) -> Operand:
     return x._root if isinstance(x, View) else x
 
 
-def _describe(x: Any) -> str:
+def _describe(x: Operand) -> str:
     if type(x) is Var:
         return f"Var  val {x.val:.6g}  adj {x.adj:.6g}"
     if type(x) not in VARIABLES:
@@ -142,7 +143,7 @@ class Cost:
         """Forward and reverse."""
         return self.forward + self.reverse
 
-    def hold(self, x: Any) -> None:
+    def hold(self, x: Operand) -> None:
         """Add what a variable holds."""
         if type(x) in VARIABLES:
             self.values += _bytes(x._val)
@@ -152,9 +153,9 @@ class Cost:
         return f"<{self.name} {self.line}".rstrip() + f": calls {self.calls}, {self.seconds:.3g} s>"
 
 
-def _bytes(x: Any) -> int:
-    """The memory of a value or an adjoint, without what belongs to somebody else: such arrays are
-    read-only.
+def _bytes(x: Value) -> int:
+    """The memory of a value or an adjoint. Read-only arrays belong to somebody else and count
+    nothing.
     """
     if type(x) is np.ndarray:
         return x.nbytes if x.flags.writeable else 0
@@ -165,11 +166,11 @@ class Profile:
     """What `profile` measured: an iterable of `Cost`, dearest first; printed, a table."""
 
     def __init__(self, lines: bool) -> None:
-        # When the last entry was recorded, or what is not to be counted ended.
+        # When the last entry was recorded, or when the last thing ended that does not count.
         self.clock = time.perf_counter()
         self._lines = lines
         self._costs: dict[tuple[str, str], Cost] = {}
-        # By id of an entry, which is on a tape as long as it is here.
+        # By id of an entry, which stays on its tape as long as it stays here.
         self._recorded: dict[int, Cost] = {}
 
     def __iter__(self) -> Iterator[Cost]:
@@ -203,19 +204,19 @@ class Profile:
             for row in rows
         )
 
-    def recorded(self, entry: Any, seconds: float) -> None:
+    def recorded(self, entry: Entry, seconds: float) -> None:
         """Count an entry that is new on a tape."""
         cost = self._cost(entry[0].name, _line() if self._lines else "")
         cost.calls += 1
         cost.forward += seconds
         self._recorded[id(entry)] = cost
 
-    def swept(self, entry: Any, seconds: float) -> None:
+    def swept(self, entry: Entry, seconds: float) -> None:
         """Count the reverse rule of an entry."""
         self._recorded[id(entry)].reverse += seconds
 
     def weigh(self, tape: Tape) -> None:
-        """Count what a tape holds, which is about to be recovered."""
+        """Count the memory of a tape that is about to be recovered."""
         for entry in tape:
             _, result, _, y = entry
             cost = self._recorded.pop(id(entry))
@@ -269,8 +270,9 @@ def _scaled(x: float, units: tuple[str, ...]) -> str:
 def _tape_class(profile: Profile) -> type[Tape]:
     """The class of tapes that report to a profile.
 
-    Without slots of its own, so that a tape can change to it: nothing else in the library needs to
-    know of profiles."""
+    It has no slots of its own, so that a tape can change to it, and nothing else in the library
+    needs to know of profiles.
+    """
     slot: Any = vars(Tape)["top"]
     clock = time.perf_counter
 
@@ -284,7 +286,7 @@ def _tape_class(profile: Profile) -> type[Tape]:
         __slots__ = ()
         top: Any = property(slot.__get__, set_top)
 
-        def append(self, entry: Any) -> None:
+        def append(self, entry: Entry) -> None:
             seconds = clock() - profile.clock
             list.append(self, entry)
             profile.recorded(entry, seconds)
@@ -327,7 +329,7 @@ class Profiling(ContextDecorator):
             f"<varmat.profile(lines={self._lines}), to be entered: with varmat.profile() as costs>"
         )
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError(
             "profile: what is pickled is what varmat.profile() returns, which holds no "
             "measurements; write "

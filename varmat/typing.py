@@ -1,29 +1,47 @@
-"""Types for annotations: what a function takes and returns that is called with variables by one,
-and with numbers by another.
+"""Types for annotations, of functions that are called with variables as well as with numbers.
 
     def log_density(theta: vm.typing.Array) -> vm.typing.Scalar:
         return vm.normal_lpdf(theta, 0.0, 1.0)
 
-Type checkers know of a density that it is a `Var` where one of its arguments is a variable, and a
-float where all are floats. Otherwise it is a `Scalar`: the annotations of NumPy call an array what
-its functions make of variables, ``X @ theta`` too."""
+To a type checker a density is a `Var` if one of its arguments is a variable, and a float if all are
+floats. Otherwise it is a `Scalar`: NumPy's annotations say array for whatever its functions make of
+variables, ``X @ theta`` too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
+from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat
 
 __all__ = ["Array", "Scalar"]
 
-Scalar: TypeAlias = float | Var
-Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.float64]] | VarMat
-
-_Variable: TypeAlias = Var | VarMat
-_PlainArray: TypeAlias = np.ndarray[Any, Any]
 _Floats: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+_PlainArray: TypeAlias = np.ndarray[Any, Any]
+_Variable: TypeAlias = Var | VarMat
+
+Scalar: TypeAlias = float | Var
+Array: TypeAlias = _Floats | VarMat
+
+# The vocabulary of the library's own modules, which import it for type checkers only. NumPy's
+# annotations know plain arrays alone, and rules compute with floats and arrays alike, so to a type
+# checker these kinds are anything; to a reader they are what the comment says.
+Operand: TypeAlias = Any  # Var, VarMat, Dual, MatVar, complex or sparse variable, or a Value
+Value: TypeAlias = Any  # a plain value: a float or a float64 array
+Adjoint: TypeAlias = Any  # a Value of the shape of the variable; None before the first contribution
+Index: TypeAlias = Any  # what NumPy takes in brackets
+Result: TypeAlias = Any  # what a function makes of operands: of the kind that they ask for
+Axis: TypeAlias = int | tuple[int, ...] | None
+Shape: TypeAlias = tuple[int, ...]
+Settings: TypeAlias = dict[str, Any]  # keywords of an operation, and what its value saved
+Function: TypeAlias = Callable[..., Any]
+Thunk: TypeAlias = Callable[[], Any]  # a computation that waits: called only if it is wanted
+Linear: TypeAlias = Callable[[Any], Any]  # a linear map, from the tangent of an operand
+Entry: TypeAlias = tuple[Rule, Any, Any, Any]  # of a tape: rule, result, and what the rule wants
 
 
 class ScalarOperator(Protocol):

@@ -155,7 +155,8 @@ def test_what_is_written_as_arithmetic_calls_no_python():
      ("jacobian: the result is complex, but must be real numbers; take np.real, np.imag or np.abs "
      "of it")),
     (lambda z, x: vm.jacobian(np.abs, Z),
-     "jacobian: x has dtype complex128, but must be real numbers (float64, or what converts to it)"),
+     ("jacobian: x has dtype complex128, but must be real numbers (float64, or what converts to "
+     "it)")),
     (lambda z, x: vm.recorded(np.abs)(1j),
      ("recorded: argument 1 has dtype complex128, but must be real numbers (float64, or what "
      "converts to it)")),

@@ -10,6 +10,7 @@ from varmat.core.tape import current_tape
 
 @pytest.fixture(autouse=True)
 def fresh_tape():
+    vm.recover_memory()
     yield
     vm.recover_memory()
     assert len(current_tape()) == 0

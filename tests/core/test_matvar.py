@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections import deque
 
 import numpy as np
 import pytest
@@ -88,7 +89,18 @@ def test_an_element_is_a_scalar():
 
 @pytest.mark.parametrize(
     "argument",
-    [set, {1.0}, frozenset(), vm.Var, iter([1.0]), {"a": (x for x in [1.0])}, [map(abs, [1.0])]],
+    [
+        set,
+        {1.0},
+        frozenset(),
+        vm.Var,
+        iter([1.0]),
+        {"a": (x for x in [1.0])},
+        [map(abs, [1.0])],
+        {"a": 1.0}.values(),
+        {1.0: 2.0}.keys(),
+        deque([1.0]),
+    ],
 )
 def test_value_refuses_what_hides_variables(argument):
     with pytest.raises(

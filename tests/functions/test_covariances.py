@@ -16,7 +16,7 @@ from functions.matrices import gradients, worst_error
 from numpy.testing import assert_allclose
 
 import varmat as vm
-from varmat.functions import covariances
+from varmat.functions import stationary_covariances
 from varmat.testing import expect_ad, expect_ad_matvar
 
 LINE = np.array([0.1, 0.7, 1.9, -0.4])
@@ -342,7 +342,7 @@ def test_covariances_by_blocks(
     differentiated = vm.value_and_grad(lambda *x: np.vdot(weights, getattr(vm, name)(*x)), count)
     value, gradients = differentiated(*args)
     for block in (1, 64):
-        monkeypatch.setattr(covariances, "BLOCK", block)
+        monkeypatch.setattr(stationary_covariances, "BLOCK", block)
         found, others = differentiated(*args)
         assert_allclose(found, value, rtol=1e-12)
         for g, other in zip(gradients, others, strict=True):

@@ -21,7 +21,7 @@ from varmat.core import rules
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
-from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.special import further_rows as special_rows
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 

@@ -160,7 +160,8 @@ def test_akima_of_a_straight_line_has_a_derivative():
     (lambda y: vm.CubicSpline(X, y[:3]), vm.ShapeError,
      "CubicSpline: y has 3 elements along the axis, but must have 6, as x has!"),
     (lambda y: vm.CubicSpline(X, y, bc_type="periodic"), vm.DomainError,
-     "CubicSpline: the first and the last of y differ, but must be the same for a periodic spline!"),
+     ("CubicSpline: the first and the last of y differ, but must be the same for a periodic "
+     "spline!")),
     (lambda y: vm.CubicSpline(X, y, bc_type="no"), vm.DomainError,
      "CubicSpline: bc_type is 'no', but must be of"),
     (lambda y: vm.CubicSpline(X, y, extrapolate="no"), vm.DomainError,

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import varmat as vm
 from varmat.programs import blocks
-from varmat.programs.jax import places, scalar_to_jax
+from varmat.programs.jax import scalar_to_jax
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 X = np.array([0.3, -1.2, 0.7, 2.1, -0.4, 1.5])
@@ -37,9 +37,13 @@ CASES = {
      x[3:]),
     "gamma": lambda x: vm.gamma_lpdf(np.exp(x), 2.5,
      np.exp(x[0])) + vm.beta_lpdf(1.0 / (1.0 + np.exp(-x)), 2.0, np.exp(x[1])),
-    "special functions": lambda x: np.sum(vm.lgamma(np.exp(x))) + np.sum(vm.Phi(x)) + np.sum(vm.log_ndtr(x)),
+    "special functions": lambda x: (
+        np.sum(vm.lgamma(np.exp(x))) + np.sum(vm.Phi(x)) + np.sum(vm.log_ndtr(x))
+    ),
     "matrices": lambda x: vm.multi_normal_lpdf(x[2:4], x[4:], spd(x)),
-    "factors": lambda x: np.sum(np.log(np.diag(np.linalg.cholesky(spd(x))))) + np.linalg.det(spd(x)),
+    "factors": lambda x: (
+        np.sum(np.log(np.diag(np.linalg.cholesky(spd(x))))) + np.linalg.det(spd(x))
+    ),
     "systems": lambda x: np.sum(np.linalg.solve(spd(x), x[2:4])) + np.sum(np.linalg.inv(spd(x))),
     "running sums": lambda x: np.sum(np.cumsum(x) ** 2) + vm.log_sum_exp(x),
     "transposes and steps": lambda x: np.sum(np.reshape(x, (2,
@@ -129,10 +133,3 @@ def test_what_jax_cannot_run_is_named():
         ),
     ):
         f.program.to_jax()
-
-
-def test_places():
-    x = np.arange(24.0).reshape(2, 3, 4)
-    view = x[1, ::2, ::-1].T
-    offset = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
-    np.testing.assert_array_equal(x.reshape(-1)[places(view.shape, offset, view.strides)], view)

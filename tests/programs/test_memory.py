@@ -10,7 +10,8 @@ from recordings import LARGE
 
 import varmat as vm
 from varmat.derivatives.recorded import record
-from varmat.programs.builder import ADD, MULTIPLY, NEGATIVE, Builder
+from varmat.programs.arithmetic import ADD, MULTIPLY, NEGATIVE
+from varmat.programs.builder import Builder
 from varmat.programs.kernels import SELECT, SUM, Reduce, copy_kernel, ufunc_kernel
 from varmat.programs.memory import LINE, Plan, overwritable
 from varmat.programs.program import BOOL, OBJECT, Program, Step, Value

@@ -14,6 +14,7 @@ from varmat.programs.program import (
     Step,
     Value,
     contiguous_strides,
+    element_places,
     read_values,
 )
 
@@ -193,3 +194,11 @@ def test_values_in_one_piece() -> None:
 def test_guards_stay_if_nobody_reads_them() -> None:
     assert not GUARD.is_pure
     assert ADD.is_pure
+
+
+def test_places_of_the_elements_of_a_view():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    view = x[1, ::2, ::-1].T
+    offset = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+    places = element_places(view.shape, view.strides, offset)
+    np.testing.assert_array_equal(x.reshape(-1)[places], view)

@@ -14,7 +14,7 @@ import pytest
 from recordings import EVERY_RUNNER, RUNNERS, agree
 
 import varmat as vm
-from varmat.functions.special.shape_derivatives import zeta_difference_straight
+from varmat.functions.special.gamma_differences import zeta_difference_straight
 from varmat.programs import symbols
 from varmat.programs.interpret import interpret
 
@@ -137,13 +137,17 @@ FUNCTIONS = {
     "lbeta": lambda x: np.sum(vm.lbeta(np.exp(x[:3]), size(x) * 200.0)),
     "log_determinant": lambda x: vm.log_determinant(square(x)),
     "log_determinant_spd": lambda x: vm.log_determinant_spd(covariance(x)),
-    "log_inv_logit": lambda x: np.sum(vm.log_inv_logit(x) * vm.log1m_inv_logit(x)) + vm.log_inv_logit(x[0]),
+    "log_inv_logit": lambda x: (
+        np.sum(vm.log_inv_logit(x) * vm.log1m_inv_logit(x)) + vm.log_inv_logit(x[0])
+    ),
     "log_rising_factorial": lambda x: np.sum(vm.log_rising_factorial(np.exp(3.0 * x), size(x))),
     "matern, points": lambda x: np.sum(vm.gp_matern32_cov(x, size(x), 0.5)),
     "mdivide_left_spd": lambda x: np.sum(np.sin(vm.mdivide_left_spd(covariance(x), x[:3]))),
     "mdivide_left_tri_low": lambda x: np.sum(np.sin(vm.mdivide_left_tri_low(factor(x), x[:3]))),
     "mdivide_right": lambda x: np.sum(np.sin(vm.mdivide_right(ROWS, square(x)))),
-    "multiply_lower_tri_self_transpose": lambda x: np.sum(np.sin(vm.multiply_lower_tri_self_transpose(square(x)))),
+    "multiply_lower_tri_self_transpose": lambda x: np.sum(
+        np.sin(vm.multiply_lower_tri_self_transpose(square(x)))
+    ),
     "norm": lambda x: np.linalg.norm(x),
     "norm of columns": lambda x: np.sum(np.linalg.norm(square(x), axis=0) ** 2),
     "norm, one": lambda x: np.linalg.norm(square(x), 1),
@@ -161,7 +165,9 @@ FUNCTIONS = {
     "solve, stack": lambda x: np.sum(np.sin(np.linalg.solve(np.stack([square(x), covariance(x)]),
         x[:3]))),
     "solve_triangular, upper": lambda x: np.sum(np.sin(vm.solve_triangular(square(x), x[:3]))),
-    "squared exponential, a length scale for each dimension": lambda x: np.sum(vm.gp_exp_quad_cov(DESIGN, size(x), np.exp(x[:2]))),
+    "squared exponential, a length scale for each dimension": lambda x: np.sum(
+        vm.gp_exp_quad_cov(DESIGN, size(x), np.exp(x[:2]))
+    ),
     "std": lambda x: np.std(x) + np.sum(np.std(square(x), axis=0, ddof=1)),
     "trace_quad_form": lambda x: vm.trace_quad_form(square(x), ROWS.T),
 }  # fmt: skip
@@ -251,7 +257,7 @@ def test_systems_of_a_loop_are_one_stack() -> None:
     lambda a: vm.multi_normal_lpdf(np.ones((2, len(a))), 0.5, a),
 ])  # fmt: skip
 def test_larger_systems_are_solved_by_halves(f: Any) -> None:
-    rng, n = np.random.default_rng(0), symbols.BLOCK + 9
+    rng, n = np.random.default_rng(0), symbols.ONE_GO + 9
     a, b = (x @ x.T + n * np.eye(n) for x in rng.normal(size=(2, n, n)))
     recorded = agree(f, (a,), (b,), rtol=TWELVE)
     assert not recorded.program.python_steps()

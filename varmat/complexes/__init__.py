@@ -9,7 +9,17 @@ from varmat.complexes import (
     linear_algebra,
     names,
     operation,
+    schur,
     variable,
 )
 
-__all__ = ["arrays", "elementwise", "fourier", "linear_algebra", "names", "operation", "variable"]
+__all__ = [
+    "arrays",
+    "elementwise",
+    "fourier",
+    "linear_algebra",
+    "names",
+    "operation",
+    "schur",
+    "variable",
+]

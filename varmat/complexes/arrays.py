@@ -1,15 +1,15 @@
-"""Functions of arrays of complex variables: those that act on the two parts alike, products, sums,
+"""Functions of arrays of complex variables: those that treat both parts alike, products, sums,
 spread.
 
-What is linear over the real numbers, and moves elements or adds them up, is done to the real parts
-and to the imaginary parts. What is linear in each of two operands is four products of real arrays,
-or two if one operand is real."""
+A function that is linear over the real numbers, and moves elements or adds them, is applied to the
+real and to the imaginary parts. A function that is linear in each of two operands is four products
+of real arrays, or two if one operand is real."""
 
 from __future__ import annotations
 
 import itertools
 from functools import reduce, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,11 +23,14 @@ from varmat.functions.arrays.constant import named
 from varmat.functions.linalg import products
 from varmat.functions.linalg.dot_products import dot_along
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
+
 __all__: list[str] = []
 
 # --- part by part ---
 
-# The positions of the arguments that are arrays, or lists of them -> functions of NumPy. All other
+# Positions of the arguments that are arrays, or lists of arrays -> functions of NumPy. The other
 # arguments are settings.
 PARTWISE: dict[tuple[int, ...], str] = {
     (0,): "reshape ravel transpose matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims "
@@ -47,7 +50,7 @@ PARTWISE: dict[tuple[int, ...], str] = {
 NUMBERS = frozenset({"initial", "prepend", "append", "constant_values"})
 
 
-def _position(x: Any, which: int) -> Any:
+def _position(x: Operand, which: int) -> Result:
     """The real parts (0) or imaginary parts (1) of an argument, a list or a tuple of them."""
     if isinstance(x, (list, tuple)):
         return type(x)(_position(item, which) for item in x)
@@ -63,12 +66,12 @@ def _position(x: Any, which: int) -> Any:
     )
 
 
-def partwise(function: Any, positions: tuple[int, ...]) -> Any:
+def partwise(function: Function, positions: tuple[int, ...]) -> Result:
     """The answer for a function that does the same to real and to imaginary parts."""
 
     @wraps(function)
-    def answer(*args: Any, **settings: Any) -> Any:
-        if not args:  # by the name that NumPy gives it
+    def answer(*args: Operand, **settings: Any) -> Result:
+        if not args:  # given by the name that NumPy has for it
             first = next(name for name in ("a", "x", "m", "arr", "ary", "A") if name in settings)
             args = (settings.pop(first),)
         if settings.get("dtype") is not None and np.dtype(settings.pop("dtype")) != np.complex128:
@@ -113,14 +116,14 @@ COMPLEX[np.multiply, "reduce"] = lambda a, axis=0: np.prod(a, axis=axis)
 
 
 @answers_for(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, **settings: Any) -> Any:
+def average(a: Operand, axis: Any = None, weights: Operand = None, **settings: Any) -> Result:
     if is_complex(weights):
         raise TypeError("average: weights are complex, but must be real!")
     return joined(*(np.average(part, axis, weights, **settings) for part in parts(a, "average: a")))
 
 
 @answers_for(np.where)
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: Operand, x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "where: x"), parts(y, "where: y")
     return joined(
         np.where(condition, a, c),
@@ -129,15 +132,15 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 @answers_for(np.select)
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Result:
     result = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = np.where(condition, choice, result)
     return result
 
 
-def _alike(x: Any, of_real: Any, shape: Any = None) -> Any:
-    """An array like `x`, of complex variables, with real part given by a function of NumPy."""
+def _alike(x: Operand, of_real: Function, shape: Any = None) -> Result:
+    """An array of complex variables like `x`, with the real part that a function of NumPy gives."""
     re, im = parts(x, "the argument")
     return joined(of_real(re, shape=shape), np.zeros_like(im, shape=shape))
 
@@ -149,14 +152,14 @@ for _function in (np.zeros_like, np.empty_like, np.ones_like):
 
 
 @answers_for(np.full_like)
-def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full_like(a: Operand, fill_value: Operand, dtype: Any = None) -> Result:
     result = np.zeros_like(a)
     result[...] = fill_value
     return result
 
 
-def _atleast(function: Any) -> Any:
-    def answer(*arrays: Any) -> Any:
+def _atleast(function: Function) -> Result:
+    def answer(*arrays: Operand) -> Result:
         results = tuple(
             joined(
                 *(None if part is None else function(part) for part in parts(x, function.__name__))
@@ -174,7 +177,7 @@ COMPLEX.update(
 
 
 @answers_for(*named("broadcast_arrays"))
-def broadcast_arrays(*args: Any) -> Any:
+def broadcast_arrays(*args: Operand) -> Result:
     shape = np.broadcast_shapes(*map(np.shape, args))
     return tuple(np.broadcast_to(x, shape) for x in args)
 
@@ -182,8 +185,8 @@ def broadcast_arrays(*args: Any) -> Any:
 # --- spread ---
 
 
-def _spread(function: Any) -> Any:
-    def answer(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Any:
+def _spread(function: Function) -> Result:
+    def answer(a: Operand, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Result:
         re, im = parts(a, f"{function.__name__}: a")
         total = sum(np.var(part, axis=axis, ddof=ddof, keepdims=keepdims) for part in (re, im))
         return np.sqrt(total) if function is np.std else total
@@ -195,9 +198,9 @@ COMPLEX[np.var], COMPLEX[np.std] = _spread(np.var), _spread(np.std)
 
 
 @answers_for(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of a vector, or the Frobenius norm: that of the moduli, as NumPy's norms are but for
-    those with singular values.
+def norm(x: Operand, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Result:
+    """The norm of the moduli, as NumPy's norms of vectors and matrices are, except those with
+    singular values.
     """
     axes = np.ndim(x) if axis is None else np.size(axis)
     if axes == 2 and ord in (2, -2, "nuc"):
@@ -210,7 +213,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 # --- products ---
 
 
-def bilinear(function: Any, a: Any, b: Any, name: str) -> Any:
+def bilinear(function: Function, a: Operand, b: Operand, name: str) -> Result:
     """A function that is linear in each of two operands."""
     (p, q), (r, s) = parts(a, f"{name}: a"), parts(b, f"{name}: b")
     if s is None:
@@ -220,8 +223,8 @@ def bilinear(function: Any, a: Any, b: Any, name: str) -> Any:
     return joined(function(p, r) - function(q, s), function(p, s) + function(q, r))
 
 
-def _product(function: Any, conjugates: int | None = None) -> Any:
-    def answer(a: Any, b: Any, *more: Any, **settings: Any) -> Any:
+def _product(function: Function, conjugates: int | None = None) -> Result:
+    def answer(a: Operand, b: Operand, *more: Operand, **settings: Any) -> Result:
         a, b = np.conjugate(a) if conjugates == 0 else a, np.conjugate(b) if conjugates == 1 else b
         return bilinear(lambda x, y: function(x, y, *more, **settings), a, b, function.__name__)
 
@@ -250,8 +253,8 @@ for _vecdot in (*named("vecdot"), np.linalg.vecdot):
 
 
 @answers_for(np.einsum)
-def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
-    """The sum over all choices of a part of each operand."""
+def einsum(subscripts: Operand, *operands: Operand, optimize: Operand = False) -> Result:
+    """The sum over all choices of the real or the imaginary part of each operand."""
     if not isinstance(subscripts, str):
         raise TypeError("einsum: the subscripts must be a string for complex variables!")
     pairs = [parts(x, f"einsum: operand {i}") for i, x in enumerate(operands, 1)]
@@ -262,13 +265,13 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
             *(pair[which] for pair, which in zip(pairs, choice, strict=True)),
             optimize=optimize,
         )
-        power = sum(choice)  # of i
+        power = sum(choice)  # the power of i
         sums[power % 2].append(-term if power % 4 > 1 else term)
     return joined(*(reduce(np.add, terms) for terms in sums))
 
 
 @answers_for(np.linalg.multi_dot)
-def multi_dot(arrays: Any) -> Any:
+def multi_dot(arrays: Operand) -> Result:
     return reduce(np.matmul, arrays)
 
 
@@ -276,12 +279,12 @@ def multi_dot(arrays: Any) -> Any:
 
 
 @complex_operation()
-def complex_prod(a: Any) -> Any:
+def complex_prod(a: Operand) -> Result:
     """The product along the last axis."""
     return np.prod(a, axis=-1)
 
 
-def _others(a: Any) -> Any:
+def _others(a: Operand) -> Result:
     """The product of all other elements along the last axis, without a division."""
     ones = np.ones((*np.shape(a)[:-1], 1))
     before = np.cumprod(np.concatenate([ones, a[..., :-1]], axis=-1), axis=-1)
@@ -290,14 +293,14 @@ def _others(a: Any) -> Any:
 
 
 @complex_prod.pull
-def complex_prod_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_prod_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: (
         np.asarray(g)[..., None] * np.conjugate(_others(a)) if a.shape[-1] else np.zeros(a.shape)
     )
 
 
 @complex_prod.push
-def complex_prod_push(r: Any, a: Any) -> Any:
+def complex_prod_push(r: Value, a: Value) -> Any:
     if not is_differentiable(a):
         others = _others(a)
     else:  # products of rows, in each of which one element is replaced by 1
@@ -308,8 +311,8 @@ def complex_prod_push(r: Any, a: Any) -> Any:
 
 @answers_for(np.prod)
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-) -> Any:
+    a: Operand, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Result:
     if np.ndim(a) == 0:
         return np.positive(a)
     axes = (
@@ -325,8 +328,8 @@ def prod(
 
 
 @answers_for(np.cumprod, (np.multiply, "accumulate"))
-def cumprod(a: Any, axis: Any = None) -> Any:
-    """Running products, one after the other."""
+def cumprod(a: Operand, axis: Any = None) -> Result:
+    """Running products, one after another."""
     if axis is None:
         a, axis = np.ravel(a), 0
     slices = list(np.moveaxis(a, axis, 0))
@@ -342,7 +345,7 @@ def cumprod(a: Any, axis: Any = None) -> Any:
 
 
 @answers_for(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: Operand, x: Operand) -> Result:
     result = np.zeros(np.shape(x))
     for c in p:
         result = result * x + c
@@ -350,7 +353,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 @answers_for(np.vander)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result:
     n = len(x) if N is None else N
     columns = [np.ones(len(x))]
     for _ in range(n - 1):
@@ -364,7 +367,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 # --- the library's own functions ---
 
 
-# The operations behind functions of NumPy, which have other names here, or are called with complex
+# The operations behind functions of NumPy that have other names here, or are called with complex
 # data beside a variable.
 for _name in (
     "sum",
@@ -392,7 +395,7 @@ COMPLEX[OPERATIONS["stack"]] = lambda *arrays, **settings: np.stack(
 )
 
 
-def _complexes(x: Any) -> Any:
-    """Anything as a complex variable, or data."""
+def _complexes(x: Operand) -> Result:
+    """Any operand as a complex variable, or as complex data."""
     re, im = parts(x, "the argument")
     return joined(re, np.zeros(np.shape(re)) if im is None else im)

@@ -10,23 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.complexes.operation import complex_operation
+from varmat.complexes.operation import ComplexOperation, complex_operation
 from varmat.complexes.variable import ComplexVar, joined, paired, parts
 from varmat.core.dispatch import COMPLEX, plain
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__: list[str] = []
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
 
-def answers_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def answers_for(*functions: Any) -> Callable[[Function], Function]:
     """Let the decorated function answer for NumPy's `functions` if an operand is complex."""
 
-    def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
+    def register(implementation: Function) -> Function:
         COMPLEX.update(dict.fromkeys(functions, implementation))
         return implementation
 
@@ -39,26 +42,26 @@ def answers_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[...,
 
 
 @answers_for(np.add)
-def add(x: Any, y: Any) -> Any:
+def add(x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "add: operand 1"), parts(y, "add: operand 2")
     return joined(a + c, d + 0.0 if b is None else b + 0.0 if d is None else b + d)
 
 
 @answers_for(np.subtract)
-def subtract(x: Any, y: Any) -> Any:
+def subtract(x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "subtract: operand 1"), parts(y, "subtract: operand 2")
     return joined(a - c, 0.0 - d if b is None else b - 0.0 if d is None else b - d)
 
 
 @answers_for(np.multiply)
-def multiply(x: Any, y: Any) -> Any:
+def multiply(x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "multiply: operand 1"), parts(y, "multiply: operand 2")
     b, d = (0.0 if each is None else each for each in (b, d))
     return joined(a * c - b * d, a * d + b * c)
 
 
 @answers_for(np.divide)
-def divide(x: Any, y: Any) -> Any:
+def divide(x: Operand, y: Operand) -> Result:
     c, d = parts(y, "divide: operand 2")
     if d is None:
         a, b = parts(x, "divide: operand 1")
@@ -67,51 +70,51 @@ def divide(x: Any, y: Any) -> Any:
 
 
 @answers_for(np.square)
-def square(x: Any) -> Any:
+def square(x: Operand) -> Result:
     return multiply(x, x)
 
 
 @answers_for(np.negative)
-def negative(x: Any) -> Any:
+def negative(x: Operand) -> Result:
     a, b = parts(x, "negative: operand 1")
     return joined(-a, -b)
 
 
 @answers_for(np.positive)
-def positive(x: Any) -> Any:
+def positive(x: Operand) -> Result:
     a, b = parts(x, "positive: operand 1")
     return joined(np.positive(a), np.positive(b))
 
 
 @answers_for(np.conjugate)
-def conjugate(x: Any) -> Any:
+def conjugate(x: Operand) -> Result:
     a, b = parts(x, "conjugate: operand 1")
     return joined(np.positive(a), -b)
 
 
 @answers_for(np.absolute)
-def absolute(x: Any) -> Any:
+def absolute(x: Operand) -> Result:
     return np.hypot(*parts(x, "absolute: operand 1"))
 
 
 @answers_for(np.angle)
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: Operand, deg: bool = False) -> Result:
     a, b = parts(z, "angle: z")
     return np.arctan2(b, a) * (180.0 / math.pi) if deg else np.arctan2(b, a)
 
 
 @answers_for(np.real)
-def real(val: Any) -> Any:
+def real(val: Operand) -> Result:
     return parts(val, "real: val")[0]
 
 
 @answers_for(np.imag)
-def imag(val: Any) -> Any:
+def imag(val: Operand) -> Result:
     return parts(val, "imag: val")[1]
 
 
 @answers_for(np.sign)
-def sign(x: Any) -> Any:
+def sign(x: Operand) -> Result:
     """``z / abs(z)``, as in NumPy since 2.0."""
     modulus = absolute(x)
     return divide(x, np.where(modulus == 0.0, 1.0, modulus))
@@ -121,18 +124,18 @@ def sign(x: Any) -> Any:
 
 
 @answers_for(np.equal)
-def equal(x: Any, y: Any) -> Any:
+def equal(x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "equal: operand 1"), parts(y, "equal: operand 2")
     return np.logical_and(a == c, (0.0 if b is None else b) == (0.0 if d is None else d))
 
 
 @answers_for(np.not_equal)
-def not_equal(x: Any, y: Any) -> Any:
+def not_equal(x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "not_equal: operand 1"), parts(y, "not_equal: operand 2")
     return np.logical_or(a != c, (0.0 if b is None else b) != (0.0 if d is None else d))
 
 
-def _test(ufunc: Any, combine: Any) -> None:
+def _test(ufunc: Function, combine: Function) -> None:
     COMPLEX[ufunc] = lambda x: combine(*map(ufunc, parts(x, f"{ufunc.__name__}: operand 1")))
 
 
@@ -141,7 +144,7 @@ _test(np.isnan, np.logical_or)
 _test(np.isinf, np.logical_or)
 
 
-def _of_values(ufunc: Any) -> None:
+def _of_values(ufunc: Function) -> None:
     COMPLEX[ufunc] = lambda *x: ufunc(*plain(x))
 
 
@@ -153,8 +156,11 @@ for _ufunc in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not):
 
 
 def holomorphic(
-    ufunc: Any, *derivatives: Callable[..., Any], value: Any = None, straight: Any = None
-) -> Any:
+    ufunc: Function,
+    *derivatives: Function,
+    value: Function | None = None,
+    straight: tuple[Function, Function] | None = None,
+) -> Result:
     """Make a row: a function of complex numbers, with its derivative for each operand, a function
     of operands and result.
 
@@ -171,7 +177,7 @@ def holomorphic(
     """
     compute = ufunc if value is None else value
 
-    def function(*operands: Any) -> Any:
+    def function(*operands: Operand) -> Result:
         with np.errstate(all="ignore"):
             return compute(*operands)
 
@@ -179,11 +185,11 @@ def holomorphic(
     op = complex_operation(ufunc)(function)
 
     @op.pull
-    def pull(g: Any, r: Any, *operands: Any) -> Any:
+    def pull(g: Adjoint, r: Value, *operands: Operand) -> Any:
         return tuple(lambda d=d: g * np.conjugate(d(*operands, r)) for d in derivatives)
 
     @op.push
-    def push(r: Any, *operands: Any) -> Any:
+    def push(r: Value, *operands: Operand) -> Any:
         return tuple(lambda t, d=d: d(*operands, r) * t for d in derivatives)
 
     if straight is not None:
@@ -191,9 +197,9 @@ def holomorphic(
     return op
 
 
-def _straighten(op: Any, value: Any, derivative: Any) -> None:
-    def formulas(x: Any, y: Any, kinds: str) -> Any:
-        def contributions(g: Any) -> Any:
+def _straighten(op: ComplexOperation, value: Function, derivative: Function) -> None:
+    def formulas(x: Operand, y: Operand, kinds: str) -> Result:
+        def contributions(g: Adjoint) -> Result:
             u, v = derivative(x, y)
             a, b = (0.0 if each is None else each for each in g)
             return lambda: a * u + b * v, lambda: b * u - a * v
@@ -203,8 +209,10 @@ def _straighten(op: Any, value: Any, derivative: Any) -> None:
     op.operation.straight(formulas)
 
 
-def times_i(z: Any) -> Any:
-    """``i z``, without what a product makes of zeros and infinities; differentiable."""
+def times_i(z: Operand) -> Result:
+    """``i z``, without the nan and the zeros that a product would make of infinities;
+    differentiable.
+    """
     return (
         joined(-np.imag(z), np.real(z))
         if isinstance(z, ComplexVar)
@@ -212,32 +220,32 @@ def times_i(z: Any) -> Any:
     )
 
 
-def one_minus(z: Any) -> Any:
+def one_minus(z: Operand) -> Result:
     """``1 - z`` with the sign that a zero imaginary part must have: above a branch cut it is -0."""
     return -(z - 1.0)
 
 
-def one_plus(z: Any) -> Any:
+def one_plus(z: Operand) -> Result:
     return z + 1.0 if isinstance(z, ComplexVar) else paired(np.real(z) + 1.0, np.imag(z))
 
 
-def _exp(x: Any, y: Any) -> Any:
+def _exp(x: Operand, y: Operand) -> Result:
     return np.exp(x) * np.cos(y), np.exp(x) * np.sin(y)
 
 
-def _sin(x: Any, y: Any) -> Any:
+def _sin(x: Operand, y: Operand) -> Result:
     return np.sin(x) * np.cosh(y), np.cos(x) * np.sinh(y)
 
 
-def _cos(x: Any, y: Any) -> Any:
+def _cos(x: Operand, y: Operand) -> Result:
     return np.cos(x) * np.cosh(y), -np.sin(x) * np.sinh(y)
 
 
-def _sinh(x: Any, y: Any) -> Any:
+def _sinh(x: Operand, y: Operand) -> Result:
     return np.sinh(x) * np.cos(y), np.cosh(x) * np.sin(y)
 
 
-def _cosh(x: Any, y: Any) -> Any:
+def _cosh(x: Operand, y: Operand) -> Result:
     return np.cosh(x) * np.cos(y), np.sinh(x) * np.sin(y)
 
 
@@ -253,10 +261,10 @@ holomorphic(np.log2, lambda z, r: reciprocal(z) * (1.0 / LN2))
 holomorphic(np.log10, lambda z, r: reciprocal(z) * (1.0 / LN10))
 
 
-def _log1p(z: Any) -> Any:
+def _log1p(z: Operand) -> Result:
     from scipy.special import log1p
 
-    return log1p(z)  # NumPy's loses its digits near 0
+    return log1p(z)  # NumPy's loses digits near 0
 
 
 holomorphic(np.log1p, lambda z, r: reciprocal(one_plus(z)), value=_log1p)
@@ -273,8 +281,8 @@ holomorphic(np.cosh, lambda z, r: np.sinh(z), straight=(_cosh, _sinh))
 
 
 @complex_operation()
-def complex_sech_squared(z: Any) -> Any:
-    """``1 / cosh(z)**2``: of large real parts by the exponential, where the square would
+def complex_sech_squared(z: Operand) -> Result:
+    """``1 / cosh(z)**2``, by the exponential where the real part is so large that the square would
     overflow.
     """
     with np.errstate(all="ignore"):
@@ -303,11 +311,11 @@ holomorphic(np.arctanh, lambda z, r: reciprocal(one_minus(z) * one_plus(z)))
 # --- powers ---
 
 
-def _of_base(x: Any, y: Any, r: Any) -> Any:
+def _of_base(x: Operand, y: Operand, r: Operand) -> Result:
     return y * np.power(x, np.where(y == 0.0, y, y - 1.0))
 
 
-def _of_exponent(x: Any, y: Any, r: Any) -> Any:
+def _of_exponent(x: Operand, y: Operand, r: Operand) -> Result:
     zero = x == 0.0
     return np.where(zero, 0.0, r * np.log(np.where(zero, 1.0, x) + 0j))
 
@@ -316,8 +324,8 @@ complex_power = holomorphic(np.power, _of_base, _of_exponent)
 
 
 @answers_for(np.power, np.float_power)
-def power(x: Any, y: Any) -> Any:
-    """Powers; those for which NumPy has a function of its own are that."""
+def power(x: Operand, y: Operand) -> Result:
+    """Powers; those for which NumPy has a function of their own are computed by it."""
     if type(y) in (int, float, np.float64) and y in _POWERS:
         return COMPLEX[_POWERS[y]](x)
     return complex_power(x, y)

@@ -1,12 +1,12 @@
 """Fourier transforms of real and complex variables: `numpy.fft`, and Stan's names.
 
-A transform is linear, so its tangent is the transform of the tangent, and its reverse rule the
+A transform is linear, so its tangent is the transform of the tangent. Its reverse rule is the
 conjugate transpose: the opposite transform with the other normalisation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,22 +15,19 @@ from varmat.complexes.variable import parts
 from varmat.core.dispatch import BY_NAME, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.signals.cosine_transforms import fitted
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 
-# Normalisation of a transform -> that of the opposite one with which it is its conjugate transpose.
+# Normalisation of a transform -> that of the opposite transform which is its conjugate transpose.
 OPPOSITE: dict[Any, Any] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def fitted(x: Any, n: int, axis: int) -> Any:
-    """An array with `n` elements along an axis: the rest left out, or zeros added."""
-    x = np.moveaxis(x, axis, -1)[..., :n]
-    missing = np.zeros((*np.shape(x)[:-1], n - np.shape(x)[-1]))
-    return np.moveaxis(np.concatenate([x, missing], axis=-1) if missing.size else x, -1, axis)
-
-
 def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:
-    """One for the frequencies zero and n/2, which a half spectrum has once, and `inner` for those
+    """The weights of a half spectrum: one for the frequencies zero and n/2, and `inner` for those
     between, which stand for two.
     """
     weights = np.full(n // 2 + 1, inner)
@@ -41,48 +38,48 @@ def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:
 
 
 @complex_operation()
-def complex_fft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+def complex_fft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
     """`numpy.fft.fft`."""
     return np.fft.fft(a, n, axis, norm)
 
 
 @complex_fft.pull
-def complex_fft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
+def complex_fft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
     return lambda: fitted(np.fft.ifft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
 @complex_operation()
-def complex_ifft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+def complex_ifft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
     """`numpy.fft.ifft`."""
     return np.fft.ifft(a, n, axis, norm)
 
 
 @complex_ifft.pull
-def complex_ifft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
+def complex_ifft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
     return lambda: fitted(np.fft.fft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
 @complex_operation()
-def complex_rfft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+def complex_rfft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
     """`numpy.fft.rfft`."""
     return np.fft.rfft(a, n, axis, norm)
 
 
 @complex_rfft.pull
-def complex_rfft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
+def complex_rfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
     halved = g * _weights(g.shape, axis, n, 0.5)
     return lambda: fitted(np.fft.irfft(halved, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
 @complex_operation(results="r")
-def complex_irfft(a: Any, *, n: int, axis: int, norm: Any) -> Any:
+def complex_irfft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
     """`numpy.fft.irfft`."""
     return np.fft.irfft(a, n, axis, norm)
 
 
 @complex_irfft.pull
-def complex_irfft_pull(g: Any, r: Any, a: Any, n: int, axis: int, norm: Any) -> Any:
-    def contribution() -> Any:
+def complex_irfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
+    def contribution() -> Result:
         spectrum = np.fft.rfft(g, n, axis, OPPOSITE[norm])
         return fitted(spectrum * _weights(g.shape, axis, n, 2.0), a.shape[axis], axis)
 
@@ -97,20 +94,22 @@ for _op in (complex_fft, complex_ifft, complex_rfft, complex_irfft):
     _linear(_op)
 
 
-def _answer(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let the decorated function answer for one of numpy.fft, which is imported when it is first
-    used.
+def _answer(name: str) -> Callable[[Function], Function]:
+    """Let the decorated function answer for one of numpy.fft. That module is imported when it is
+    first used.
     """
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Function) -> Function:
         BY_NAME[f"numpy.fft.{name}"] = function
         return function
 
     return register
 
 
-def _along(op: ComplexOperation, a: Any, n: Any, axis: int, norm: Any, half: bool = False) -> Any:
-    """A transform along one axis, the arguments checked."""
+def _along(
+    op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: Any, half: bool = False
+) -> Result:
+    """A transform along one axis, after checking the arguments."""
     name = op.name.removeprefix("complex_")
     if not np.ndim(a):
         raise ShapeError(f"{name}: a is a scalar, but must have at least one axis!")
@@ -130,36 +129,36 @@ def _along(op: ComplexOperation, a: Any, n: Any, axis: int, norm: Any, half: boo
 
 
 @_answer("fft")
-def _fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def _fft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
     return _along(complex_fft, a, n, axis, norm)
 
 
 @_answer("ifft")
-def _ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def _ifft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
     return _along(complex_ifft, a, n, axis, norm)
 
 
 @_answer("rfft")
-def _rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def _rfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
     return _along(complex_rfft, a, n, axis, norm)
 
 
 @_answer("irfft")
-def _irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def _irfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
     return _along(complex_irfft, a, n, axis, norm, half=True)
 
 
 @_answer("hfft")
-def _hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def _hfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
     return _irfft(np.conjugate(a), n, axis, OPPOSITE.get(norm or "backward", norm))
 
 
 @_answer("ihfft")
-def _ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def _ihfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
     return np.conjugate(_rfft(a, n, axis, OPPOSITE.get(norm or "backward", norm)))
 
 
-def _lengths_and_axes(a: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
+def _lengths_and_axes(a: Operand, s: Operand, axes: Any) -> list[tuple[Result, int]]:
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(-np.ndim(a), 0)
     lengths = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
@@ -170,11 +169,15 @@ def _lengths_and_axes(a: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
     return list(zip(lengths, axes, strict=True))
 
 
-def _several(name: str, one: Any, default: Any, last: Any = None, first_last: bool = True) -> None:
-    """The transform over several axes, one after the other; with another one along the last."""
+def _several(
+    name: str, one: Operand, default: Operand, last: Operand = None, first_last: bool = True
+) -> None:
+    """The transform over several axes, one after another; along the last one it may be another
+    transform.
+    """
 
     @_answer(name)
-    def answer(a: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+    def answer(a: Operand, s: Any = None, axes: Any = default, norm: Any = None) -> Result:
         along = _lengths_and_axes(a, s, axes)
         if last is not None and first_last:
             a = last(a, *along.pop(), norm)
@@ -195,7 +198,7 @@ _several("irfft2", _ifft, (-2, -1), _irfft, False)
 
 def _shifted(name: str, sign: int) -> None:
     @_answer(name)
-    def answer(x: Any, axes: Any = None) -> Any:
+    def answer(x: Operand, axes: Any = None) -> Result:
         axes = tuple(range(np.ndim(x))) if axes is None else tuple(np.atleast_1d(axes).tolist())
         half = [np.shape(x)[i] // 2 for i in axes]
         return np.roll(x, tuple(n if sign > 0 else -n for n in half), axes)
@@ -208,7 +211,7 @@ _shifted("ifftshift", -1)
 # --- Stan's names ---
 
 
-def _stan(name: str, x: Any, axes: int, transform: Any) -> Any:
+def _stan(name: str, x: Operand, axes: int, transform: Operand) -> Result:
     x = x if is_complex(x) else as_operand(x, f"{name}: the argument")
     if np.ndim(x) != axes:
         raise ShapeError(
@@ -221,7 +224,7 @@ def _stan(name: str, x: Any, axes: int, transform: Any) -> Any:
     return transform(re if im is None else x)
 
 
-def fft(v: Any) -> Any:
+def fft(v: Operand) -> Result:
     """The discrete Fourier transform of a vector, without a factor: `numpy.fft.fft`.
 
     Parameters
@@ -242,6 +245,10 @@ def fft(v: Any) -> Any:
     The adjoint is ``n`` times the inverse transform of that of the result. An empty vector has an
     empty transform.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -251,7 +258,7 @@ def fft(v: Any) -> Any:
     return _stan("fft", v, 1, _fft)
 
 
-def inv_fft(u: Any) -> Any:
+def inv_fft(u: Operand) -> Result:
     """The inverse of `fft`: `numpy.fft.ifft`.
 
     Parameters
@@ -271,6 +278,10 @@ def inv_fft(u: Any) -> Any:
     -----
     The adjoint is the transform of that of the result divided by ``n``.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -280,7 +291,7 @@ def inv_fft(u: Any) -> Any:
     return _stan("inv_fft", u, 1, _ifft)
 
 
-def fft2(m: Any) -> Any:
+def fft2(m: Operand) -> Result:
     """The two-dimensional discrete Fourier transform of a matrix, without a factor:
     `numpy.fft.fft2`.
 
@@ -301,6 +312,10 @@ def fft2(m: Any) -> Any:
     -----
     It is `fft` of all rows, and then of all columns, and so is the derivative.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -311,7 +326,7 @@ def fft2(m: Any) -> Any:
     return _stan("fft2", m, 2, BY_NAME["numpy.fft.fft2"])
 
 
-def inv_fft2(m: Any) -> Any:
+def inv_fft2(m: Operand) -> Result:
     """The inverse of `fft2`: `numpy.fft.ifft2`.
 
     Parameters
@@ -330,6 +345,10 @@ def inv_fft2(m: Any) -> Any:
     Notes
     -----
     It is `inv_fft` of all rows, and then of all columns, and so is the derivative.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex matrix operations".
 
     Examples
     --------

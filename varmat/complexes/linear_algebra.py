@@ -1,11 +1,9 @@
-"""Linear algebra of complex matrices, and complex eigenvalues and Schur forms of real and complex
-ones.
-"""
+"""Linear algebra of complex matrices, and complex eigenvalues of real and complex ones."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +17,10 @@ from varmat.functions.checks import check_square, check_values
 from varmat.functions.linalg import determinants, products, solves
 from varmat.functions.linalg.lapack import MatrixError
 
-__all__ = [
-    "complex_schur_decompose",
-    "complex_schur_decompose_t",
-    "complex_schur_decompose_u",
-    "eigendecompose",
-    "eigenvalues",
-    "eigenvectors",
-]
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
+__all__ = ["eigendecompose", "eigenvalues", "eigenvectors"]
 
 COMPLEX[products.matmul] = COMPLEX[np.matmul]
 COMPLEX[np.linalg.matrix_power] = SUPPORTED[np.linalg.matrix_power]
@@ -36,7 +30,7 @@ COMPLEX[np.linalg.matrix_power] = SUPPORTED[np.linalg.matrix_power]
 
 
 @complex_operation(np.linalg.inv, solves.inv)
-def complex_inv(a: Any) -> Any:
+def complex_inv(a: Operand) -> Result:
     """The inverse of a square matrix, or of a stack of them."""
     check_square("inv", "a", np.shape(a))
     try:
@@ -46,15 +40,15 @@ def complex_inv(a: Any) -> Any:
 
 
 @complex_inv.pull
-def complex_inv_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_inv_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: -adjoint(r) @ g @ adjoint(r)
 
 
 complex_inv.push(lambda r, a: lambda t: -(r @ t @ r))
 
 
-def _inverse(a: Any) -> Any:
-    """The inverse; nan for a singular matrix."""
+def _inverse(a: Operand) -> Result:
+    """The inverse, or nan for a singular matrix."""
     if is_differentiable(a):
         return np.linalg.inv(a)
     try:
@@ -63,8 +57,8 @@ def _inverse(a: Any) -> Any:
         return np.full(a.shape, np.nan)
 
 
-def _adjugate(a: Any) -> Any:
-    """The determinant times the inverse, of singular matrices too."""
+def _adjugate(a: Operand) -> Result:
+    """The determinant times the inverse; also defined for singular matrices."""
     u, s, vh = np.linalg.svd(a)
     eye = np.eye(s.shape[-1], dtype=bool)
     others = np.prod(np.where(eye, 1.0, s[..., None, :]), axis=-1)
@@ -73,26 +67,26 @@ def _adjugate(a: Any) -> Any:
 
 
 @complex_operation(np.linalg.det, determinants.det)
-def complex_det(a: Any) -> Any:
+def complex_det(a: Operand) -> Result:
     """The determinant of a square matrix, or of a stack of them."""
     check_square("det", "a", np.shape(a))
     return np.linalg.det(a)
 
 
 @complex_det.pull
-def complex_det_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_det_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: np.asarray(g)[..., None, None] * adjoint(_adjugate(a))
 
 
 @complex_det.push
-def complex_det_push(r: Any, a: Any) -> Any:
+def complex_det_push(r: Value, a: Value) -> Any:
     if is_differentiable(a):
         return lambda t: r * np.trace(np.linalg.inv(a) @ t, axis1=-2, axis2=-1)
     return lambda t: np.trace(_adjugate(a) @ t, axis1=-2, axis2=-1)
 
 
 @complex_operation()
-def complex_log_det(a: Any) -> Any:
+def complex_log_det(a: Operand) -> Result:
     """The logarithm of the determinant of a square matrix, or of a stack of them."""
     check_square("slogdet", "a", np.shape(a))
     sign, size = np.linalg.slogdet(a)
@@ -100,12 +94,12 @@ def complex_log_det(a: Any) -> Any:
 
 
 @complex_log_det.pull
-def complex_log_det_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_log_det_pull(g: Adjoint, r: Value, a: Value) -> Any:
     return lambda: np.asarray(g)[..., None, None] * adjoint(_inverse(a))
 
 
 @complex_log_det.push
-def complex_log_det_push(r: Any, a: Any) -> Any:
+def complex_log_det_push(r: Value, a: Value) -> Any:
     return lambda t: np.trace(_inverse(a) @ t, axis1=-2, axis2=-1)
 
 
@@ -117,13 +111,13 @@ class SlogdetResult(NamedTuple):
 
 
 @answers_for(np.linalg.slogdet)
-def slogdet(a: Any) -> SlogdetResult:
+def slogdet(a: Operand) -> SlogdetResult:
     size, angle = parts(complex_log_det(a), "slogdet: a")
     return SlogdetResult(joined(np.cos(angle), np.sin(angle)), size)
 
 
 @complex_operation()
-def complex_solve(a: Any, b: Any) -> Any:
+def complex_solve(a: Operand, b: Operand) -> Result:
     """The solution of a square system with the columns of a matrix as right-hand sides."""
     try:
         return np.linalg.solve(a, b)
@@ -132,18 +126,18 @@ def complex_solve(a: Any, b: Any) -> Any:
 
 
 @complex_solve.pull
-def complex_solve_pull(g: Any, r: Any, a: Any, b: Any) -> Any:
+def complex_solve_pull(g: Adjoint, r: Value, a: Value, b: Value) -> Any:
     c = np.linalg.solve(adjoint(a), g)
     return lambda: -c @ adjoint(r), lambda: c
 
 
 @complex_solve.push
-def complex_solve_push(r: Any, a: Any, b: Any) -> Any:
+def complex_solve_push(r: Value, a: Value, b: Value) -> Any:
     return lambda t: -np.linalg.solve(a, t @ r), lambda t: np.linalg.solve(a, t)
 
 
 @answers_for(np.linalg.solve, solves.solve)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Operand, b: Operand) -> Result:
     solves.check_system("solve", a, b)
     if np.ndim(b) == 1:
         return complex_solve(a, np.reshape(b, (-1, 1)))[..., 0]
@@ -153,8 +147,8 @@ def solve(a: Any, b: Any) -> Any:
 # --- eigenvalues and eigenvectors ---
 
 
-def _inverse_gaps(w: Any) -> Any:
-    """``1 / (w_j - w_i)``, and zero for values that are equal but for rounding; differentiable."""
+def _inverse_gaps(w: Operand) -> Result:
+    """``1 / (w_j - w_i)``, and zero for values that are equal up to rounding; differentiable."""
     values = plain(w)
     tolerance = (
         values.shape[-1] * np.finfo(float).eps * np.max(np.abs(values), axis=-1, initial=0.0)
@@ -166,7 +160,7 @@ def _inverse_gaps(w: Any) -> Any:
 
 
 @complex_operation(results="cc")
-def complex_eig(a: Any) -> Any:
+def complex_eig(a: Operand) -> Result:
     """Eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
     check_square("eig", "a", np.shape(a))
     _check_finite("eig", a)
@@ -174,22 +168,22 @@ def complex_eig(a: Any) -> Any:
     return w.astype(np.complex128), v.astype(np.complex128)
 
 
-def _largest(v: Any) -> Any:
+def _largest(v: Operand) -> Result:
     """The place of the largest element of each vector, which LAPACK makes real."""
     return np.argmax(np.abs(plain(v)), axis=-2)[..., None, :]
 
 
-# Let P = V^-1 dA V. The values change by diag(P), and the vectors by U = V (F o P), F_ij = 1 / (w_j
-# - w_i), up to multiples of each. Those follow from what LAPACK does: the length stays one, and the
-# phase of the largest element stays zero.
+# Let P = V^-1 dA V. The values change by diag(P), the vectors by U = V (F o P), F_ij = 1 / (w_j -
+# w_i), up to multiples of themselves. LAPACK's normalisation determines these: the length stays
+# one, and the phase of the largest element stays zero.
 @complex_eig.push
-def complex_eig_push(r: Any, a: Any) -> Any:
+def complex_eig_push(r: Value, a: Value) -> Any:
     w, v = r
     inverse, gaps, place = _inverse(v), _inverse_gaps(w), _largest(v)
     conjugate, top = np.conjugate(v), np.take_along_axis(v, place, -2)
     top = np.conjugate(top) / np.square(np.abs(top))
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         p = inverse @ t @ v
         u = v @ (gaps * p)
         length = np.real(np.sum(conjugate * u, axis=-2, keepdims=True))
@@ -200,7 +194,7 @@ def complex_eig_push(r: Any, a: Any) -> Any:
 
 
 @complex_eig.pull
-def complex_eig_pull(g: Any, r: Any, a: Any) -> Any:
+def complex_eig_pull(g: Adjoint, r: Value, a: Value) -> Any:
     (gw, gv), (w, v) = g, r
     place = _largest(v)
     inner = np.sum(np.conjugate(gv) * v, axis=-2, keepdims=True)
@@ -223,7 +217,7 @@ class EigResult(NamedTuple):
 
 @implements(np.linalg.eig)
 @answers_for(np.linalg.eig)
-def eig(a: Any) -> EigResult:
+def eig(a: Operand) -> EigResult:
     """Eigenvalues and eigenvectors of a square matrix, or of a stack of them; always complex,
     unlike NumPy's.
 
@@ -261,7 +255,8 @@ def eig(a: Any) -> EigResult:
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.imag(np.linalg.eig(a).eigenvalues[0]), np.array([[0.0, -1.0], [4.0, 0.0]])).round(12)
+    >>> a = np.array([[0.0, -1.0], [4.0, 0.0]])
+    >>> vm.gradient(lambda a: np.imag(np.linalg.eig(a).eigenvalues[0]), a).round(12)
     array([[ 0.  , -1.  ],
            [ 0.25,  0.  ]])
     """
@@ -270,32 +265,32 @@ def eig(a: Any) -> EigResult:
 
 @implements(np.linalg.eigvals)
 @answers_for(np.linalg.eigvals)
-def eigvals(a: Any) -> Any:
+def eigvals(a: Operand) -> Result:
     return eig(a).eigenvalues
 
 
-def _lower_as_hermitian(t: Any, lower: bool) -> Any:
-    """The Hermitian matrix of which one triangle is given; differentiable."""
+def _lower_as_hermitian(t: Operand, lower: bool) -> Result:
+    """The Hermitian matrix given by one of its triangles; differentiable."""
     t = t if lower else adjoint(t)
     below, diagonal = np.tril(t, -1), np.real(t) * np.eye(np.shape(t)[-1])
     return below + adjoint(below) + diagonal
 
 
 @complex_operation(results="rc")
-def complex_eigh(a: Any, *, lower: bool) -> Any:
+def complex_eigh(a: Operand, *, lower: bool) -> Result:
     """Eigenvalues and eigenvectors of a Hermitian matrix, or of a stack of them."""
     check_square("eigh", "a", np.shape(a))
     return np.linalg.eigh(a, "L" if lower else "U")
 
 
-# As for symmetric matrices, see `numpy.linalg.eigh` there; the phase of a vector is LAPACK's, of
-# which nothing is known.
+# As for symmetric matrices, see `numpy.linalg.eigh` there. LAPACK chooses the phases of the vectors
+# in no documented way.
 @complex_eigh.push
-def complex_eigh_push(r: Any, a: Any, lower: bool) -> Any:
+def complex_eigh_push(r: Value, a: Value, lower: bool) -> Any:
     w, v = r
     gaps = np.real(_inverse_gaps(joined(w, np.zeros(np.shape(w)))))
 
-    def push(t: Any) -> Any:
+    def push(t: Operand) -> Result:
         p = adjoint(v) @ _lower_as_hermitian(t, lower) @ v
         return np.real(np.diagonal(p, axis1=-2, axis2=-1)), v @ (gaps * p)
 
@@ -303,7 +298,7 @@ def complex_eigh_push(r: Any, a: Any, lower: bool) -> Any:
 
 
 @complex_eigh.pull
-def complex_eigh_pull(g: Any, r: Any, a: Any, lower: bool) -> Any:
+def complex_eigh_pull(g: Adjoint, r: Value, a: Value, lower: bool) -> Any:
     (gw, gv), (w, v) = g, r
     inside = _inverse_gaps(w).real * (adjoint(v) @ gv) + gw[..., None] * np.eye(w.shape[-1])
     c = v @ inside @ adjoint(v)
@@ -319,19 +314,19 @@ class EighResult(NamedTuple):
 
 
 @answers_for(np.linalg.eigh)
-def eigh(a: Any, UPLO: Any = "L") -> EighResult:  # noqa: N803 - NumPy's name
+def eigh(a: Operand, UPLO: Operand = "L") -> EighResult:  # noqa: N803 - NumPy's name
     return EighResult(*complex_eigh(a, lower=UPLO.upper() == "L"))
 
 
 @answers_for(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
+def eigvalsh(a: Operand, UPLO: Operand = "L") -> Result:  # noqa: N803 - NumPy's name
     return eigh(a, UPLO)[0]
 
 
 # --- Stan's names ---
 
 
-def _check_finite(function: str, a: Any) -> None:
+def _check_finite(function: str, a: Operand) -> None:
     if not np.isfinite(a).all():
         raise MatrixError(
             f"{function}: a has elements that are not finite, but must have finite ones for "
@@ -339,7 +334,7 @@ def _check_finite(function: str, a: Any) -> None:
         )
 
 
-def _square(function: str, a: Any) -> Any:
+def square_matrix(function: str, a: Operand) -> Result:
     a = a if is_complex(a) else as_operand(a, f"{function}: a")
     check_square(function, "a", np.shape(a))
     if not np.size(a):
@@ -351,7 +346,7 @@ def _square(function: str, a: Any) -> Any:
     return a
 
 
-def eigendecompose(a: Any) -> tuple[Any, Any]:
+def eigendecompose(a: Operand) -> tuple[Result, Result]:
     """Eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig` has the
     other one.
 
@@ -377,6 +372,12 @@ def eigendecompose(a: Any) -> tuple[Any, Any]:
     -----
     The derivatives are those of `numpy.linalg.eig`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+      algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -384,11 +385,11 @@ def eigendecompose(a: Any) -> tuple[Any, Any]:
     >>> values
     ComplexVar([0.+1.j, 0.-1.j])
     """
-    values, vectors = complex_eig(_square("eigendecompose", a))
+    values, vectors = complex_eig(square_matrix("eigendecompose", a))
     return vectors, values
 
 
-def eigenvalues(a: Any) -> Any:
+def eigenvalues(a: Operand) -> Result:
     """The eigenvalues of a square matrix: `numpy.linalg.eigvals`, always complex.
 
     Parameters
@@ -412,17 +413,24 @@ def eigenvalues(a: Any) -> Any:
     The contribution to the adjoint is :math:`V^{-H} \\mathrm{diag}(\\bar\\lambda)\\, V^H`, or its
     real part. Between eigenvalues that are equal second derivatives lack a part, and are wrong.
 
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+      algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: np.sum(np.abs(vm.eigenvalues(a))), np.array([[0.0, -1.0], [4.0, 0.0]])).round(12)
+    >>> a = np.array([[0.0, -1.0], [4.0, 0.0]])
+    >>> vm.gradient(lambda a: np.sum(np.abs(vm.eigenvalues(a))), a).round(12) + 0.0
     array([[ 0. , -2. ],
            [ 0.5,  0. ]])
     """
-    return complex_eig(_square("eigenvalues", a))[0]
+    return complex_eig(square_matrix("eigenvalues", a))[0]
 
 
-def eigenvectors(a: Any) -> Any:
+def eigenvectors(a: Operand) -> Result:
     """The eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the first of
     `eigendecompose`.
 
@@ -446,172 +454,16 @@ def eigenvectors(a: Any) -> Any:
     -----
     The derivatives are those of `numpy.linalg.eig`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Complex matrix operations".
+    * Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+      algorithmic differentiation", 2008.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
     >>> np.abs(vm.eigenvectors(vm.var([[0.0, -1.0], [1.0, 0.0]])))[0]
     VarMat([0.70710678, 0.70710678])
     """
-    return complex_eig(_square("eigenvectors", a))[1]
-
-
-# --- the Schur form ---
-
-
-@complex_operation(results="cc")
-def complex_schur(a: Any) -> Any:
-    """The unitary and the triangular factor of a square matrix."""
-    from scipy.linalg import schur
-
-    t, u = schur(a, output="complex", check_finite=False)
-    return u, t
-
-
-# Let A = U T U^H and M = U^H dA U. Then dU = U K with K skew-Hermitian, and dT = M + T K - K T, of
-# which the part below the diagonal is zero. That determines K below the diagonal, column by column
-# from the left; its diagonal, the phases, is taken to be zero.
-@complex_schur.push
-def complex_schur_push(r: Any, a: Any) -> Any:
-    u, t = r
-    n = np.shape(a)[-1]
-
-    def push(tangent: Any) -> Any:
-        m = adjoint(u) @ tangent @ u
-        columns: list[Any] = []
-        for j in range(n - 1):
-            b = m[j + 1 :, j]
-            for k, column in enumerate(columns):
-                b = b - column[j - k :] * t[k, j]
-            system = t[j, j] * np.eye(n - 1 - j) - t[j + 1 :, j + 1 :]
-            columns.append(np.linalg.solve(system, b))
-        padded = [
-            np.concatenate([np.zeros(j + 1), column])
-            for j, column in enumerate([*columns, np.zeros(0)])
-        ]
-        below = np.stack(padded, axis=1)
-        k = below - adjoint(below)
-        return u @ k, np.triu(m + t @ k - k @ t)
-
-    return push
-
-
-@complex_schur.pull
-def complex_schur_pull(g: Any, r: Any, a: Any) -> Any:
-    (gu, gt), (u, t) = g, r
-    n, gt = len(t), np.triu(gt)
-    gk = adjoint(u) @ gu + adjoint(t) @ gt - gt @ adjoint(t)
-    below = np.tril(gk - adjoint(gk), -1)
-    gm = gt.astype(complex)
-    for j in reversed(range(n - 1)):
-        system = t[j, j] * np.eye(n - 1 - j) - t[j + 1 :, j + 1 :]
-        c = np.linalg.solve(adjoint(system), below[j + 1 :, j])
-        gm[j + 1 :, j] = c
-        below[j + 1 :, :j] -= np.multiply.outer(c, np.conjugate(t[:j, j]))
-    return lambda: u @ gm @ adjoint(u)
-
-
-def complex_schur_decompose(a: Any) -> tuple[Any, Any]:
-    """The complex Schur form of a square matrix: unitary `u` and upper triangular `t` with ``a = u
-    @ t @ u.conj().T``.
-
-    Parameters
-    ----------
-    a : array_like, shape (n, n), real or complex
-
-    Returns
-    -------
-    u, t : ComplexVar, shape (n, n)
-        The eigenvalues stand on the diagonal of `t`, in the order of LAPACK.
-
-    Raises
-    ------
-    ShapeError
-        If `a` is not a square matrix, or is empty.
-    DomainError
-        If `a` has elements that are not finite.
-
-    Notes
-    -----
-    The columns of `u` may be multiplied with numbers of modulus one, and `t` accordingly:
-    derivatives are those of a smooth choice, and right for functions that do not depend on it. With
-    :math:`M = U^H dA\\, U` they are :math:`dU = U K` and :math:`dT = M + T K - K T`, where the
-    skew-Hermitian `K` makes the part of `dT` below the diagonal zero. At equal eigenvalues there
-    are none.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> u, t = vm.complex_schur_decompose(vm.var([[0.0, -1.0], [1.0, 0.0]]))
-    >>> np.imag(np.diagonal(t))
-    VarMat([ 1., -1.])
-    """
-    return complex_schur(_matrix("complex_schur_decompose", a))  # type: ignore[no-any-return]
-
-
-def complex_schur_decompose_u(a: Any) -> Any:
-    """The unitary factor of `complex_schur_decompose`.
-
-    Parameters
-    ----------
-    a : array_like, shape (n, n), real or complex
-
-    Returns
-    -------
-    ComplexVar, shape (n, n)
-
-    Raises
-    ------
-    ShapeError
-        If `a` is not a square matrix, or is empty.
-    DomainError
-        If `a` has elements that are not finite.
-
-    Notes
-    -----
-    The derivative is that of `complex_schur_decompose`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> np.abs(vm.complex_schur_decompose_u(vm.var([[0.0, -1.0], [1.0, 0.0]])))[0]
-    VarMat([0.70710678, 0.70710678])
-    """
-    return complex_schur(_matrix("complex_schur_decompose_u", a))[0]
-
-
-def complex_schur_decompose_t(a: Any) -> Any:
-    """The triangular factor of `complex_schur_decompose`.
-
-    Parameters
-    ----------
-    a : array_like, shape (n, n), real or complex
-
-    Returns
-    -------
-    ComplexVar, shape (n, n)
-
-    Raises
-    ------
-    ShapeError
-        If `a` is not a square matrix, or is empty.
-    DomainError
-        If `a` has elements that are not finite.
-
-    Notes
-    -----
-    The derivative is that of `complex_schur_decompose`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> np.imag(np.diagonal(vm.complex_schur_decompose_t(vm.var([[0.0, -1.0], [1.0, 0.0]]))))
-    VarMat([ 1., -1.])
-    """
-    return complex_schur(_matrix("complex_schur_decompose_t", a))[1]
-
-
-def _matrix(function: str, a: Any) -> Any:
-    a = _square(function, a)
-    if np.ndim(a) > 2:
-        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must be a square matrix!")
-    return a
+    return complex_eig(square_matrix("eigenvectors", a))[1]

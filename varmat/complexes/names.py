@@ -1,8 +1,8 @@
-"""Stan's names for functions of complex numbers that NumPy calls otherwise, or has not."""
+"""Stan's names for functions of complex numbers that NumPy lacks or calls otherwise."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from varmat.complexes.variable import ComplexVar, joined, parts, to_complex
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import broadcastable
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "ComplexVar",
@@ -24,13 +27,13 @@ __all__ = [
 ]
 
 
-def _parts(name: str, z: Any) -> tuple[Any, Any]:
-    """Real and imaginary part, which is zero of what is real."""
+def _parts(name: str, z: Operand) -> tuple[Result, Result]:
+    """Real and imaginary part; the imaginary part of a real number is zero."""
     re, im = parts(z, f"{name}: z")
     return re, np.zeros(np.shape(re)) if im is None and np.shape(re) else 0.0 if im is None else im
 
 
-def get_real(z: Any) -> Any:
+def get_real(z: Operand) -> Result:
     """The real part: `numpy.real`.
 
     Parameters
@@ -45,6 +48,10 @@ def get_real(z: Any) -> Any:
     -----
     The adjoint is that of the real part of `z`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -54,7 +61,7 @@ def get_real(z: Any) -> Any:
     return _parts("get_real", z)[0]
 
 
-def get_imag(z: Any) -> Any:
+def get_imag(z: Operand) -> Result:
     """The imaginary part: `numpy.imag`.
 
     Parameters
@@ -69,6 +76,10 @@ def get_imag(z: Any) -> Any:
     -----
     The adjoint is that of the imaginary part of `z`: nothing is recorded.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -78,7 +89,7 @@ def get_imag(z: Any) -> Any:
     return _parts("get_imag", z)[1]
 
 
-def conj(z: Any) -> Any:
+def conj(z: Operand) -> Result:
     """The complex conjugate: `numpy.conj`.
 
     Parameters
@@ -93,6 +104,10 @@ def conj(z: Any) -> Any:
     -----
     The contribution to the adjoint is the conjugate of the adjoint of the result.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -102,7 +117,7 @@ def conj(z: Any) -> Any:
     return np.conjugate(joined(*_parts("conj", z)))
 
 
-def arg(z: Any) -> Any:
+def arg(z: Operand) -> Result:
     """The phase of a complex number, between -pi and pi: `numpy.angle`.
 
     Parameters
@@ -117,6 +132,10 @@ def arg(z: Any) -> Any:
     -----
     The contribution to the adjoint is :math:`i z / |z|^2` times that of the result. At 0 it is nan.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -127,7 +146,7 @@ def arg(z: Any) -> Any:
     return np.arctan2(im, re)
 
 
-def norm(z: Any) -> Any:
+def norm(z: Operand) -> Result:
     """The squared modulus, in Stan the norm of a complex number, element by element.
 
     Parameters
@@ -142,6 +161,10 @@ def norm(z: Any) -> Any:
     -----
     The contribution to the adjoint is ``2 z`` times that of the result.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -152,7 +175,7 @@ def norm(z: Any) -> Any:
     return np.square(re) + np.square(im)
 
 
-def polar(r: Any, theta: Any) -> Any:
+def polar(r: Operand, theta: Operand) -> Result:
     """The complex number with given modulus and phase.
 
     Parameters
@@ -173,6 +196,10 @@ def polar(r: Any, theta: Any) -> Any:
     -----
     With :math:`w = e^{i\\theta}` the derivatives are `w` and :math:`i r w`.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -188,7 +215,7 @@ def polar(r: Any, theta: Any) -> Any:
     return joined(r * np.cos(theta), r * np.sin(theta))
 
 
-def proj(z: Any) -> Any:
+def proj(z: Operand) -> Result:
     """The projection onto the Riemann sphere: `z` itself, and one infinity for all complex numbers
     with an infinite part.
 
@@ -203,6 +230,10 @@ def proj(z: Any) -> Any:
     Notes
     -----
     Where `z` is finite the adjoint is that of the result, elsewhere it is zero.
+
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
 
     Examples
     --------

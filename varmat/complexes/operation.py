@@ -2,27 +2,29 @@
 arrays.
 
     @complex_operation(np.linalg.inv)
-    def complex_inv(a):                              # plain arrays, complex or real, in; complex arrays out
+    def complex_inv(a):                              # plain arrays to a complex array
         return np.linalg.inv(a)
 
     @complex_inv.pull
-    def complex_inv_pull(g, r, a):                   # the adjoint of the result, the result, the operands
-        return lambda: -adjoint(r) @ g @ adjoint(r)  # the contribution to the adjoint of the operand
+    def complex_inv_pull(g, r, a):                   # adjoint of the result, result, operands
+        return lambda: -adjoint(r) @ g @ adjoint(r)  # contribution to the operand's adjoint
 
     @complex_inv.push
     def complex_inv_push(r, a):                      # written with differentiable functions
-        return lambda t: -r @ t @ r                  # the map of the operand's tangent, linear over the real numbers
+        return lambda t: -r @ t @ r                  # the operand's tangent to the result's
+
+The operands are complex or real. A push is linear over the real numbers.
 
 Adjoints are ``d/dRe + i d/dIm``, so that the contribution of a holomorphic function is the adjoint
-of the result times the conjugate of the derivative. To an operand that is real goes the real part.
-Underneath stands one `Operation`, of which the operands are the parts: so reverse and forward mode,
-second derivatives and recordings are the engine's."""
+of the result times the conjugate of the derivative. A real operand gets the real part of it.
+Underneath is one `Operation` whose operands are the parts. Reverse and forward mode, second
+derivatives and recordings are therefore those of the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,10 +32,13 @@ from varmat.complexes.variable import joined, paired, parts
 from varmat.core.dispatch import COMPLEX
 from varmat.core.operation import is_differentiable, operation
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Operand, Result
+
 __all__ = ["ComplexOperation", "adjoint", "complex_operation"]
 
 
-def adjoint(a: Any) -> Any:
+def adjoint(a: Operand) -> Result:
     """The conjugate transpose of matrices; differentiable."""
     return np.conjugate(np.swapaxes(a, -1, -2))
 
@@ -41,7 +46,7 @@ def adjoint(a: Any) -> Any:
 class ComplexOperation:
     """A differentiable function of complex operands; made by `complex_operation`."""
 
-    def __init__(self, function: Callable[..., Any], results: str) -> None:
+    def __init__(self, function: Function, results: str) -> None:
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.function = function
@@ -51,7 +56,7 @@ class ComplexOperation:
         self.push_rule: Any = None
         self.pattern: Any = tuple
 
-        def of_parts(*given: Any, kinds: str, **settings: Any) -> Any:
+        def of_parts(*given: Operand, kinds: str, **settings: Any) -> Result:
             return self._split(function(*assembled(given, kinds), **settings))
 
         of_parts.__name__, of_parts.__qualname__, of_parts.__doc__ = (
@@ -68,22 +73,22 @@ class ComplexOperation:
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
 
-    def pull(self, rule: Any) -> Any:
-        """Decorator: the reverse rule; its items are complex arrays, or functions of nothing that
-        make them, one per operand.
+    def pull(self, rule: Function) -> Result:
+        """Decorator for the reverse rule. For each operand it returns a complex array, or a
+        function without arguments that makes it.
         """
         self.pull_rule = rule
         return rule
 
-    def push(self, rule: Any) -> Any:
-        """Decorator: the tangent rule."""
+    def push(self, rule: Function) -> Result:
+        """Decorator for the tangent rule."""
         self.push_rule = rule
         return rule
 
     def __repr__(self) -> str:
         return f"<varmat complex operation {self.name}>"
 
-    def __call__(self, *operands: Any, **settings: Any) -> Any:
+    def __call__(self, *operands: Operand, **settings: Any) -> Result:
         flat: list[Any] = []
         kinds = ""
         for i, x in enumerate(operands, 1):
@@ -94,8 +99,8 @@ class ComplexOperation:
             return self.function(*assembled(flat, kinds), **settings)
         return self._joined(self.operation(*flat, kinds=kinds, **settings))
 
-    def _split(self, value: Any) -> Any:
-        """The parts of the results as a flat tuple, or the only real result."""
+    def _split(self, value: Operand) -> Result:
+        """The parts of the results as a flat tuple; a single real result stays as it is."""
         if self.results == "r":
             return value
         if type(value) is not tuple and isinstance(value, tuple):
@@ -105,8 +110,8 @@ class ComplexOperation:
             found += [np.real(x), np.imag(x)] if kind == "c" else [x]
         return tuple(found)
 
-    def _joined(self, flat: Any) -> Any:
-        """The results of their parts."""
+    def _joined(self, flat: Operand) -> Result:
+        """The results, joined from their parts."""
         if self.results == "r":
             return flat
         remaining = iter(flat)
@@ -116,8 +121,8 @@ class ComplexOperation:
         ]
         return tuple(found) if len(found) > 1 else found[0]
 
-    def _adjoints(self, g: Any, r: Any) -> Any:
-        """Complex adjoints of the results; zeros for one that nothing depends on, beside others."""
+    def _adjoints(self, g: Adjoint, r: Operand) -> Result:
+        """The complex adjoints of the results; zeros for a result on which nothing depends."""
         if self.results == "r":
             return g
         remaining = iter(zip(g, r, strict=True))
@@ -128,7 +133,9 @@ class ComplexOperation:
             found.append(paired(*filled) if kind == "c" else filled[0])
         return tuple(found) if len(found) > 1 else found[0]
 
-    def _reverse(self, g: Any, r: Any, *given: Any, kinds: str, **settings: Any) -> Any:
+    def _reverse(
+        self, g: Adjoint, r: Operand, *given: Operand, kinds: str, **settings: Any
+    ) -> Result:
         values = assembled(given, kinds)
         results = r if self.results == "r" else assembled(r, self.results)
         results = results if self.results == "r" or len(self.results) > 1 else results[0]
@@ -141,7 +148,7 @@ class ComplexOperation:
             ] * (kind == "c")
         return tuple(contributions)
 
-    def _tangent(self, r: Any, *given: Any, kinds: str, **settings: Any) -> Any:
+    def _tangent(self, r: Operand, *given: Operand, kinds: str, **settings: Any) -> Result:
         values = list(_pairs(given, kinds))
         results = r if self.results == "r" else list(_pairs(r, self.results))
         results = (
@@ -161,26 +168,28 @@ class ComplexOperation:
 
 
 class _Once:
-    """A contribution that is made when it is first wanted, of the two parts of an operand."""
+    """A contribution that is computed once, when the first of the two parts of its operand wants
+    it.
+    """
 
     __slots__ = ("made", "make")
 
     def __init__(self, make: Any) -> None:
         self.make, self.made = make, None
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Result:
         if self.made is None:
             self.made = self.make() if callable(self.make) else self.make
         return self.made
 
 
-def _imaginary(t: Any) -> Any:
+def _imaginary(t: Operand) -> Result:
     """A real tangent times `i`."""
     return joined(np.zeros(np.shape(t)) if np.shape(t) else 0.0, t)
 
 
-def assembled(given: Any, kinds: str) -> list[Any]:
-    """Plain complex arrays, or numbers of NumPy, of plain parts."""
+def assembled(given: Operand, kinds: str) -> list[Result]:
+    """Plain complex arrays, or NumPy's complex numbers, joined from plain parts."""
     remaining = iter(given)
     values = []
     for kind in kinds:
@@ -196,8 +205,8 @@ def assembled(given: Any, kinds: str) -> list[Any]:
     return values
 
 
-def _pairs(given: Any, kinds: str) -> Any:
-    """The same of parts of any kind."""
+def _pairs(given: Operand, kinds: str) -> Result:
+    """As `assembled`, for parts of any kind."""
     remaining = iter(given)
     for kind in kinds:
         x = next(remaining)
@@ -206,8 +215,8 @@ def _pairs(given: Any, kinds: str) -> Any:
 
 
 def complex_operation(
-    *answers: Any, results: str = "c"
-) -> Callable[[Callable[..., Any]], ComplexOperation]:
+    *answers: Operand, results: str = "c"
+) -> Callable[[Function], ComplexOperation]:
     """Make a differentiable operation of a function on plain complex arrays.
 
     Parameters
@@ -224,7 +233,7 @@ def complex_operation(
         decorators for the rules.
     """
 
-    def make(function: Callable[..., Any]) -> ComplexOperation:
+    def make(function: Function) -> ComplexOperation:
         op = ComplexOperation(function, results)
         COMPLEX.update(dict.fromkeys(answers, op))
         return op

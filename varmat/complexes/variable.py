@@ -1,12 +1,12 @@
 """`ComplexVar`: a complex variable, which is a pair of real ones.
 
-It stands on no tape: what is recorded are operations on its two parts, so that reverse and forward
-mode, second derivatives and recordings are those of real variables. The adjoint of a complex
-variable is ``d/dRe + i d/dIm`` of the real result."""
+It stands on no tape: operations on its two parts are recorded. Reverse and forward mode, second
+derivatives and recordings are therefore those of real variables. The adjoint of a complex variable
+is ``d/dRe + i d/dIm`` of the real result."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import var
 from varmat.plain_arrays import scalar_item
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand, Result
 
 __all__ = ["ComplexVar"]
 
@@ -66,7 +69,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     dtype: Any = COMPLEX128
     itemsize = 16
 
-    def __init__(self, re: Any, im: Any) -> None:
+    def __init__(self, re: Operand, im: Operand) -> None:
         if not (isinstance(re, _REAL) and isinstance(im, _REAL) and re.shape == im.shape):
             raise TypeError(
                 "ComplexVar: the parts must be real variables of one shape; varmat.to_complex(re, "
@@ -76,7 +79,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         self._im: Any = im
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Result:
         return self._re.shape
 
     @property
@@ -84,42 +87,42 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         return 16 * self.size
 
     @property
-    def _plain(self) -> Any:
+    def _plain(self) -> Result:
         return paired(dispatch.plain(self._re), dispatch.plain(self._im))
 
     @property
-    def val(self) -> Any:
+    def val(self) -> Result:
         value = self._plain
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
         return value
 
     @property
-    def adj(self) -> Any:
+    def adj(self) -> Result:
         return paired(self._re.adj, self._im.adj)
 
     @property
-    def real(self) -> Any:
+    def real(self) -> Result:
         return self._re
 
     @real.setter
-    def real(self, value: Any) -> None:
+    def real(self, value: Operand) -> None:
         self._re[...] = value
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Result:
         return self._im
 
     @imag.setter
-    def imag(self, value: Any) -> None:
+    def imag(self, value: Operand) -> None:
         self._im[...] = value
 
-    def conj(self) -> Any:
+    def conj(self) -> Result:
         return np.conjugate(self)
 
     conjugate = conj
 
-    def astype(self, dtype: Any, *args: Any, copy: bool = True, **kwargs: Any) -> Any:
+    def astype(self, dtype: Any, *args: Operand, copy: bool = True, **kwargs: Any) -> Result:
         if np.dtype(dtype) != COMPLEX128:
             raise TypeError(
                 f"astype: complex variables are complex128 only, not {np.dtype(dtype)}; use "
@@ -127,17 +130,17 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
             )
         return np.copy(self) if copy else self
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Result:
         if not self.shape:
             return scalar_item(self, index)
         return ComplexVar(self._re[index], self._im[index])
 
-    def __setitem__(self, index: Any, source: Any) -> None:
+    def __setitem__(self, index: Index, source: Operand) -> None:
         re, im = parts(source, "the assigned value")
         self._re[index] = re
         self._im[index] = 0.0 if im is None else im
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def __array__(self, *args: Operand, **kwargs: Any) -> Result:
         raise TypeError(
             "a ComplexVar cannot become a plain array, its derivative would be lost: use np.real, "
             "np.imag or np.abs of it where "
@@ -146,7 +149,9 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
             "numbers"
         )
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: Function, method: str, *inputs: Operand, **kwargs: Any
+    ) -> Result:
         if any(map(is_foreign, inputs)):
             return NotImplemented
         out, *_ = kwargs.pop("out", (None,))
@@ -173,7 +178,9 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         out[...] = result
         return out
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Function, types: Operand, args: Operand, kwargs: Any
+    ) -> Result:
         implementation = COMPLEX.get(function) or dispatch.BY_NAME.get(
             f"{function.__module__}.{function.__name__}"
         )
@@ -192,13 +199,13 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         )
         return f"ComplexVar({text})"
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Operand) -> Result:
         return np.equal(self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: Operand) -> Result:
         return np.not_equal(self, other)
 
-    def _no_order(self, other: Any) -> Any:
+    def _no_order(self, other: Operand) -> Result:
         raise TypeError("complex numbers have no order; compare np.real, np.imag or np.abs of them")
 
     __lt__ = __le__ = __gt__ = __ge__ = _no_order
@@ -220,8 +227,8 @@ def _unknown(name: str) -> TypeError:
     return TypeError(f"{name} is not there for complex variables; {instead}")
 
 
-def _operator(ufunc: Any, reflected: bool) -> Any:
-    def operate(self: Any, other: Any) -> Any:
+def _operator(ufunc: Function, reflected: bool) -> Result:
+    def operate(self: Operand, other: Operand) -> Result:
         if is_foreign(other):
             return NotImplemented
         return COMPLEX[ufunc](other, self) if reflected else COMPLEX[ufunc](self, other)
@@ -229,8 +236,8 @@ def _operator(ufunc: Any, reflected: bool) -> Any:
     return operate
 
 
-def _in_place(ufunc: Any) -> Any:
-    def operate(self: Any, other: Any) -> Any:
+def _in_place(ufunc: Function) -> Result:
+    def operate(self: Operand, other: Operand) -> Result:
         result = COMPLEX[ufunc](self, other)
         if not self.shape:
             return result
@@ -251,19 +258,19 @@ for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute
     setattr(ComplexVar, f"__{_name}__", lambda self, ufunc=_ufunc: COMPLEX[ufunc](self))
 
 
-def paired(re: Any, im: Any) -> Any:
+def paired(re: Operand, im: Operand) -> Result:
     """The plain complex number or array of plain parts."""
     if not np.ndim(re) and not np.ndim(im):
-        # of arrays without axes Python would add i times the second, and lose signs of zeros
+        # for arrays without axes Python would add i times the second, and lose signs of zeros
         return complex(float(re), float(im))
     result = np.empty(np.broadcast_shapes(np.shape(re), np.shape(im)), COMPLEX128)
     result.real, result.imag = re, im
     return result
 
 
-def parts(x: Any, name: str) -> tuple[Any, Any]:
-    """Real and imaginary part, each a float, an array or a real variable; None for the imaginary
-    part of what is real.
+def parts(x: Operand, name: str) -> tuple[Result, Result]:
+    """Real and imaginary part, each a float, an array or a real variable. The imaginary part of a
+    real operand is None.
     """
     x = dispatch.settled(x)
     if isinstance(x, ComplexVar):
@@ -278,9 +285,9 @@ def parts(x: Any, name: str) -> tuple[Any, Any]:
     return np.array(array.real, order="C"), np.array(array.imag, order="C")
 
 
-def joined(re: Any, im: Any) -> Any:
-    """What two parts are together: a complex variable, or complex data; what is real where there is
-    no second one.
+def joined(re: Operand, im: Operand) -> Result:
+    """The complex variable, or complex data, with two given parts; the real part itself where there
+    is no imaginary one.
     """
     if im is None:
         return re
@@ -302,12 +309,12 @@ def joined(re: Any, im: Any) -> Any:
     return ComplexVar(re, im)
 
 
-def like(variable: Any, x: Any) -> Any:
-    """Data as a variable of the kind of another, of which its derivative is zero."""
+def like(variable: Operand, x: Operand) -> Result:
+    """Data as a variable of the same kind as another, of which its derivative is zero."""
     return np.where(True, x, variable)
 
 
-def to_complex(re: Any = 0.0, im: Any = 0.0) -> Any:
+def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
     """The complex number with given real and imaginary part.
 
     Parameters
@@ -330,6 +337,10 @@ def to_complex(re: Any = 0.0, im: Any = 0.0) -> Any:
     -----
     The parts of the adjoint are those of the arguments.
 
+    References
+    ----------
+    Stan Functions Reference, "Complex-valued basic functions".
+
     Examples
     --------
     >>> import varmat as vm
@@ -346,12 +357,12 @@ def to_complex(re: Any = 0.0, im: Any = 0.0) -> Any:
         raise ShapeError(
             f"to_complex: im has shape {np.shape(im)}, but must fit that of re, {np.shape(re)}!"
         ) from None
-    # Copies, for what is assigned into the result is not to change the arguments.
+    # Copied, because assigning into the result must not change the arguments.
     return joined(*(np.copy(x) if np.shape(x) and is_differentiable(x) else x for x in (re, im)))
 
 
-def _leaf(x: Any) -> ComplexVar:
-    """What `varmat.var` makes of complex numbers."""
+def _leaf(x: Operand) -> ComplexVar:
+    """The variable that `varmat.var` makes of complex numbers."""
     if is_differentiable(x):
         raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")
     re, im = parts(x, "var: the argument")

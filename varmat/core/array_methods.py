@@ -1,6 +1,4 @@
-"""What an ndarray offers: attributes and methods of the types of varmat, and the conversions that
-they refuse.
-"""
+"""The attributes and methods of an ndarray, for the types of varmat, and refused conversions."""
 
 from __future__ import annotations
 
@@ -14,17 +12,29 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.plain_arrays import Flat, Length, is_sparse_product
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand, Shape, Value
+
 FLOAT64 = np.dtype(np.float64)
-# NumPy as its functions are here: they take our types, which its annotations do not know.
+# NumPy's functions take our types; its annotations do not know that.
 _numpy: Any = np
 
 
-def _forward_to_numpy(name: str) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _forward_to_numpy(name: str) -> Operand:
+    def method(self: Operand, *args: Any, **kwargs: Any) -> Operand:
         return getattr(np, name)(self, *args, **kwargs)
 
     method.__name__ = name
     method.__doc__ = f"Same as ``np.{name}(self, ...)``."
+    return method
+
+
+def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
+    def method(self: Operand, other: Operand) -> Operand:
+        if hasattr(self, "_tape") and self._tape.watch is not None:
+            return dispatch.constant(ufunc, (self, other), {})
+        return compare(self._plain, dispatch.plain(other))
+
     return method
 
 
@@ -41,7 +51,7 @@ class ArrayMethods:
 
     # Provided by each type.
     shape: Any
-    _plain: Any
+    _plain: Value
     __getitem__: Any
     __setitem__: Any
 
@@ -51,16 +61,14 @@ class ArrayMethods:
     if TYPE_CHECKING:  # set below, and from the table of elementwise operations
         from varmat.typing import anything
 
-        def _set(self, *args: Any, **kwargs: Any) -> Any: ...
+        def _set(self, *args: Operand, **kwargs: Any) -> Operand: ...
 
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
             __rtruediv__
         ) = anything
         __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = anything
         __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = _set
-        __lt__ = __le__ = __ge__ = __gt__ = all = any = argmax = argmin = argsort = clip = (
-            cumprod
-        ) = cumsum = diagonal = dot = _set
+        all = any = argmax = argmin = argsort = clip = cumprod = cumsum = diagonal = dot = _set
         max = mean = min = nonzero = prod = ptp = ravel = repeat = round = searchsorted = (
             squeeze
         ) = std = sum = swapaxes = _set
@@ -79,19 +87,19 @@ class ArrayMethods:
         return 8 * self.size
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Operand:
         return np.transpose(self)
 
     @property
-    def mT(self) -> Any:  # noqa: N802 - NumPy's name
+    def mT(self) -> Operand:  # noqa: N802 - NumPy's name
         return np.matrix_transpose(self)
 
     @property
-    def real(self) -> Any:
+    def real(self) -> Operand:
         return self
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Operand:
         return np.zeros(self.shape) if self.shape else 0.0
 
     @property
@@ -99,45 +107,42 @@ class ArrayMethods:
         return Flat(self)
 
     @flat.setter
-    def flat(self, source: Any) -> None:
+    def flat(self, source: Operand) -> None:
         self.flat[...] = source
 
     @property
-    def flags(self) -> Any:
-        # Of a view: what is set there changes nothing here.
-        part = next(
-            getattr(self, name) for name in ("_val", "_re", "val") if hasattr(type(self), name)
-        )
-        return (
-            part.view().flags
-            if isinstance(part, np.ndarray)
-            else getattr(part, "flags", np.float64().flags)
-        )
+    def flags(self) -> Operand:
+        # Of a view, so that setting a flag changes nothing here.
+        names = ("_val", "_re", "val")
+        part = next(getattr(self, name) for name in names if hasattr(type(self), name))
+        if isinstance(part, np.ndarray):
+            return part.view().flags
+        return getattr(part, "flags", np.float64().flags)
 
-    def conj(self) -> Any:
+    def conj(self) -> Operand:
         return self
 
     conjugate = conj
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
+    def reshape(self, *shape: int | Shape, order: str = "C") -> Operand:
         return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> Operand:
         return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
-    def flatten(self, order: str = "C") -> Any:
+    def flatten(self, order: str = "C") -> Operand:
         return np.copy(_numpy.ravel(self, order=order))
 
-    def copy(self, order: str = "C") -> Any:
+    def copy(self, order: str = "C") -> Operand:
         return np.copy(self)
 
-    def astype(self, dtype: Any, *args: Any, copy: bool = True, **kwargs: Any) -> Any:
+    def astype(self, dtype: Any, *args: Operand, copy: bool = True, **kwargs: Any) -> Operand:
         kind = np.dtype(dtype).kind
         if kind == "b":
             return dispatch.constant(np.not_equal, (self, 0.0), {})
         if kind == "i" and hasattr(self, "_tape") and self._tape.watch is not None:
             return np.trunc(self)
-        if kind in "iu":  # steps: constants, as comparisons are
+        if kind in "iu":  # a step function: its derivative is zero, so the result is a constant
             return np.asarray(self._plain).astype(dtype)[()]
         if kind == "c":
             return self + 0j
@@ -148,27 +153,23 @@ class ArrayMethods:
             )
         return np.copy(self) if copy else self
 
-    def tolist(self) -> Any:
+    def tolist(self) -> Operand:
         return [self[i].tolist() for i in range(self.shape[0])] if self.shape else self
 
-    def item(self, *index: Any) -> Any:
+    def item(self, *index: Index) -> Operand:
         at: Any = index[0] if len(index) == 1 else index
-        return (
-            np.ravel(self)[at]
-            if type(at) is not tuple
-            else self[at]
-            if at
-            else np.reshape(self, ())
-        )
+        if type(at) is not tuple:
+            return np.ravel(self)[at]
+        return self[at] if at else np.reshape(self, ())
 
-    def compress(self, condition: Any, axis: Any = None) -> Any:
+    def compress(self, condition: Operand, axis: int | None = None) -> Operand:
         return np.compress(condition, self, axis=axis)
 
-    def fill(self, fill_value: Any) -> None:
+    def fill(self, fill_value: Operand) -> None:
         self[...] = fill_value
 
     def sort(
-        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
     ) -> None:
         self[...] = np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
 
@@ -177,7 +178,7 @@ class ArrayMethods:
     ) -> None:
         self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def __array__(self, *args: Operand, **kwargs: Any) -> Operand:
         frame = sys._getframe(1)
         if is_sparse_product(frame):
             return np.empty((), object)
@@ -186,7 +187,7 @@ class ArrayMethods:
             f"{dispatch.ADVICE['array'](frame)}"
         )
 
-    def _refuse_number(self) -> Any:
+    def _refuse_number(self) -> Operand:
         advice = dispatch.ADVICE["number"](sys._getframe(1))
         raise TypeError(
             f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: "
@@ -194,6 +195,13 @@ class ArrayMethods:
         )
 
     __float__ = __int__ = __complex__ = __index__ = __trunc__ = _refuse_number
+
+    __lt__ = _comparison(operator.lt, np.less)
+    __le__ = _comparison(operator.le, np.less_equal)
+    __eq__ = _comparison(operator.eq, np.equal)
+    __ne__ = _comparison(operator.ne, np.not_equal)
+    __ge__ = _comparison(operator.ge, np.greater_equal)
+    __gt__ = _comparison(operator.gt, np.greater)
 
     def __hash__(self) -> int:
         raise TypeError(
@@ -204,22 +212,22 @@ class ArrayMethods:
     def __bool__(self) -> bool:
         return bool(self._plain)
 
-    def __round__(self, ndigits: int | None = None) -> Any:
+    def __round__(self, ndigits: int | None = None) -> Operand:
         return np.round(self, ndigits or 0)
 
-    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+    def __divmod__(self, other: Operand) -> tuple[Operand, Operand]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+    def __rdivmod__(self, other: Operand) -> tuple[Operand, Operand]:
         return other // self, other % self
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Operand:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: Any) -> Operand:
         return self.copy()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> Operand:
         raise TypeError(
             f"a {type(self).__name__} belongs to its tape and cannot be pickled; pickle "
             "varmat.value(x)"
@@ -230,57 +238,17 @@ class ArrayMethods:
 
 
 for _name in [
-    *(
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "argpartition",
-        "argsort",
-        "clip",
-        "cumprod",
-        "cumsum",
-        "diagonal",
-        "dot",
-        "max",
-        "mean",
-    ),
-    *(
-        "min",
-        "nonzero",
-        "prod",
-        "ptp",
-        "ravel",
-        "repeat",
-        "round",
-        "searchsorted",
-        "squeeze",
-        "std",
-        "sum",
-        "swapaxes",
-        "take",
-    ),
-    *("trace", "var"),
-]:
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "cumprod", "cumsum",
+    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel",
+    "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace",
+    "var",
+]:  # fmt: skip
     setattr(ArrayMethods, _name, _forward_to_numpy(_name))
 
 
-def _comparison(compare: Any, ufunc: Any) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        if hasattr(self, "_tape") and self._tape.watch is not None:
-            return dispatch.constant(ufunc, (self, other), {})
-        return compare(self._plain, dispatch.plain(other))
-
-    return method
-
-
-for _name, _ufunc in zip(("lt", "le", "eq", "ne", "ge", "gt"), dispatch.COMPARISONS, strict=True):
-    setattr(ArrayMethods, f"__{_name}__", _comparison(getattr(operator, _name), _ufunc))
-
-
-def is_foreign(x: Any) -> bool:
-    """Whether `x` is of another library that may know what to do with a variable; what pandas has
-    is data.
+def is_foreign(x: Operand) -> bool:
+    """Whether `x` is of another library that may know what to do with a variable. Objects of pandas
+    are data.
     """
     own = (ArrayMethods, np.ndarray, np.generic, dispatch.Standing)
     return (
@@ -295,12 +263,12 @@ class Container:
 
     __slots__ = ()
     shape: Any
-    _plain: Any
+    _plain: Value
     __getitem__: Any
     __len__: Any = Length()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Operand]:
         return (self[i] for i in range(len(self)))
 
-    def __contains__(self, item: Any) -> bool:
+    def __contains__(self, item: Operand) -> bool:
         return bool(np.any(self._plain == dispatch.plain(item)))

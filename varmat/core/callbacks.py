@@ -1,19 +1,23 @@
-"""Callbacks: steps of the reverse pass that a user writes, without an operation."""
+"""Callbacks: steps of the reverse pass that users write without making an operation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.data import data
 from varmat.core.tape import ALWAYS, Rule, current_tape
-from varmat.core.variables import data, make_result
+from varmat.core.variables import make_result
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
 
 __all__ = ["make_callback_var", "reverse_pass_callback"]
 
 
-def make_callback_var(value: Any, function: Any) -> Any:
+def make_callback_var(value: Any, function: Function) -> Operand:
     """A variable with a given value and a callback for its reverse pass.
 
     Parameters

@@ -1,19 +1,23 @@
 """NumPy's doors: `__array_function__` and `__array_ufunc__`.
 
-Every function that NumPy can dispatch stands in exactly one of three tables, filled by the modules
-of `varmat.functions`: supported (`SUPPORTED`), evaluated on plain values because the result has no
-derivative (`CONSTANT`), or refused with a sentence (`REFUSED`)."""
+Every function that NumPy can dispatch stands in exactly one of three tables: it is supported
+(`SUPPORTED`), evaluated on plain values because its result has no derivative (`CONSTANT`), or
+refused with a sentence (`REFUSED`). The modules of `varmat.functions` fill the tables.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import called
+
+if TYPE_CHECKING:
+    from varmat.typing import Index, Operand, Settings
 
 Function = Callable[..., Any]
 
@@ -21,35 +25,34 @@ SUPPORTED: dict[Any, Function] = {}
 CONSTANT: set[Any] = set()
 # The keys are functions and names of modules, all of whose functions are refused.
 REFUSED: dict[Any, str] = {}
-# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and their like,
+# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and the like,
 # and calls with settings.
 UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
-# Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc
-# arrives, for importing scipy.special takes longer than importing NumPy.
+# Name of a scipy.special ufunc -> function. Resolved when the first such ufunc arrives, because
+# importing scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
-# A function from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it
-# imports for this.
+# One function, from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it
+# imports.
 FURTHER: list[Function] = []
-# What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the
-# matrix.
+# One function, of the name of the caller and a sparse matrix of SciPy, that makes a variable of it.
 MAKERS: list[Function] = []
-# What to write instead where a variable should become a plain "array" or "number": functions of the
+# What to write instead of converting a variable to a plain "array" or "number": functions of the
 # frame of the caller.
 ADVICE: dict[str, Function] = {}
-# Functions of modules that are not imported for this, by ``module.name``.
+# Functions by ``module.name``, whose modules need not be imported.
 BY_NAME: dict[str, Function] = {}
-# What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The
-# keys are ufuncs and functions of NumPy, and operations and functions of the library.
+# What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
+# ufuncs and functions of NumPy, and operations and functions of the library.
 COMPLEX: dict[Any, Function] = {}
-# Modules that answer for what is asked seldom. They fill the tables when nothing else in them has
-# an answer.
+# Names of modules with answers for rare functions. They are imported, and fill the tables, when the
+# tables have no answer.
 LATER: list[str] = []
 # Of the operators <, <=, ==, !=, >=, >.
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
 
 
 class Answering:
-    """The base of types by which variables of real numbers know that these are to answer."""
+    """The base of types that answer in place of variables of real numbers."""
 
     __slots__ = ()
 
@@ -61,16 +64,14 @@ class ComplexKind(Answering):
 
 
 class Standing(Answering):
-    """The base of types that stand for something else, an array or a variable, which is their
-    `_settled`.
-    """
+    """The base of types that stand for an array or a variable, which is their `_settled`."""
 
     __slots__ = ()
-    _settled: Any
+    _settled: Operand
 
 
-def settled(x: Any) -> Any:
-    """What `x` stands for, if it does; of an array, which may be changed later, a copy."""
+def settled(x: Operand) -> Operand:
+    """What `x` stands for, or `x` itself. An array is copied, since it may be changed later."""
     if not isinstance(x, Standing):
         return x
     return x._settled.copy() if type(x._settled) is np.ndarray else x._settled
@@ -93,7 +94,7 @@ def implements(*functions: Any) -> Callable[[Function], Function]:
 def import_later() -> None:
     """Import the modules that have been left for later."""
     while LATER:
-        # Another thread that comes here meanwhile waits for the import, so the name goes away last.
+        # The name goes away last, so that another thread waits for the import.
         name = LATER[0]
         import_module(name)
         if name in LATER:
@@ -106,7 +107,7 @@ def complex_answers() -> dict[Any, Function]:
     return COMPLEX
 
 
-def plain(thing: Any) -> Any:
+def plain(thing: Operand) -> Operand:
     """Values instead of variables, through tuples, lists and dicts."""
     if isinstance(thing, (tuple, list)):
         items = [plain(item) for item in thing]
@@ -116,17 +117,17 @@ def plain(thing: Any) -> Any:
     return getattr(thing, "_plain", thing)
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Operand) -> bool:
     """Whether `x` is a complex variable or complex data, or a list with one in it."""
     if isinstance(x, (list, tuple)):
         return any(map(is_complex, x))
     return isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c"
 
 
-def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> Any:
-    """What a function of complex operands gives; refuses a complex variable where real numbers
-    alone will do.
-    """
+def complex_answer(
+    function: Function, name: str, operands: Sequence[Operand], settings: Settings
+) -> Operand:
+    """The result of a function of complex operands, or a refusal if it takes real numbers alone."""
     implementation = complex_answers().get(function)
     if implementation is None:
         text = (
@@ -137,17 +138,19 @@ def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> An
     return implementation(*operands, **settings)
 
 
-def constant(ufunc: Any, inputs: Any, kwargs: Any) -> Any:
-    """A ufunc without a derivative, of plain values; a recording may have its own for it."""
+def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Operand:
+    """A ufunc without a derivative, of plain values, unless a recording answers for it."""
     watched = [x for x in inputs if hasattr(x, "_tape") and x._tape.watch is not None]
     outcome = watched[0]._tape.watch(watched[0], ufunc, inputs) if watched and not kwargs else None
     return ufunc(*plain(inputs), **kwargs) if outcome is None else outcome
 
 
-def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def array_function(
+    self: Operand, function: Function, types: Any, args: Sequence[Operand], kwargs: Settings
+) -> Operand:
     """NumPy's `__array_function__` for every type of real numbers."""
     if len(types) > 1 and any(issubclass(kind, Answering) for kind in types):
-        return NotImplemented  # they answer
+        return NotImplemented  # they will answer
     implementation = SUPPORTED.get(function)
     if implementation is None:
         implementation = BY_NAME.get(f"{function.__module__}.{function.__name__}")
@@ -170,7 +173,9 @@ def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any)
     )
 
 
-def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+def array_ufunc(
+    self: Operand, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Any
+) -> Operand:
     """NumPy's `__array_ufunc__` for every type of varmat."""
     if method == "__call__" and not kwargs:
         implementation = SUPPORTED.get(ufunc)
@@ -185,10 +190,9 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     if out is not None:
         if ufunc not in CONSTANT:
             refuse_plain_out(ufunc, out)
-        part: Any = ...
+        part: Index = ...
         if "where" in kwargs and method == "__call__" and ufunc.signature is None:
-            # Only what is selected is computed: a derivative that is not finite elsewhere does not
-            # matter.
+            # Compute the selected elements alone: elsewhere the derivative may not be finite.
             part = np.broadcast_to(plain(kwargs.pop("where")), out.shape)
             inputs = tuple(np.broadcast_to(x, out.shape)[part] for x in inputs)
         out[part] = getattr(ufunc, method)(*inputs, **kwargs)
@@ -210,7 +214,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     return implementation(*inputs)
 
 
-def _special(ufunc: Any) -> Function | None:
+def _special(ufunc: Function) -> Function | None:
     implementation = FURTHER[0](ufunc) if "scipy.special" in sys.modules else None
     if implementation is not None:
         SUPPORTED[ufunc] = implementation
@@ -218,8 +222,12 @@ def _special(ufunc: Any) -> Function | None:
 
 
 def _ufunc_method(
-    ufunc: Any, method: str, implementation: Function | None, inputs: Any, kwargs: Any
-) -> Any:
+    ufunc: Function,
+    method: str,
+    implementation: Function | None,
+    inputs: Sequence[Operand],
+    kwargs: Settings,
+) -> Operand:
     if (ufunc, method) in UFUNC_METHODS:
         return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
     if method == "outer" and implementation is not None and not kwargs:
@@ -233,10 +241,8 @@ def _ufunc_method(
     )
 
 
-def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
-    """Raise unless the settings of a ufunc say no more than what variables do in any case: that
-    they are float64.
-    """
+def refuse_settings(ufunc: Function, settings: Settings) -> None:
+    """Raise unless the settings of a ufunc ask for what variables do in any case: float64."""
     for name, value in settings.items():
         if name == "dtype":
             refuse_dtype(ufunc, value)
@@ -245,13 +251,13 @@ def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
             raise TypeError(f"{ufunc.__name__}: {name} is given, but must be left out{instead}!")
 
 
-def refuse_dtype(function: Any, dtype: Any) -> None:
-    """Raise unless results are to be what variables are."""
+def refuse_dtype(function: Function, dtype: Any) -> None:
+    """Raise unless float64 is asked for."""
     if dtype is not None and np.dtype(dtype) != np.float64:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
 
 
-def refuse_plain_out(function: Any, out: Any) -> None:
+def refuse_plain_out(function: Function, out: Operand) -> None:
     """Raise unless variables can be written into `out`."""
     if isinstance(out, np.ndarray) and out.dtype != object:
         raise TypeError(

@@ -4,18 +4,24 @@ derivatives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container
+from varmat.core.data import data
 from varmat.core.errors import ShapeError
+from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import current_tape
-from varmat.core.variables import VARIABLES, data, like, make_leaf
+from varmat.core.variables import VARIABLES, like, make_leaf
 from varmat.plain_arrays import apart, is_basic, scalar_item
+
+if TYPE_CHECKING:
+    from varmat.typing import Index, Linear, Operand, Settings, Shape
 
 __all__ = ["Dual"]
 
@@ -27,10 +33,10 @@ class Level:
     """One direction of derivatives: that of a run of a functional in forward mode, or of the duals
     made by hand in one function.
 
-    In an operation the newest level is looked at, and to it duals of all others are constants, so
-    that these are the parts of the result: values and tangents of newer duals are older ones, or
-    variables. Duals made by hand are newest, whenever they are made, for their user reads the
-    tangent.
+    An operation differentiates in the direction of the newest level among its operands. Duals of
+    other levels are constants to it and become parts of the result: values and tangents of newer
+    duals are older ones, or variables. Duals made by hand are always the newest, because their user
+    reads the tangent.
 
     Attributes
     ----------
@@ -47,10 +53,10 @@ class Level:
         self.order = (function is None, next(_numbers))
 
     def __deepcopy__(self, _: Any) -> Level:
-        return self  # levels are told apart by identity, and a copy of a dual is of the same one
+        return self  # levels are compared by identity, and a copied dual keeps its level
 
 
-class Dual(Container, ArrayMethods):
+class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
     """A value together with its derivative in one direction, or in `k` directions at once.
 
     Parameters
@@ -82,13 +88,12 @@ class Dual(Container, ArrayMethods):
 
     __slots__ = ("level", "tan", "val")
 
-    def __init__(self, val: Any, tan: Any) -> None:
-        self.val: Any = _operand(val, "Dual: val")
-        self.tan: Any = _operand(tan, "Dual: tan")
+    def __init__(self, val: Operand, tan: Operand) -> None:
+        self.val: Operand = _operand(val, "Dual: val")
+        self.tan: Operand = _operand(tan, "Dual: tan")
         self.level: Level = _made_by_hand(self.val, self.tan)
         if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
-            # What is computed from the value, and may be assigned into the tangent later, is a
-            # variable.
+            # Results computed from the value are variables, and may be assigned into the tangent.
             self.tan = make_leaf(self.tan, self.val._tape.top)
         shape, tangent = np.shape(self.val), np.shape(self.tan)
         if tangent != shape and tangent[1:] != shape:
@@ -98,43 +103,41 @@ class Dual(Container, ArrayMethods):
             )
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Shape:
         return getattr(self.val, "shape", ())
 
     @property
     def directions(self) -> int | None:
         """The number of directions, or None for a single one without an axis."""
-        tangent: Any = getattr(self.tan, "shape", ())
+        tangent: Shape = getattr(self.tan, "shape", ())
         return tangent[0] if len(tangent) > len(self.shape) else None
 
     @property
-    def _plain(self) -> Any:
+    def _plain(self) -> Operand:
         return dispatch.plain(self.val)
 
     @property
-    def _tape(self) -> Any:
-        # Only over variables: recordings have their own outcome for comparisons.
+    def _tape(self) -> Operand:
+        # Exists over variables only: recordings look here for the outcome of a comparison.
         return self.val._tape
 
-    def map(self, function: Any) -> Dual:
+    def map(self, function: Linear) -> Dual:
         """Apply a linear function (a view, a gather) to the value and to each tangent."""
         return paired(function(self.val), _each(function, self.tan, self.directions), self.level)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Operand:
         if not self.shape:
             return scalar_item(self, index)
         if not is_basic(index):
             return self.map(lambda x: in_order(x[index]))
         if self.directions is None:
             return self.map(lambda x: x[index])
-        # As a view, so that an assignment to the part is one to the whole.
-        val, tan = (
-            self.val[index],
-            self.tan[(slice(None), *(index if type(index) is tuple else (index,)))],
-        )
+        # A view, so that an assignment to the part changes the whole.
+        inside = index if type(index) is tuple else (index,)
+        val, tan = self.val[index], self.tan[(slice(None), *inside)]
         return paired(val, tan if np.ndim(val) else np.copy(tan), self.level)
 
-    def __setitem__(self, index: Any, source: Any) -> None:
+    def __setitem__(self, index: Index, source: Operand) -> None:
         k = self.directions
         val, tan = source, None
         if isinstance(source, Dual) and newest((self, source)) is not self.level:
@@ -166,10 +169,8 @@ _DEEPER = (
 )
 
 
-def _made_by_hand(*parts: Any) -> Level:
-    """The level of a dual with such parts: beyond those of its parts that were made in the same
-    function.
-    """
+def _made_by_hand(*parts: Operand) -> Level:
+    """The level of a dual with such parts: one beyond the levels made in the same function."""
     levels: list[Level] = current_tape().by_hand
     depth = max(
         levels.index(x.level) + 1 if isinstance(x, Dual) and x.level in levels else 0 for x in parts
@@ -179,7 +180,7 @@ def _made_by_hand(*parts: Any) -> Level:
     return levels[depth]
 
 
-def _operand(x: Any, name: str) -> Any:
+def _operand(x: Operand, name: str) -> Operand:
     if isinstance(x, dispatch.ComplexKind):
         raise TypeError(
             f"{name} is complex, but must be real; make a complex variable of two duals, "
@@ -189,32 +190,30 @@ def _operand(x: Any, name: str) -> Any:
     return np.array(x, order="C") if isinstance(x, np.ndarray) else x
 
 
-def _memory(x: Any) -> Any:
-    """The plain value of an array of any kind, of which only the place and the layout are looked
-    at, not the numbers.
-    """
+def _memory(x: Operand) -> Operand:
+    """The plain value of an array of any kind, for a look at its place and layout alone."""
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else dispatch.plain(x)
 
 
-def in_order(x: Any) -> Any:
-    """An array of any kind in row-major order, to be written to, copied if need be; a number as it
-    is.
+def in_order(x: Operand) -> Operand:
+    """An array of any kind, copied unless it is in row-major order and writeable; numbers as they
+    are.
     """
     plain = _memory(x)
     as_it_is = type(plain) is not np.ndarray or (plain.flags.c_contiguous and plain.flags.writeable)
     return x if as_it_is else np.copy(x, order="C")
 
 
-def result_dual(val: Any, tan: Any, level: Level) -> Dual:
-    """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a
-    view of both or of neither.
+def result_dual(val: Operand, tan: Operand, level: Level) -> Dual:
+    """A dual of results that nobody else holds. Both parts get one memory layout, because a reshape
+    must be a view of both or of neither.
     """
     return paired(in_order(val), in_order(tan), level)
 
 
-def paired(val: Any, tan: Any, level: Level) -> Dual:
+def paired(val: Operand, tan: Operand, level: Level) -> Dual:
     """A dual of parts that fit, which are not copied."""
     dual: Dual = object.__new__(Dual)
     dual.val = _scalar(val)
@@ -223,10 +222,8 @@ def paired(val: Any, tan: Any, level: Level) -> Dual:
     return dual
 
 
-def newest(duals: Any) -> Level:
-    """The level of the derivative that an operation on duals takes now: those of others are
-    constants to it.
-    """
+def newest(duals: Sequence[Dual]) -> Level:
+    """The newest level of some duals, in whose direction an operation differentiates."""
     level: Level = duals[0].level
     for x in duals:
         if x.level is not level and x.level.order > level.order:
@@ -234,9 +231,9 @@ def newest(duals: Any) -> Level:
     return level
 
 
-def attached(val: Any, tan: Any, level: Level) -> Any:
-    """The dual of a level with a value and a tangent that may be duals of any level; newer ones
-    stay outside of it.
+def attached(val: Operand, tan: Operand, level: Level) -> Operand:
+    """The dual of a level whose value and tangent may be duals of any level. Newer ones become the
+    outer duals.
     """
     newer = [x for x in (val, tan) if type(x) is Dual and x.level.order > level.order]
     if not newer:
@@ -250,10 +247,8 @@ def attached(val: Any, tan: Any, level: Level) -> Any:
     return paired(attached(v, t, level), attached(dv, dt, level), outer)
 
 
-def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
-    """The value and the tangent of a level, through newer ones; the tangent is None if there is
-    none.
-    """
+def taken_apart(x: Operand, level: Level) -> tuple[Operand, Operand]:
+    """The value and the tangent of a level, found through newer ones. The tangent may be None."""
     if not isinstance(x, Dual) or x.level.order < level.order:
         return x, None
     if x.level is level:
@@ -265,16 +260,13 @@ def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
     return paired(v, dv, x.level), paired(t, np.zeros_like(dv) if dt is None else dt, x.level)
 
 
-def _scalar(x: Any) -> Any:
-    return (
-        float(x)
-        if isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim)
-        else x
-    )
+def _scalar(x: Operand) -> Operand:
+    is_number = isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim)
+    return float(x) if is_number else x
 
 
-def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> Any:
-    """Apply a linear map to a tangent, direction by direction unless it takes them all."""
+def _each(function: Linear, tangent: Operand, k: int | None, stacked: bool = False) -> Operand:
+    """Apply a linear map to a tangent, one direction at a time unless it takes all at once."""
     if k is None or stacked:
         return function(tangent)
     parts = [function(tangent[i]) for i in range(k)]
@@ -283,11 +275,11 @@ def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> 
     return np.stack(parts)
 
 
-def _added(x: Any, y: Any) -> Any:
+def _added(x: Operand, y: Operand) -> Operand:
     return tuple(a + b for a, b in zip(x, y, strict=True)) if isinstance(x, tuple) else x + y
 
 
-def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
+def dual_call(op: Any, args: Sequence[Operand], settings: Settings) -> Operand:
     """Call an operation of which some operands are duals."""
     duals = [x for x in args if isinstance(x, Dual)]
     level = duals[0].level
@@ -300,10 +292,10 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
             f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet"
         )
     values = [x.val if isinstance(x, Dual) and x.level is level else x for x in args]
-    saved: dict[str, Any] = {}
+    saved: Settings = {}
     result = (op.saving(saved) if op.wanted else op)(*values, **settings)
 
-    def by_rule() -> Any:
+    def by_rule() -> Operand:
         with np.errstate(all="ignore"):
             pairs = zip(args, op.push(result, values, {**settings, **saved}), strict=True)
             pushed = [
@@ -314,20 +306,18 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
             return reduce(_added, pushed)
 
     first = result[0] if isinstance(result, tuple) else result
-    total = (
-        first._tape.top.tangent(by_rule, op, args, settings)
-        if type(first) in VARIABLES
-        else by_rule()
-    )
+    is_recorded = type(first) in VARIABLES
+    total = first._tape.top.tangent(by_rule, op, args, settings) if is_recorded else by_rule()
     if isinstance(result, tuple):
-        return like(
-            result, [_fitted(r, t, k, level, duals) for r, t in zip(result, total, strict=True)]
-        )
+        pairs = zip(result, total, strict=True)
+        return like(result, [_fitted(r, t, k, level, duals) for r, t in pairs])
     return _fitted(result, total, k, level, duals)
 
 
-def _fitted(result: Any, tangent: Any, k: int | None, level: Level, operands: list[Dual]) -> Dual:
-    """A dual with a tangent of the right shape that is not an operand's: results may be assigned
+def _fitted(
+    result: Operand, tangent: Operand, k: int | None, level: Level, operands: list[Dual]
+) -> Dual:
+    """A dual whose tangent has the right shape and is no operand's, since results may be assigned
     to.
     """
     shape = getattr(result, "shape", ())

@@ -1,4 +1,4 @@
-"""What is refused, and how it is said.
+"""Errors and domains: what is refused, and how it is said.
 
 One grammar for the whole library: *function: argument[index] is value, but must be rule!*
 Every name in such a sentence comes from the function that refuses.
@@ -19,8 +19,9 @@ __all__ = ["Domain", "DomainError", "ShapeError", "TapeError"]
 class _Refusals(threading.local):
     """How many refusals of values, and of looks at them, a thread has made.
 
-    Whoever records a function asks whether it caught one, for it went on as it would not at other
-    points."""
+    A function that catches a refusal goes on in a way that holds at this point alone. So whoever
+    records it compares these numbers before and after.
+    """
 
     of_values = of_looks = 0
 
@@ -28,15 +29,13 @@ class _Refusals(threading.local):
 refusals = _Refusals()
 
 
-# What puts the name by which a function was called into a refusal; `varmat.functions.callers` fills
-# it.
+# One function, which puts the name by which a function was called into a refusal;
+# `varmat.functions.callers` fills it.
 RENAME: list[Callable[[str], str]] = []
 
 
 def called(text: str) -> str:
-    """The text of a refusal, which begins with the name of a function, with the name by which that
-    was called.
-    """
+    """The text of a refusal that begins with a function's name, with the name that was called."""
     return RENAME[0](text) if RENAME else text
 
 
@@ -63,6 +62,14 @@ class ShapeError(ValueError):
         super().__init__(called(text))
 
 
+def mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
+    """What to raise where operands do not broadcast; any other error stays what it is."""
+    shapes = " and ".join(str(np.shape(v)) for v in values)
+    if "broadcast" not in str(error):
+        return error
+    return ShapeError(f"{name}: operands have shapes {shapes}, but must broadcast!")
+
+
 class TapeError(RuntimeError):
     """A variable is used where its tape cannot record it."""
 
@@ -77,8 +84,8 @@ class Domain:
     holds : callable
         Elementwise test of an array; nan must fail it.
     quick : callable, optional
-        Test of a whole array that is not empty, which may fail although all elements are inside;
-        for it takes half the time.
+        Test of a whole array that is not empty, in half the time. It may fail although all elements
+        are inside; then `holds` decides.
 
     Examples
     --------
@@ -98,12 +105,8 @@ class Domain:
 
     def check(self, function: str, name: str, value: Any) -> None:
         """Raise `DomainError` naming the first element of `value` outside the domain."""
-        if (
-            self.quick is not None
-            and type(value) is np.ndarray
-            and value.size
-            and self.quick(value)
-        ):
+        is_array = type(value) is np.ndarray and value.size
+        if self.quick is not None and is_array and self.quick(value):
             return
         inside = self.holds(value)
         if inside is True or (inside.all() if type(inside) is np.ndarray else inside):
@@ -120,8 +123,8 @@ class Domain:
 
 positive = Domain("positive", lambda x: x > 0, lambda x: x.min() > 0)
 nonnegative = Domain("nonnegative", lambda x: x >= 0, lambda x: x.min() >= 0)
-# Comparisons take floats as well as arrays, and are faster than NumPy's functions on floats. A sum
-# of squares may overflow.
+# Comparisons take floats as well as arrays, and on floats are faster than NumPy's functions. The
+# sum of squares may overflow, and then the elements are tested one by one.
 finite = Domain("finite", lambda x: abs(x) < math.inf, lambda x: np.vdot(x, x) < math.inf)
 positive_finite = Domain(
     "positive finite",

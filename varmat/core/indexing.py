@@ -1,38 +1,33 @@
 """Reading and assigning parts of a `VarMat`.
 
-A basic index gives a view (no entry), any other one gather; an element is a `Var`. Assignment
-writes into the variable: its entry keeps the overwritten values, and in the reverse pass hands the
-adjoint of the part to what was assigned, sets it to zero and puts the old values back, so that
-rules of earlier entries see the values they were computed with."""
+A basic index gives a view, which is no entry on the tape; any other index gives one gather. An
+element is a `Var`. Assignment writes into the variable, and its entry keeps the overwritten values.
+In the reverse pass the entry hands the adjoint of the part to the source, sets it to zero, and puts
+the old values back, so that rules of earlier entries see the values they were computed with.
+"""
 
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.data import data
 from varmat.core.dispatch import Standing
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
-from varmat.core.variables import (
-    ARRAYS,
-    VARIABLES,
-    Var,
-    VarMat,
-    View,
-    data,
-    make_result,
-    make_view,
-    new,
-)
+from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, make_result, make_view, new
 from varmat.plain_arrays import apart, is_basic, last_writers, scatter_add
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand
 
 float64 = np.float64
 
 
-def getitem(self: VarMat, index: Any) -> Any:
+def getitem(self: VarMat, index: Index) -> Operand:
     """NumPy's indexing: views for basic indices, one gather for others."""
     val = self._val[index]
     kind = type(index)
@@ -40,7 +35,7 @@ def getitem(self: VarMat, index: Any) -> Any:
         return make_view(self, itemgetter(index), val)
     tape = self._tape.top
     if kind is int:  # an element of a vector
-        result: Any = new(Var)
+        result: Operand = new(Var)
         result._val, result._adj, result._tape = float(val), None, tape
         tape.append((ELEMENT, result, self, index))
     else:
@@ -49,14 +44,14 @@ def getitem(self: VarMat, index: Any) -> Any:
     return result
 
 
-def _element_reverse(result: Any, x: Any, index: Any) -> None:
-    try:  # part of a read-only adjoint may be a copy
+def _element_reverse(result: Operand, x: Operand, index: Index) -> None:
+    try:  # a part of a read-only adjoint may be a copy
         (x._adj if type(x) is VarMat else x._writable_adjoint())[index] += result._adj
     except (TypeError, ValueError):  # there is none, or a read-only one
         x._writable_adjoint()[index] += result._adj
 
 
-def _read_again(_: Any, x: Any, index: Any) -> Any:
+def _read_again(_: Any, x: Operand, index: Index) -> Operand:
     return x[index]
 
 
@@ -70,8 +65,8 @@ GATHER = Rule(
 
 
 class Assignment(list[Any]):
-    """Assignments into one variable with nothing recorded in between: ``(index, source, overwritten
-    values)`` of each.
+    """Assignments into one variable with nothing recorded in between, each as ``(index, source,
+    overwritten values)``.
     """
 
     __slots__ = ("target", "undone")
@@ -80,9 +75,7 @@ class Assignment(list[Any]):
         self.target, self.undone = target, False
 
     def undo(self) -> None:
-        """Put back what was overwritten; after an interruption all of it once more, which ends in
-        the same.
-        """
+        """Put back what was overwritten. Doing it again, after an interruption, changes nothing."""
         self.undone, values = True, self.target._val
         for index, _, overwritten in reversed(self):
             values[index] = overwritten
@@ -99,7 +92,7 @@ class Assignment(list[Any]):
             self.undone = False
 
 
-def setitem(self: Any, index: Any, source: Any) -> None:
+def setitem(self: Operand, index: Index, source: Operand) -> None:
     """NumPy's assignment, recorded: ``A[index] = source`` for variables and for data."""
     tape, kind, values, new_values = self._tape, type(source), self._val, source
     if tape.top is not tape:
@@ -142,7 +135,8 @@ def setitem(self: Any, index: Any, source: Any) -> None:
                 f"has shape {overwritten.shape}"
             )
             raise ShapeError(f"setitem: {text}") from None
-        getattr(self, "_root", self).own()  # it was borrowed
+        borrowed: Any = getattr(self, "_root", self)
+        borrowed.own()
         setitem(self, index, source)
         return
     last = tape[-1][3] if tape else None
@@ -153,24 +147,22 @@ def setitem(self: Any, index: Any, source: Any) -> None:
     last.append((index, source, overwritten))
 
 
-def index_of(how: Any) -> Any:
-    """The index with which a view is taken from its parent, if it is."""
+def index_of(how: Function) -> Index:
+    """The index by which a view is taken from its parent; NotImplemented if it is no index."""
     return how.__reduce__()[1][0] if type(how) is itemgetter else NotImplemented
 
 
-def frozen(index: Any) -> Any:
-    """An index in which what is not basic, as lists and what other libraries have, is arrays that
-    nobody else can change.
-    """
+def frozen(index: Index) -> Index:
+    """An index in which everything that is not basic is an array that nobody else can change."""
     if is_basic(index):
         return index
     if isinstance(index, tuple):
         return tuple(map(frozen, index))
-    # An empty list is one of places, of which NumPy would make an array of floats.
+    # An empty list holds places; NumPy would make an array of floats of it.
     return np.array(index, np.intp if isinstance(index, list) and not np.size(index) else None)
 
 
-def _assign_reverse(_: Any, target: Any, assignment: Assignment) -> None:
+def _assign_reverse(_: Any, target: VarMat, assignment: Assignment) -> None:
     if target._adj is None:
         assignment.undo()
         return

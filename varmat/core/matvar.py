@@ -1,21 +1,29 @@
-"""`MatVar`, the compatibility type: an array of scalar variables (array of structs)."""
+"""`MatVar`, the compatibility type: an array of scalar variables (an array of structs)."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.data import data
 from varmat.core.errors import ShapeError
+from varmat.core.operators import ReflectedOperators
 from varmat.core.tape import Rule, current_tape
-from varmat.core.variables import VARIABLES, Outputs, Var, data, make_leaf, make_result, tape_of
+from varmat.core.variables import VARIABLES, Outputs, Var, make_leaf, make_result, tape_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import Index, Operand
 
 __all__ = ["MatVar", "matvar", "to_matvar", "to_varmat"]
 
 
-class MatVar(np.ndarray[Any, Any]):
+class MatVar(ReflectedOperators, np.ndarray[Any, Any]):
     """An ndarray of dtype object with one `Var` per element; made by `matvar`.
 
     Elementwise functions, sums and products work scalar by scalar and record one entry per scalar
@@ -49,13 +57,13 @@ class MatVar(np.ndarray[Any, Any]):
 
     _plain = val
 
-    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    def astype(self, dtype: Any, *args: Operand, **kwargs: Any) -> Operand:
         method: Any = np.ndarray.astype if np.dtype(dtype) == object else ArrayMethods.astype
         return method(self, dtype, *args, **kwargs)
 
-    def __setitem__(self, index: Any, source: Any) -> None:
-        # For several elements NumPy would ask it for an array; an element of a vector need not be
-        # read to see that it is one.
+    def __setitem__(self, index: Index, source: Operand) -> None:
+        # NumPy would ask a Var for an array when it is assigned to several elements. An integer
+        # index of a vector names one element, which need not be read to see that.
         if (
             type(source) is Var
             and (type(index) is not int or self.ndim > 1)
@@ -66,9 +74,10 @@ class MatVar(np.ndarray[Any, Any]):
 
 
 for _name in [
-    *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot"),
-    *("flat", "max", "mean", "min", "prod", "round", "std", "sum", "trace", "var"),
-]:
+    "all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot",
+    "flat", "max", "mean", "min", "prod", "round", "std", "sum", "trace",
+    "var",
+]:  # fmt: skip
     setattr(MatVar, _name, getattr(ArrayMethods, _name))
 
 
@@ -80,7 +89,7 @@ def _gather(x: MatVar, slot: str) -> np.ndarray:
     return np.fromiter(flat, np.float64, x.size).reshape(x.shape)
 
 
-def matvar(x: Any) -> MatVar:
+def matvar(x: ArrayLike) -> MatVar:
     """Make a `MatVar`: a new scalar variable for every element.
 
     Parameters
@@ -133,7 +142,7 @@ def matvar(x: Any) -> MatVar:
     return object_array([make_leaf(item, tape) for item in values.ravel().tolist()], values.shape)
 
 
-def _element(x: Any) -> Any:
+def _element(x: Operand) -> Operand:
     """What may stand in a matvar: a `Var`, or a number, which is a constant."""
     number = x if type(x) is Var else data(x, "matvar: an element of the argument")
     if np.ndim(number):
@@ -144,21 +153,19 @@ def _element(x: Any) -> Any:
     return number
 
 
-def object_array(items: Any, shape: tuple[int, ...]) -> MatVar:
+def object_array(items: Sequence[Operand], shape: tuple[int, ...]) -> MatVar:
     # Item by item: given a list, NumPy would ask every Var for an array.
     return np.fromiter(items, dtype=object, count=len(items)).reshape(shape).view(MatVar)
 
 
-def as_objects(operands: Any) -> list[Any]:
-    """Operands for NumPy's loops over objects: without our types, so that NumPy does not dispatch
-    on them again.
-    """
-    # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
+def as_objects(operands: Sequence[Operand]) -> list[Any]:
+    """Operands for NumPy's loops over objects, hidden from its dispatch."""
+    # NumPy would ask a bare Var for its __array_ufunc__; inside an object array it is an item.
     items = [object_array([x], ()) if type(x) is Var else x for x in operands]
     return [x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items]
 
 
-def to_varmat(x: Any) -> Any:
+def to_varmat(x: Operand) -> Operand:
     """Convert a `MatVar` to a `VarMat`, recorded on the tape; other arguments are returned as they
     are.
 
@@ -190,13 +197,13 @@ def to_varmat(x: Any) -> Any:
     return result
 
 
-def _to_varmat_chain(result: Any, items: Any, _: Any) -> None:
+def _to_varmat_chain(result: Operand, items: Sequence[Operand], _: None) -> None:
     for item, c in zip(items, np.ravel(result._adj).tolist(), strict=True):
         if type(item) is Var:
             item._take(c)
 
 
-def to_matvar(x: Any) -> Any:
+def to_matvar(x: Operand) -> Operand:
     """Convert a `VarMat` to a `MatVar`, recorded on the tape; other arguments are returned as they
     are.
 

@@ -15,29 +15,34 @@ and its tangent rule.
         return lambda t: -r @ t @ r                 # the linear map of the operand's tangent
 
 With several operands both rules return a tuple, one item per operand; in a reverse rule the items
-are functions of nothing, called only for operands that are variables. Work that is shared stands
-before the ``return``. Settings (axis, ...) reach both rules as keywords, and so does what the value
-function saved with `Saved`: all of it the reverse rule, and the tangent rule what it names. A
-tangent rule that makes a result of it, as an inverse of a factor, says so with `Operation.known`.
+are functions of nothing, called only for operands that are variables. Shared work stands before the
+``return``. Settings (axis, ...) reach both rules as keywords. So does what the value function saved
+with `Saved`: the reverse rule gets all of it, the tangent rule what it names. A tangent rule may
+turn a saved value into a result, as the inverse of a factor, with `Operation.known`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
+from varmat.core.data import data
 from varmat.core.dual import Dual, dual_call
-from varmat.core.errors import Domain, called
+from varmat.core.errors import called
 from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
-from varmat.core.variables import VARIABLES, Outputs, Var, data, like, make_result
+from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
+
+if TYPE_CHECKING:
+    from varmat.core.errors import Domain
+    from varmat.typing import Function, Linear, Operand, Settings, Value
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -77,8 +82,8 @@ class Saved:
         self.saved = saved
 
 
-def is_differentiable(x: Any) -> bool:
-    """Whether `x` is, or holds, something that carries derivatives."""
+def is_differentiable(x: Operand) -> bool:
+    """Whether `x` carries derivatives, or holds something that does."""
     if isinstance(x, (list, tuple)):
         return any(map(is_differentiable, x))
     if isinstance(x, dispatch.Standing):
@@ -90,8 +95,8 @@ def is_differentiable(x: Any) -> bool:
     )
 
 
-def as_operand(x: Any, name: str) -> Any:
-    """What the rules expect: a variable, a dual, a `MatVar`, a float or a float64 array."""
+def as_operand(x: Operand, name: str) -> Operand:
+    """An argument as the rules expect it: a variable, dual, `MatVar`, float or float64 array."""
     if isinstance(x, (ArrayMethods, MatVar)):
         return x
     if isinstance(x, (list, tuple)) and is_differentiable(x):
@@ -106,7 +111,7 @@ def as_operand(x: Any, name: str) -> Any:
 
 
 def outputs_like(pattern: Any) -> type[Outputs]:
-    """The class of several results that are given to the reverse rule as a tuple of the type of
+    """The class of several results that reach the reverse rule as a tuple of the type of
     `pattern`.
     """
     kind: Any = type(pattern)
@@ -123,7 +128,7 @@ class Operation:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Function,
         domains: Mapping[str, tuple[str, Domain]] | None,
         variadic: bool,
         stacked: bool,
@@ -133,7 +138,7 @@ class Operation:
         self.name = function.__name__
         self.function = function
         parameters = dict(inspect.signature(function).parameters)
-        # Not a setting: neither callers nor the rules see it.
+        # The workspace is no setting: neither callers nor the rules see it.
         self.wants_workspace = parameters.pop("workspace", None) is not None
         shown = [p.replace(annotation=p.empty) for p in parameters.values()]
         self.signature = self.__signature__ = inspect.Signature(shown)
@@ -146,26 +151,26 @@ class Operation:
         self.domains = domains or {}
         self.variadic, self.stacked, self.native = variadic, stacked, native
         # The library's own are functions of their operands alone, so a recording may run them once
-        # on symbols. Of a user's function nobody knows that, and it is called at every run.
+        # on symbols. A user's function may not be, and is called at every run.
         self.is_traceable = (function.__module__ or "").partition(".")[0] == __name__.partition(
             "."
         )[0]
-        self.reverse_rule: Any = self._no_rule
+        self.reverse_rule: Function = self._no_rule
         self._tangent: Any = None
-        self.straight_rule: Any = None
-        # What the tangent rule takes of what was saved.
+        self.straight_rule: Function | None = None
+        # Names of saved values that the tangent rule takes.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
 
-    def _no_rule(self, *args: Any, **saved: Any) -> Any:
+    def _no_rule(self, *args: Operand, **saved: Any) -> Operand:
         raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")
 
-    def reverse(self, rule: Any) -> Any:
+    def reverse(self, rule: Function) -> Function:
         """Decorator: the reverse rule."""
         self.reverse_rule = rule
         return rule
 
-    def tangent(self, rule: Any) -> Any:
+    def tangent(self, rule: Function) -> Function:
         """Decorator: the tangent rule."""
         self._tangent = rule
         self.wanted = (
@@ -173,13 +178,14 @@ class Operation:
         )
         return rule
 
-    def straight(self, rule: Any) -> Any:
-        """Decorator: how the operation is written into a program, where its own functions look at
-        numbers.
+    def straight(self, rule: Function) -> Function:
+        """Decorator: the form that is written into programs, if the value function and the reverse
+        rule look at numbers.
 
-        A function of the operands and settings, written with NumPy's functions of arrays alone,
-        that returns the value and a function from the result's adjoint to the contributions, or to
-        functions of nothing that make them."""
+        It is a function of the operands and settings, written with NumPy's functions of arrays
+        alone. It returns the value, and a function from the result's adjoint to the contributions,
+        or to functions of nothing that make them.
+        """
         self.straight_rule = rule
         return rule
 
@@ -189,7 +195,7 @@ class Operation:
     def __reduce__(self) -> str:
         return str(self.function.__qualname__)  # found in its module, as functions are
 
-    def __call__(self, *args: Any, **settings: Any) -> Any:
+    def __call__(self, *args: Operand, **settings: Any) -> Operand:
         if not self.variadic and (
             len(args) != self.arity or not settings.keys().isdisjoint(self.operands)
         ):
@@ -216,7 +222,7 @@ class Operation:
         if tape is None:
             return val
         top = tape.top
-        result: Any
+        result: Operand
         if isinstance(val, tuple):
             items = [make_result(item, top) for item in val]
             top.append((self.rule, outputs_like(val)(items), args, settings))
@@ -225,12 +231,12 @@ class Operation:
         top.append((self.rule, result, args, settings))
         return result
 
-    def saving(self, saved: dict[str, Any]) -> Operation:
-        """This operation, but what the tangent rule wants of what the value function saves is put
-        into a dictionary too.
+    def saving(self, saved: Settings) -> Operation:
+        """This operation, which also puts the saved values that the tangent rule wants into
+        `saved`.
         """
 
-        def function(*args: Any, **settings: Any) -> Any:
+        def function(*args: Operand, **settings: Any) -> Operand:
             val = self.function(*args, **settings)
             if type(val) is Saved:
                 saved.update({name: val.saved[name] for name in self.wanted & val.saved.keys()})
@@ -238,23 +244,23 @@ class Operation:
 
         return self._computing(function)
 
-    def _computing(self, function: Callable[..., Any]) -> Operation:
-        # a copy, which would be found by name, is the operation itself
+    def _computing(self, function: Function) -> Operation:
+        # `copy.copy` would give the operation itself, which is found by its name.
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), function=function)
         return twin
 
-    def again(self, args: Any, settings: Any) -> Any:
+    def again(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Call it with what an entry on the tape holds, and other operands."""
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
-    def known(self, value: Any, *args: Any, **settings: Any) -> Any:
-        """The result for operands of which the plain value is at hand: recorded as always, but not
-        computed.
-        """
+    def known(self, value: Any, *args: Operand, **settings: Any) -> Operand:
+        """The result for operands whose plain value is known: it is recorded, but not computed."""
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
-    def _bind(self, args: Any, settings: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _bind(
+        self, args: Sequence[Operand], settings: Settings
+    ) -> tuple[tuple[Operand, ...], Settings]:
         try:
             bound = self.signature.bind(*args, **settings).arguments
         except TypeError as error:
@@ -263,14 +269,14 @@ class Operation:
             ) from None
         return tuple(bound.pop(name) for name in self.operands), bound
 
-    def check(self, values: Any) -> None:
+    def check(self, values: Sequence[Value]) -> None:
         """Refuse plain values outside their domains."""
         for name, value in zip(self.operands, values, strict=True):
             if name in self.domains:
                 title, domain = self.domains[name]
                 domain.check(self.name, title, value)
 
-    def _general(self, args: Any, settings: Any) -> Any:
+    def _general(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Operands of other kinds: array-likes, matvars, duals."""
         titles = (
             map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
@@ -293,7 +299,7 @@ class Operation:
             return self._matvar_call(args, settings)
         return self(*args, **settings)
 
-    def _matvar_call(self, args: Any, settings: Any) -> Any:
+    def _matvar_call(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Any varmat in, a varmat out; otherwise a matvar."""
         if any(type(x) in VARIABLES and x.shape for x in args):
             return self(*map(to_varmat, args), **settings)
@@ -306,12 +312,12 @@ class Operation:
             return like(result, map(to_matvar, result))
         return to_matvar(result)
 
-    def chain(self, result: Any, operands: Any, settings: Any) -> None:
+    def chain(self, result: Operand, operands: Sequence[Operand], settings: Settings) -> None:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
-        # Arrays that are not to become an adjoint, or will be one already: a rule may return what
-        # it got, or one array twice.
+        # These arrays must not become an adjoint, or will be one already: a rule may return what it
+        # was given, or one array twice.
         held, whole = [*values, result._val, *settings.values()], getattr(g, "base", None)
         given = []
         try:
@@ -327,17 +333,19 @@ class Operation:
                         c = c.copy() if is_held(c, owner, held) else c
                         held.append(owner)
                     given.append((x, c))
-            # Together: what comes again must not have been added to.
+            # All at the end: a contribution that is given twice must not have been added to before.
             for x, c in given:
                 x._add(c) if c is g or getattr(c, "base", None) is not None else x._take(c)
         except Exception as error:
-            # what called the operation has returned long ago
+            # The traceback does not show where the operation was called.
             error.add_note(f"in the reverse rule of {self.name}")
             raise
 
-    def parts(self, g: Any, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
-        """What the reverse rule returns: contributions, or functions of nothing that compute them,
-        one per operand.
+    def parts(
+        self, g: Value, r: Value, values: Sequence[Value], settings: Settings
+    ) -> tuple[Any, ...]:
+        """The contributions of the reverse rule, or functions of nothing that compute them, one per
+        operand.
         """
         parts = self.reverse_rule(g, r, *values, **settings)
         parts = parts if type(parts) is tuple else (parts,)
@@ -348,12 +356,12 @@ class Operation:
             )
         return parts
 
-    def contribution(self, i: int, c: Any) -> np.ndarray:
-        """A contribution that is anything but a float64 array as one."""
+    def contribution(self, i: int, c: Value) -> np.ndarray:
+        """A contribution as a float64 array."""
         title = f"operand {i + 1}" if self.variadic else self.operands[i]
         return np.asarray(data(c, f"{self.name}: the contribution to {title}"))
 
-    def push(self, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
+    def push(self, r: Value, values: Sequence[Value], settings: Settings) -> tuple[Linear, ...]:
         """The linear maps of the tangent rule, one per operand."""
         if self._tangent is None:
             raise TypeError(
@@ -363,24 +371,24 @@ class Operation:
         return maps if type(maps) is tuple else (maps,)
 
 
-def is_held(c: np.ndarray, owner: np.ndarray, held: list[Any]) -> bool:
-    """Whether a contribution, whose memory `owner` has, is, or looks into, one of the arrays that
-    are held.
+def is_held(c: np.ndarray, owner: np.ndarray, held: list[Value]) -> bool:
+    """Whether a contribution, in the memory of `owner`, shares memory with one of the held
+    arrays.
     """
     for each in held:
         if each is owner:
             return True
-    # A large one would be shared, and arrays in the arena have one owner.
+    # Large adjoints are shared, and all arrays in a block of the arena have one owner.
     return c.size > LARGE and any(np.may_share_memory(c, x) for x in held if type(x) is np.ndarray)
 
 
 def operation(
-    *answers: Any,
-    domains: Any = None,
+    *answers: Function,
+    domains: Mapping[str, tuple[str, Domain]] | None = None,
     variadic: bool = False,
     stacked: bool = False,
     native: bool = False,
-) -> Callable[[Callable[..., Any]], Operation]:
+) -> Callable[[Function], Operation]:
     """Make a differentiable operation of a function on plain arrays.
 
     Its operands, which may be variables, are the parameters without a default; those with one, or
@@ -429,7 +437,7 @@ def operation(
     array([ 3., 12.])
     """
 
-    def make(function: Callable[..., Any]) -> Operation:
+    def make(function: Function) -> Operation:
         op = Operation(function, domains, variadic, stacked, native)
         OPERATIONS[op.name] = op
         dispatch.SUPPORTED.update(dict.fromkeys(answers, op))

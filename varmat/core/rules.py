@@ -1,31 +1,38 @@
-"""From an expression to reverse rules: what an elementwise row's text becomes.
+"""Reverse rules of elementwise rows, compiled from their expressions.
 
 A contribution is written once, as an expression of `g`, the operands `x`, `y`, ... and the result
-`r`. Here it is compiled to rules for the three places where it runs: small arrays (one expression
-per operand), large arrays (block by block, written in place, so that temporaries stay small), and
-scalars (Python floats, where an exception means that IEEE arithmetic answers). Rules are compiled
-when a reverse pass first needs them: most rows are never used in one program."""
+`r`. It is compiled for the three places where it runs: small arrays (one expression per operand),
+large arrays (block by block, in place, so that temporaries stay small), and scalars (Python floats;
+where these raise, IEEE arithmetic answers). Rules are compiled when a reverse pass first needs
+them, since most rows are never used in one program.
+"""
 
 from __future__ import annotations
 
 import ast
 import linecache
 import weakref
+from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.tape import Rule
 from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
+from varmat.plain_arrays import CACHE, blocks
+
+if TYPE_CHECKING:
+    from varmat.core.elementwise import Elementwise
+    from varmat.typing import Function, Operand, Value
 
 OPERANDS = ("x", "y", "z", "w")
-# The contribution to an operand of which the result is piecewise constant, also where `g` is
+# The contribution to an operand in which the result is piecewise constant: zero even where `g` is
 # infinite or nan.
 ZERO = "where(True, 0.0, g)"
-# Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in
-# the L2 cache, were not faster.
-BLOCK = 1 << 18
+# Elements per block of a large array: temporaries are of this size. Blocks that stay in the cache
+# were not faster.
+BLOCK = 4 * CACHE
 IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 
 
@@ -37,31 +44,28 @@ def names_in(*sources: str | ast.AST) -> set[str]:
 
 def function_of(
     parameters: str, body: list[str], namespace: dict[str, Any], title: str | None = None
-) -> Any:
-    """Compile the text of a function; tracebacks, profilers and debuggers show the lines of one
-    that has a title.
+) -> Function:
+    """Compile the text of a function. With a title, tracebacks, profilers and debuggers show its
+    lines.
     """
     namespace = dict(namespace)
     source = f"def rule({parameters}):\n    " + "\n    ".join(body)
     file = f"<rule: {body[-1]}>" if title is None else _file_of(source, title)
     exec(compile(source, file, "exec"), namespace)
-    # a function among its own globals would keep them until the collector comes
-    function = namespace.pop("rule")
+    # Left among its own globals, the function would keep them alive until the collector comes.
+    function: Function = namespace.pop("rule")
     if title is not None:
-        # As long as the function: rows are made anew, in notebooks again and again.
+        # The lines go with the function: in a notebook, a row is made again and again.
         weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
     return function
 
 
 def _file_of(source: str, title: str) -> str:
-    """Put a text where Python looks for the lines of source files, under a name that no other text
-    has.
-    """
+    """Put a text where Python looks for the lines of source files, under a name of its own."""
     lines = source.splitlines(keepends=True)
     for i in count(1):
         file = f"<varmat {title}>" if i == 1 else f"<varmat {title}, {i}>"
-        # Without a time of modification: such entries are not taken for those of files that have
-        # been deleted.
+        # No time of modification, or Python would take it for a file that has been deleted.
         entry = (len(source), None, lines, file)
         if linecache.cache.setdefault(file, entry) is entry:
             return file
@@ -69,8 +73,8 @@ def _file_of(source: str, title: str) -> str:
 
 
 def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
-    """Statements that write the expression into `out`, with `out` for intermediate results;
-    `numbers` are no arrays.
+    """Statements that write an expression into `out`, which takes intermediate results too;
+    `numbers` are names that are no arrays.
     """
 
     def is_number(node: ast.expr) -> bool:
@@ -99,10 +103,8 @@ def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
     return write(ast.parse(expression, mode="eval").body)
 
 
-def elementwise_rule(row: Any, variable: tuple[bool, ...], compile_rule: Any) -> Rule:
-    """The reverse rule of a row for one use: which operands are variables, and one of the three
-    functions below.
-    """
+def elementwise_rule(row: Elementwise, variable: tuple[bool, ...], compile_rule: Function) -> Rule:
+    """The reverse rule of a row for one use: which operands are variables, and what compiles it."""
 
     def first(*entry: Any) -> None:
         rule.chain = compile_rule(row, variable)
@@ -112,7 +114,7 @@ def elementwise_rule(row: Any, variable: tuple[bool, ...], compile_rule: Any) ->
     return rule
 
 
-def _wanted(row: Any, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
+def _wanted(row: Elementwise, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
     """Name and expression of the operands that are variables."""
     return [
         (x, partial) for x, partial, v in zip(OPERANDS, row.partials, variable, strict=False) if v
@@ -120,8 +122,8 @@ def _wanted(row: Any, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
 
 
 def _rule_function(
-    row: Any, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]
-) -> Any:
+    row: Elementwise, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]
+) -> Function:
     """A rule that loads what its body uses and runs it."""
     parameters = {1: "out, x_, _", 2: "out, x_, y_"}.get(row.arity, "out, operands, _")
     used = names_in("\n".join(body))
@@ -137,14 +139,14 @@ def _rule_function(
     return function_of(parameters, ["g = out._adj", *load, *body], namespace, f"rule of {row.name}")
 
 
-def array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def array_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     body = []
     for x, partial in _wanted(row, variable):
         if partial == "g":
             body.append(f"{x}_._add(g)")
         else:
-            # The first contribution, without broadcasting, is the common case. Where `g` is the
-            # same number everywhere, `c` has the layout of the operands, which for data is any.
+            # A first contribution without broadcasting is the common case. If `g` is one number
+            # everywhere, `c` has the layout of the operands, which for data may be any.
             body += [
                 (
                     f"c = {partial}; first = type({x}_) is VarMat and {x}_._adj is None and "
@@ -157,7 +159,7 @@ def array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     return _rule_function(row, variable, body, {**row.namespace(), "VarMat": VarMat})
 
 
-def scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def scalar_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     wanted = _wanted(row, variable)
     arguments = ", ".join(f"float64({x})" for x in OPERANDS[: row.arity])
     body = [
@@ -173,7 +175,7 @@ def scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     )
 
 
-def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
+def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     small = array_rule(row, variable)
     arity = row.arity
     parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
@@ -192,7 +194,7 @@ def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
             for w, p, e, v in zip(write, row.pushes, row.partials, variable, strict=True)
         ]
 
-    # By whether the adjoint is the same number everywhere, as below a sum.
+    # True: for an adjoint that is one number everywhere, as below a sum.
     functions = {True: writing(frozenset("g")), False: writing(frozenset())}
 
     def chain(out: Any, *entry: Any) -> None:
@@ -210,22 +212,24 @@ def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     return chain
 
 
-def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
-    """Contributions to large operands (or to scalars among them), a block of all arrays at a
+def by_blocks(
+    out: Any, operands: Sequence[Operand], values: Sequence[Value], rules: dict[bool, list[Any]]
+) -> None:
+    """Add contributions to large operands and to scalars beside them, a block of all arrays at a
     time.
     """
     g = out._adj
     uniform = not any(g.strides)
-    rules = rules[uniform]
     if uniform:
         g = g.flat[0]
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) else x for x in (g, *values, out._val)]
-    wanted = [(x, *rule) for x, rule in zip(operands, rules, strict=True) if rule is not None]
+    wanted = [
+        (x, *rule) for x, rule in zip(operands, rules[uniform], strict=True) if rule is not None
+    ]
     work: list[Any] = []
     for x, write, push, identity in wanted:
         if not identity:
-            # Views may overlap: where several operands contribute, a block of one must not be
-            # written over that of another.
+            # Views may overlap, and then a block of one must not be written over that of another.
             first = (
                 type(x) is not Var
                 and x._adj is None
@@ -235,8 +239,7 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
                 x._adj = adjoint_space(x)
             target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
             work.append([x, write, push, target, first, 0.0])
-    for start in range(0, out._val.size, BLOCK):
-        block = slice(start, start + BLOCK)
+    for block in blocks(out._val.size, BLOCK):
         arguments = [x[block] if isinstance(x, np.ndarray) else x for x in flat]
         for item in work:
             _, write, push, target, first, _ = item
@@ -251,6 +254,6 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
     for x, _, _, target, _, total in work:
         if target is None:
             x._take(total)
-    # after the others, which may write to the same adjoint first
+    # Last, since the others may be the first to write to the same adjoint.
     for x in [x for x, *_, identity in wanted if identity]:
         x._add(out._adj)

@@ -1,30 +1,34 @@
 """The tape: what was computed, in order, and the reverse pass over it.
 
 A tape is a list of entries ``(rule, result, x, y)``. Entries are data: `x` and `y` are what the
-reverse rule of the operation wants back (two operands, or a tuple of operands and what was saved
-for them). The reverse pass is the loop in `_run`, and there is no other.
+reverse rule wants back (two operands, or a tuple of operands and what was saved for them). The
+reverse pass is the loop in `_run`, and there is no other.
 
 Every variable holds the tape of the scope that made it. ``variable._tape.top`` is the tape that
-records now, which differs while a nested scope is open, and is `RECOVERED` once the tape is gone:
-using a stale variable fails on its own, at no cost to the others."""
+records now: another one while a nested scope is open, and `RECOVERED` once the tape is gone. So a
+stale variable fails when it is used, and all others pay nothing for the check.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.arena import LARGE, Arena, Mark
 from varmat.core.errors import TapeError
 
+if TYPE_CHECKING:
+    from varmat.typing import Entry, Function, Operand, Settings, Thunk
+
 __all__ = ["keep_alive", "nested", "recover_memory", "set_zero_all_adjoints"]
 
 
-class Tape(list[Any]):
+class Tape(list["Entry"]):
     """The entries of one scope (chaining), with the other stacks of that scope beside them.
 
     Attributes
@@ -42,14 +46,13 @@ class Tape(list[Any]):
     swept : bool
         Whether adjoints may be there from an earlier reverse pass.
     sweeping : bool
-        Whether a reverse pass is under way, from a callback of which a scope may be opened.
+        Whether a reverse pass is under way; its callbacks may open scopes.
     by_hand : list
-        The levels of the duals that are made by hand in the function that a functional runs here,
-        see `core.dual`.
+        The levels of duals made by hand in the function that runs here, see `core.dual`.
     watch : callable, optional
-        Called with a variable whose plain value or derivative is looked at, here or in a nested
-        scope, for recordings that are to be made only once; for a comparison also with the ufunc
-        and its operands, and then it may return the outcome.
+        For recordings that are made once: called with a variable whose plain value or derivative is
+        looked at, here or in a nested scope. For a comparison it is also given the ufunc and its
+        operands, and may return the outcome.
     """
 
     __slots__ = (
@@ -77,7 +80,7 @@ class Tape(list[Any]):
         self.assignments: list[Any] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = self.sweeping = False
-        self.watch: Callable[..., Any] | None = None if parent is None else parent.watch
+        self.watch: Function | None = None if parent is None else parent.watch
         self.by_hand: list[Any] = [] if parent is None else parent.by_hand
 
     def chain(self) -> list[Tape]:
@@ -89,18 +92,20 @@ class Tape(list[Any]):
         return tapes
 
     def workspace(self, shape: tuple[int, ...]) -> np.ndarray:
-        """An uninitialised array that may be used until the tape is recovered; a large one in warm
+        """An uninitialised array, to be used until the tape is recovered; large ones lie in warm
         memory.
         """
         if math.prod(shape) <= LARGE:
             return np.empty(shape)
         values, adjoints = self.arena.take(shape)
-        # Should the array become the values of a variable, this is the place of its adjoint.
+        # The place of the adjoint, if the array becomes the values of a variable.
         self.beside[id(values)] = adjoints
         return values
 
-    def tangent(self, by_rule: Callable[[], Any], op: Any, args: Any, settings: Any) -> Any:
-        """The tangent of the result of an operation of duals, as its rule gives it."""
+    def tangent(
+        self, by_rule: Thunk, op: Any, args: Sequence[Operand], settings: Settings
+    ) -> Operand:
+        """The tangent that the rule of an operation of duals gives."""
         return by_rule()
 
     def drop_adjoints(self) -> None:
@@ -121,11 +126,11 @@ class Tape(list[Any]):
 
 
 class _Recovered:
-    """Stands in place of the recording tape for variables whose own tape has been recovered."""
+    """The recording tape of variables whose own tape has been recovered."""
 
     __slots__ = ()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operand:
         raise TapeError(
             "this variable is stale: its tape has been recovered (by recover_memory, at the end of "
             "a nested scope, "
@@ -138,7 +143,7 @@ RECOVERED = _Recovered()
 
 
 class _Always:
-    """The result of entries that have none: it always has an adjoint, so their rule always runs."""
+    """The result of entries without one. It always has an adjoint, so their rule always runs."""
 
     __slots__ = ()
     _val = None
@@ -149,14 +154,14 @@ ALWAYS = _Always()
 
 
 class Rule:
-    """What stands on the tape for an operation: its name, what the reverse pass does with an entry
-    of it, and the operation.
+    """What stands on the tape for an operation: its name, the reverse rule for an entry, and the
+    operation.
 
-    Where there is no operation, `again` takes what an entry holds, with operands of any kind, and
-    computes the result anew."""
+    Without an operation, `again` computes the result of an entry anew, of operands of any kind.
+    """
 
-    # One class for all operations: the loop of the reverse pass is specialised for the types it
-    # sees.
+    # One class for all operations, because the interpreter specialises the loop of the reverse pass
+    # for the types it sees.
     __slots__ = ("again", "chain", "name", "op")
 
     def __init__(
@@ -186,7 +191,7 @@ def join(tape: Tape, other: Tape) -> Tape:
     top = tape.top
     if top is other.top:
         return top  # type: ignore[no-any-return]
-    # One of the two may be stale, and says so itself.
+    # Accessing `.arena` raises if a tape was recovered.
     _ = top.arena, other.top.arena
     raise TapeError(
         "variables of two threads meet in one operation; a variable belongs to the thread that "
@@ -213,8 +218,8 @@ def open_scope() -> Tape:
 def close_scope(inner: Tape) -> None:
     """Recover a nested scope, and with it any scope left open inside it.
 
-    Where the handler of a signal raises in the middle, or before the beginning, it is to be called
-    again."""
+    If the handler of a signal raises in the middle, or before the beginning, call it again.
+    """
     parent, tape = inner.parent, current_tape()
     if parent is None or (tape is not inner and all(each is not inner for each in tape.chain())):
         raise TapeError("this nested scope was closed before, or belongs to another thread")
@@ -301,8 +306,7 @@ def recover_memory() -> None:
 def set_zero_all_adjoints() -> None:
     """Set the adjoints of all variables on this thread's tapes to zero.
 
-    A reverse pass does so by itself before it begins; this is for callbacks and for adjoints that
-    were set by hand.
+    Every reverse pass begins so. This is for callbacks, and for adjoints that were set by hand.
 
     Examples
     --------
@@ -317,11 +321,10 @@ def set_zero_all_adjoints() -> None:
         tape.drop_adjoints()
 
 
-def keep_alive(thing: Any) -> None:
+def keep_alive(thing: Operand) -> None:
     """Keep `thing` alive until the memory of the current scope is recovered.
 
-    For objects that a callback refers to weakly, or whose end must not come before that of the
-    tape.
+    For objects that a callback refers to weakly, or that must live as long as the tape.
 
     Parameters
     ----------
@@ -337,7 +340,7 @@ def keep_alive(thing: Any) -> None:
 
 
 def start_sweep(tape: Tape) -> None:
-    """Make sure that no adjoint of an earlier reverse pass is added to."""
+    """Forget the adjoints of an earlier reverse pass."""
     if tape.swept:
         tape.drop_adjoints()
     for outer in tape.chain():
@@ -348,16 +351,14 @@ def sweep(tape: Tape) -> None:
     """Run the reverse rules of `tape`, newest first, for the adjoints seeded since
     `start_sweep`.
     """
-    # Adjoints that are infinite or nan are the answer at such a point; the user did not write the
-    # code that would warn.
+    # An adjoint may rightly be infinite or nan, and users did not write the code that would warn.
     with np.errstate(all="ignore"):
         try:
             tape.sweeping = True
             _run(tape)
             for assignment in tape.assignments:
                 assignment.redo()
-        # which may come in the middle of an assignment that is undone, or made again
-        except BaseException:
+        except BaseException:  # perhaps in the middle of undoing or redoing an assignment
             for assignment in reversed([each for each in tape.assignments if each.undone]):
                 assignment.undo()
             for assignment in tape.assignments:

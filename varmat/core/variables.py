@@ -3,16 +3,19 @@
 A variable has three slots: its value `_val`, its adjoint `_adj` (None until the first contribution)
 and its tape. Reverse rules hand contributions over with one of two methods:
 
-``x._take(c)``  `c` was made for this call: it may become the adjoint array.
-``x._add(c)``   `c` belongs to somebody else (the adjoint of a result, or a view): it is copied or only read.
+``x._take(c)``
+    `c` was made for this call: it may become the adjoint array.
+``x._add(c)``
+    `c` belongs to somebody else (the adjoint of a result, or a view): it is copied or only read.
 
-Both sum `c` over the axes along which `x` was broadcast.
+Both sum `c` over the axes along which `x` was broadcast. The operators are in
+`varmat.core.operators`, and reading and assigning parts in `varmat.core.indexing`.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Iterable, MappingView, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,88 +23,49 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
+from varmat.core.data import data as data
 from varmat.core.dispatch import ComplexDataError
-from varmat.core.errors import ShapeError, TapeError, called
+from varmat.core.errors import ShapeError, TapeError
+from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
 from varmat.plain_arrays import array_length, is_scipy_sparse, scalar_item, unbroadcast
 
 if TYPE_CHECKING:
-    from varmat.typing import Indexing, array_operator, reduction, scalar_operator, shaping
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import (
+        Adjoint,
+        Function,
+        Indexing,
+        Linear,
+        Operand,
+        Value,
+        array_operator,
+        reduction,
+        scalar_operator,
+        shaping,
+    )
 
 __all__ = ["Var", "VarMat", "value", "var"]
 
 new = object.__new__
 
 
-_SPARSE = (
-    "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ "
-    "x and x @ a take x as it is"
-)
-
-
-def data(x: Any, name: str = "data") -> Any:
-    """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
-    value.
-    """
-    if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
-        return x
-    masked = sys.modules.get("numpy.ma")  # not imported with NumPy
-    if masked is not None and isinstance(x, masked.MaskedArray):
-        text = (
-            f"{name} is a masked array, but must be real numbers without a mask; use "
-            "x.compressed() or x.filled(value)"
-        )
-        raise TypeError(called(text))
-    if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
-        text = (
-            f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for "
-            "products of matrices"
-        )
-        raise TypeError(called(text))
-    try:
-        array = np.asarray(x)
-    except ValueError as error:
-        raise ShapeError(
-            f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!"
-        ) from error
-    if array.dtype is not FLOAT64:
-        if array.dtype.kind not in "biuf":
-            if is_scipy_sparse(x):
-                raise TypeError(
-                    called(
-                        f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}"
-                    )
-                )
-            kind = (
-                f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
-            )
-            refusal = ComplexDataError if array.dtype.kind == "c" else TypeError
-            text = (
-                f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or "
-                "what converts to it)"
-            )
-            raise refusal(called(text))
-        # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask
-        # for the one object.
-        array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
-    return array if array.ndim else float(array)
-
-
-class Variable(ArrayMethods):
+class Variable(Operators, ArrayMethods):
     """A differentiable value on a tape."""
 
     __slots__ = ()
-    _val: Any
-    _adj: Any
+    _val: Value
+    _adj: Adjoint
     _tape: Tape
 
     @property
-    def _plain(self) -> Any:
+    def _plain(self) -> Operand:
         if self._tape.watch is not None:
             self._tape.watch(self)
         return self._val
 
-    def grad(self, variables: Any = None) -> Any:
+    def grad(self, variables: Any = None) -> Operand:
         """Run the reverse pass from this scalar: afterwards ``x.adj`` is its derivative with
         respect to ``x``.
 
@@ -132,7 +96,7 @@ class Variable(ArrayMethods):
         backward(self, 1.0)
         if variables is None:
             return None
-        # taken apart, it would be elements that nothing depends on
+        # An array alone: its elements would be new variables, which nothing depends on.
         only = isinstance(variables, Variable)
         adjoints = [
             np.copy(x.adj) if x.shape else x.adj for x in ((variables,) if only else variables)
@@ -140,13 +104,12 @@ class Variable(ArrayMethods):
         return adjoints[0] if only else adjoints
 
 
-def backward(result: Any, adjoint: Any) -> None:
+def backward(result: Operand, adjoint: Adjoint) -> None:
     """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
-    _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
+    _ = tape.top.append, result._plain  # raises if it is stale, or must not be looked at
     if tape.top is not current_tape():
-        # Two passes at the same time would add to the same adjoints, and one would forget those of
-        # the other.
+        # Two passes at the same time would add to, and forget, each other's adjoints.
         raise TapeError(
             "grad: the variable belongs to another thread, which alone can differentiate it; hand "
             "over plain arrays instead"
@@ -185,7 +148,7 @@ class Var(Variable):
     shape = ()
     size = 1
     __getitem__ = scalar_item
-    __iter__: Any = None  # otherwise Python would ask for elements, one after the other
+    __iter__: Any = None  # otherwise Python would iterate by __getitem__
 
     if TYPE_CHECKING:
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
@@ -207,7 +170,7 @@ class Var(Variable):
     def adj(self, adjoint: float) -> None:
         self._adj = float(adjoint)
 
-    def _take(self, c: Any) -> None:
+    def _take(self, c: Value) -> None:
         if c.__class__ is not float:
             # Below some 30 elements Python's sum is faster than the set-up of NumPy's.
             c = sum(c.ravel().tolist()) if c.size < 32 else float(np.add.reduce(c, None))
@@ -220,7 +183,7 @@ class Var(Variable):
         return f"Var({self._val!r})"
 
 
-class VarMat(Container, Variable):
+class VarMat(InPlaceOperators, Container, Variable):
     """An array variable: one node that owns an array of values and an array of adjoints.
 
     It has the operators, attributes and methods of an ndarray.
@@ -275,7 +238,7 @@ class VarMat(Container, Variable):
         return self._writable_adjoint()
 
     @adj.setter
-    def adj(self, adjoint: Any) -> None:
+    def adj(self, adjoint: Adjoint) -> None:
         if adjoint is not self._adj:
             self._adj = np.array(np.broadcast_to(adjoint, self._val.shape), FLOAT64, order="C")
 
@@ -287,29 +250,26 @@ class VarMat(Container, Variable):
     def size(self) -> int:
         return self._val.size  # type: ignore[no-any-return]
 
-    def _take(self, c: Any) -> None:
+    def _take(self, c: Value) -> None:
         if c.shape != self._val.shape:
             c = unbroadcast(c, self._val.shape)
         a = self._adj
         if a is None:
-            # The adjoint has the layout of the values; a read-only broadcast stays one until
-            # something is added.
-            self._adj = (
-                c
-                if c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable
-                else np.array(c, order="C")
-            )
+            # Adjoints are laid out as the values. A read-only broadcast stays one until something
+            # is added.
+            as_it_is = c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable
+            self._adj = c if as_it_is else np.array(c, order="C")
         else:
             try:
                 np.add(a, c, a)
             except ValueError:  # a read-only broadcast, see _add
                 self._adj = np.add(a, c, order="C")
 
-    def _add(self, c: Any) -> None:
+    def _add(self, c: Value) -> None:
         if self._adj is None and c.shape == self._val.shape:
-            # The adjoint of a result is final when its rule runs, so a large one is shared,
-            # read-only, instead of copied. So is one that is the same number everywhere, with which
-            # products take a short way.
+            # The adjoint of a result is final when its rule runs. So a large one is shared,
+            # read-only, instead of copied, and so is one number everywhere, for which products have
+            # a short cut.
             c = c.view() if c.size > LARGE or 0 in c.strides else np.array(c, order="C")
             if c.base is not None:
                 c.flags.writeable = False
@@ -329,17 +289,15 @@ class VarMat(Container, Variable):
 
 
 class Large(VarMat):
-    """An array variable in the arena; `_space` is the place of its adjoint beside its values, until
-    it is first written.
-    """
+    """An array variable in the arena; `_space` is the place of its adjoint until it is written."""
 
     __slots__ = ("_space",)
-    _space: Any
+    _space: np.ndarray | None
 
 
-def adjoint_space(x: Any) -> Any:
-    """Where the first contribution to a large array is written: its place in the arena, but only
-    once, for somebody may keep it.
+def adjoint_space(x: Operand) -> Operand:
+    """Where the first contribution to an array is written: the place in the arena of a large one,
+    but only once, since somebody may keep the adjoint.
     """
     space = x._space if type(x) is Large else None
     if space is None or space.shape != x.shape:
@@ -363,19 +321,19 @@ class Borrowed(VarMat):
 
 
 class View(VarMat):
-    """A basic slice, transpose or reshape of a parent: its values and adjoints are parts of the
-    parent's.
+    """A basic slice, transpose or reshape of a parent, whose values and adjoints it shares.
 
-    It stands on no tape. `how` takes the part: it is applied to the values now and to the adjoints
-    when they are needed."""
+    It stands on no tape. `_how` takes the part: of the values now, and of the adjoints when they
+    are needed.
+    """
 
     __slots__ = ("_how", "_parent", "_root")
-    _how: Callable[[Any], Any]
+    _how: Linear
     _parent: VarMat
     _root: VarMat
 
-    def _part(self, a: Any) -> Any:
-        """This part of an array that is one of the root."""
+    def _part(self, a: Operand) -> Operand:
+        """This part of an array that is as the root is."""
         if self._parent is self._root:
             return self._how(a)
         hows, view = [], self
@@ -387,21 +345,22 @@ class View(VarMat):
         return a
 
     @property
-    def _adj(self) -> Any:
+    def _adj(self) -> Operand:
         a = self._root._adj
         return None if a is None else self._part(a)
 
     @_adj.setter
-    def _adj(self, adjoint: Any) -> None:
+    def _adj(self, adjoint: Adjoint) -> None:
         self._writable_adjoint()[...] = adjoint
 
-    def _take(self, c: Any) -> None:
+    def _take(self, c: Value) -> None:
         val, root = self._val, self._root
         a = root._adj
         if c.shape != val.shape:
             c = unbroadcast(c, val.shape)
         if a is not None or val.size != root._val.size:
-            # Of what the root shares with others, a view may be a copy, which could be written to.
+            # A part of an adjoint that the root shares may be a copy, and writes to it would be
+            # lost.
             part = self._part(root._writable_adjoint() if a is None or not a.flags.writeable else a)
             np.add(part, c, part)
         elif val.flags.c_contiguous:  # the first contribution, to all elements, in another shape
@@ -427,10 +386,8 @@ VARIABLES = frozenset({Var, VarMat, Large, Borrowed, View, LargeView})
 ARRAYS = VARIABLES - {Var}
 
 
-def outsiders(tape: Tape) -> list[Any]:
-    """The variables of other tapes that entries of this one use: an entry has them beside its rule,
-    or in a list or tuple there.
-    """
+def outsiders(tape: Tape) -> list[Operand]:
+    """The variables of other tapes that entries of this one use."""
     used = [source for assignment in tape.assignments for _, source, _ in assignment]
     used += [part for _, _, x, y in tape for part in (x, y)]
     used += [each for part in used if type(part) is list or type(part) is tuple for each in part]
@@ -443,36 +400,36 @@ def forget_outside(tape: Tape) -> None:
     In a callback of a pass that is under way out there the adjoints are its own, and are added to.
     """
     others = tape.chain()[1:]
-    # Where there are no variables, none is used.
-    if any(outer.swept and (outer or outer.leaves) for outer in others) and not any(
-        outer.sweeping for outer in others
-    ):
+    # Skip the scan if the outer scopes are empty.
+    stale = any(outer.swept and (outer or outer.leaves) for outer in others)
+    if stale and not any(outer.sweeping for outer in others):
         for x in outsiders(tape):
-            getattr(x, "_root", x)._adj = None
+            owner: Any = getattr(x, "_root", x)
+            owner._adj = None
 
 
-def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
+def make_view(parent: VarMat, how: Function, val: np.ndarray) -> View:
     """The view of `parent` whose values are ``val = how(parent's values)``."""
     view: Any = new(View if val.size <= LARGE else LargeView)
     view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
     if type(root) is Borrowed:
-        # not in the root: a cycle would hold the adjoint until the collector comes
+        # Not in the root: a cycle would hold the adjoint until the collector comes.
         root._tape.kept.append(view)
     return view  # type: ignore[no-any-return]
 
 
-def _new_array(val: np.ndarray, tape: Tape) -> Any:
+def _new_array(val: np.ndarray, tape: Tape) -> Operand:
     if val.size <= LARGE:
         return new(VarMat)
-    # A large array that was not made in the arena has no place for its adjoint there either.
+    # Only arrays that were made in the arena have a place for their adjoint there.
     large = new(Large)
     large._space = tape.beside.pop(id(val), None)
     return large
 
 
-def make_leaf(val: Any, tape: Tape, leaf: Any = None) -> Any:
-    """A variable without an operation; `val` is a float or an array that nobody else writes to."""
+def make_leaf(val: Operand, tape: Tape, leaf: Variable | None = None) -> Operand:
+    """A variable without an operation, of a float or an array that nobody else writes to."""
     if leaf is None:
         leaf = new(Var) if type(val) is float else _new_array(val, tape)
     leaf._val, leaf._adj, leaf._tape = val, None, tape
@@ -480,9 +437,9 @@ def make_leaf(val: Any, tape: Tape, leaf: Any = None) -> Any:
     return leaf
 
 
-def borrow_leaf(x: Any, tape: Tape) -> Any:
-    """A leaf of a float or a float64 array for a functional: a large one is read where it lies
-    instead of being copied first.
+def borrow_leaf(x: Operand, tape: Tape) -> Operand:
+    """A leaf of a float or a float64 array for a functional. A large array is read where it lies
+    instead of being copied.
     """
     if type(x) is float or x.size <= LARGE or not x.flags.c_contiguous:
         return make_leaf(x if type(x) is float else x.copy(), tape)
@@ -491,7 +448,7 @@ def borrow_leaf(x: Any, tape: Tape) -> Any:
     return make_leaf(values, tape, new(Borrowed))
 
 
-def var(x: Any) -> Any:
+def var(x: ArrayLike) -> Any:
     """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like, a `ComplexVar`
     from complex numbers.
 
@@ -552,7 +509,8 @@ def value(x: Any) -> Any:
     Raises
     ------
     TypeError
-        For classes, sets and iterators, in which variables would not be found.
+        For classes, and for sets, views of dicts, deques and iterators, in which variables would
+        not be found.
 
     Examples
     --------
@@ -565,7 +523,7 @@ def value(x: Any) -> Any:
         return items if isinstance(x, list) else like(x, items)
     if isinstance(x, dict):
         return {key: value(item) for key, item in x.items()}
-    if isinstance(x, (type, set, frozenset)) or hasattr(x, "__next__"):
+    if isinstance(x, (type, Set, MappingView, deque)) or hasattr(x, "__next__"):
         kind = f"class {x.__name__}" if isinstance(x, type) else type(x).__name__
         raise TypeError(
             f"value: the argument is a {kind}, but must be a variable, or a tuple, list or dict of "
@@ -575,12 +533,12 @@ def value(x: Any) -> Any:
     return plain.copy() if plain is not x and isinstance(plain, np.ndarray) else plain
 
 
-def make_result(val: Any, tape: Tape) -> Any:
+def make_result(val: Operand, tape: Tape) -> Operand:
     """A variable for what an operation computed: `Var` for a scalar, `VarMat` for an array."""
-    result: Any
+    result: Operand
     if type(val) is np.ndarray and val.ndim:
         result, flags = _new_array(val, tape), val.flags
-        # In order, and such that it can be assigned to.
+        # Row-major, and such that it can be assigned to.
         as_it_is = flags.c_contiguous and flags.writeable and val.dtype is FLOAT64
         result._val = val if as_it_is else np.array(val, FLOAT64, order="C")
     else:
@@ -594,15 +552,15 @@ class Outputs(tuple[Any, ...]):
     """The results of one entry with several, as the reverse pass sees them."""
 
     __slots__ = ()
-    # What makes a tuple of values, or adjoints, for the reverse rule.
+    # Makes the tuples of values and adjoints for the reverse rule.
     kind: Any = tuple
 
     @property
-    def _val(self) -> tuple[Any, ...]:
+    def _val(self) -> tuple[Value, ...]:
         return self.kind(item._val for item in self)  # type: ignore[no-any-return]
 
     @property
-    def _adj(self) -> tuple[Any, ...] | None:
+    def _adj(self) -> tuple[Adjoint, ...] | None:
         adjoints = self.kind(item._adj for item in self)
         return adjoints if any(a is not None for a in adjoints) else None
 
@@ -612,19 +570,15 @@ class Outputs(tuple[Any, ...]):
             item._adj = adjoint
 
 
-def like(pattern: Any, items: Any) -> Any:
+def like(pattern: tuple[Any, ...], items: Iterable[Any]) -> Any:
     """A tuple of the type of `pattern`, a tuple or a named one."""
     return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
 
 
-def tape_of(operands: Any) -> Tape | None:
+def tape_of(operands: Sequence[Operand]) -> Tape | None:
     """The tape that records an operation on `operands`; None if no operand is a variable."""
     tape: Any = None
-    for operand in operands:
-        if type(operand) in VARIABLES:
-            tape = (
-                operand._tape
-                if tape is None or tape is operand._tape
-                else join(tape, operand._tape)
-            )
+    for x in operands:
+        if type(x) in VARIABLES:
+            tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
     return None if tape is None else tape.top

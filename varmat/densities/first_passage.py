@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
-from varmat.functions.elementwise import formula
+from varmat.functions.rows import formula
 
 __all__: list[str] = []
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.densities.first_passage import first_passage_ratio, internal_row, log_first_passage
-from varmat.functions.special.shape_derivatives import gauss
+from varmat.functions.special.quadrature import gauss
 
 __all__: list[str] = []
 

@@ -25,7 +25,7 @@ from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_na
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.special.table import expit
+from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.counts import log_factorials
 

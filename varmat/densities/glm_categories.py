@@ -18,7 +18,7 @@ from varmat.densities.glm import BLOCK_BYTES, MOST_ROWS, Pass
 from varmat.densities.ordered import Cells
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.special.table import expit, log1m_exp
+from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.symbols import refuse, require
 
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]

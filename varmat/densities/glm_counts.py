@@ -14,7 +14,9 @@ from varmat.core.errors import finite, nonnegative, positive_finite
 from varmat.densities.density import Arguments, not_nan, positional, typed
 from varmat.densities.glm import Glm, Pass, Sums, glm, part, titles
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.special.table import expit, lchoose, zeta_difference
+from varmat.functions.special.gamma_functions import lchoose
+from varmat.functions.special.logistic_functions import expit
+from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.counts import (
     digamma_differences,
     log_binomials,

@@ -24,7 +24,8 @@ from varmat.functions.linalg.lapack import (
     log_diagonal,
 )
 from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
-from varmat.functions.special.table import log_rising_factorial, zeta_difference
+from varmat.functions.special.gamma_functions import log_rising_factorial
+from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.symbols import (
     applied,
     inverse_lower,

@@ -26,7 +26,8 @@ from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import check_symmetric
-from varmat.functions.special.table import log_rising_factorial, zeta_difference
+from varmat.functions.special.gamma_functions import log_rising_factorial
+from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.symbols import (
     applied,
     inverse_lower,

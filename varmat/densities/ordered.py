@@ -14,8 +14,8 @@ from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
 from varmat.densities.domains import ZERO, ordered
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.elementwise import softplus
-from varmat.functions.special.table import expit, log1m_exp
+from varmat.functions.numpy_kernels import softplus
+from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.symbols import Symbol, applied, refuse, require, spread_back
 
 __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]

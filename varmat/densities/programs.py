@@ -18,7 +18,8 @@ from varmat.densities.traced import with_value
 from varmat.densities.univariate import IS_VARIABLE, Univariate
 from varmat.functions.special.log_incomplete import SLOPES
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.builder import ADD, SUBTRACT, Builder
+from varmat.programs.arithmetic import ADD, SUBTRACT
+from varmat.programs.builder import Builder
 from varmat.programs.entries import structured
 from varmat.programs.kernels import MATMUL, ufunc_kernel
 from varmat.programs.program import Shape, Value

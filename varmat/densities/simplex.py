@@ -15,7 +15,8 @@ from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
-from varmat.functions.special.table import betaln, digamma, gammaln, zeta_difference
+from varmat.functions.special.gamma_functions import betaln, gammaln
+from varmat.functions.special.zeta_functions import digamma, zeta_difference
 from varmat.programs.symbols import applied, refuse, require
 
 __all__ = [

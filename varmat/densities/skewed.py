@@ -7,7 +7,7 @@ import math
 from varmat.core.errors import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan, probability
 from varmat.densities.univariate import univariate
-from varmat.functions.special.table import ROOT_HALF, ROOT_TWO_OVER_PI
+from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI
 
 __all__ = ["exp_mod_normal_lpdf", "skew_double_exponential_lpdf", "skew_normal_lpdf"]
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.special.log_incomplete import SLOPES
-from varmat.programs.builder import ADD, MULTIPLY, SUBTRACT, Builder, is_number
+from varmat.programs.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
+from varmat.programs.builder import Builder
 from varmat.programs.counts import sum_of_counts
 from varmat.programs.emit import Unless
 from varmat.programs.kernels import Function, Reduce, ufunc_kernel

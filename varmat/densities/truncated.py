@@ -11,7 +11,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import typed
 from varmat.densities.univariate import Univariate
-from varmat.functions.special.table import log_diff_exp
+from varmat.functions.special.logistic_functions import log_diff_exp
 
 __all__ = ["truncated"]
 

@@ -26,7 +26,8 @@ from varmat.functions.linalg.lapack import (
     triangular_solve,
 )
 from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
-from varmat.functions.special.table import digamma, gammaln, lmgamma
+from varmat.functions.special.gamma_functions import gammaln, lmgamma
+from varmat.functions.special.zeta_functions import digamma
 from varmat.programs.symbols import (
     applied,
     inverse_lower,

@@ -29,7 +29,7 @@ from varmat.functions.linalg.lapack import (
     tril,
 )
 from varmat.functions.linalg.solves import solve_triangular
-from varmat.functions.special.table import lmgamma
+from varmat.functions.special.gamma_functions import lmgamma
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
 __all__ = ["inv_wishart_cholesky_lpdf", "wishart_cholesky_lpdf"]

@@ -35,9 +35,23 @@ from varmat.functions.signals import convolutions, recurrences
 from varmat.functions.sparse import products as sparse_products
 from varmat.functions.sparse import solves as sparse_solves
 from varmat.functions.sparse import variable as sparse_variable
-from varmat.functions.special import log_incomplete, log_normal_tails, table
+from varmat.functions.special import (
+    bessel_functions,
+    entropies_and_losses,
+    error_functions,
+    exponential_integrals,
+    gamma_functions,
+    hypergeometric_functions,
+    incomplete_functions,
+    log_incomplete,
+    log_normal_tails,
+    logistic_functions,
+    powers_and_arithmetic,
+    zeta_functions,
+)
 
 __all__ = [
+    "bessel_functions",
     "composites",
     "constant",
     "convolutions",
@@ -47,18 +61,26 @@ __all__ = [
     "dot_products",
     "einsum",
     "elementwise",
+    "entropies_and_losses",
+    "error_functions",
+    "exponential_integrals",
     "exponentials",
     "factorisations",
     "fits",
     "forms",
+    "gamma_functions",
     "gathering",
+    "hypergeometric_functions",
+    "incomplete_functions",
     "joining",
     "least_squares",
     "log_incomplete",
     "log_normal_tails",
+    "logistic_functions",
     "matrix_functions",
     "norms",
     "orderings",
+    "powers_and_arithmetic",
     "products",
     "qr",
     "recurrences",
@@ -72,5 +94,5 @@ __all__ = [
     "sparse_variable",
     "statistics",
     "sums_of_products",
-    "table",
+    "zeta_functions",
 ]

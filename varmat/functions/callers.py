@@ -1,25 +1,26 @@
-"""Who called: what the code of the caller says, for the texts of refusals. Nothing here runs unless
-something is refused.
+"""The name by which the caller called a function, for messages. Nothing here runs unless something
+is refused.
 
-Functions with several names are one object, which cannot know by which name it was called; the code
-of the caller does."""
+A function with several names is one object, which cannot know by which name it was called. The code
+of the caller tells."""
 
 from __future__ import annotations
 
 import dis
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from varmat.core import errors
+
+if TYPE_CHECKING:
+    from varmat.typing import Result
 
 __all__: list[str] = []
 
 
-def outside(frame: Any, *packages: str) -> Any:
-    """The first frame, from one on outwards, that belongs to none of some packages; None if there
-    is none.
-    """
+def outside(frame: Any, *packages: str) -> Result:
+    """The first frame outwards from the given one that belongs to none of the packages, or None."""
     while frame is not None:
         code_of_text = frame.f_code.co_filename.startswith(("<varmat ", "<rule: "))
         if (
@@ -32,7 +33,7 @@ def outside(frame: Any, *packages: str) -> Any:
 
 
 def what_runs(frame: Any) -> tuple[str, str]:
-    """The instruction at which a frame is, and for a call the name of what is called."""
+    """The instruction that a frame executes, and, for a call, the name of what it calls."""
     if frame is None:
         return "", ""
     steps = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
@@ -53,9 +54,9 @@ def what_runs(frame: Any) -> tuple[str, str]:
 
 @cache
 def synonyms() -> dict[str, tuple[str, ...]]:
-    """For the names that stand in refusals the other public names of the same functions."""
+    """The name of a function in messages -> its other public names."""
     found: dict[str, list[str]] = {}
-    # what is imported later has one name each
+    # functions that are imported later have one name each
     for name, thing in list(vars(sys.modules["varmat"]).items()):
         own = getattr(thing, "__name__", name) if callable(thing) else name
         if own != name and not name.startswith("_"):
@@ -64,8 +65,8 @@ def synonyms() -> dict[str, tuple[str, ...]]:
 
 
 def renamed(text: str) -> str:
-    """A refusal, which begins with the name of a function, with the name by which the caller's code
-    calls it.
+    """A message that begins with the name of a function, with the name that the caller's code uses
+    instead.
     """
     own, colon, _ = text.partition(":")
     others = synonyms().get(own) if colon else None
@@ -77,8 +78,8 @@ def renamed(text: str) -> str:
     code = frame.f_code
     there = {*code.co_names, *code.co_varnames, *code.co_freevars}
     names = [name for name in (own, *others) if name in there]
-    # The instructions are read only where there is a choice, for that takes a hundred times as
-    # long.
+    # Reading the instructions takes a hundred times as long, and is needed only if several names
+    # occur.
     name = what_runs(frame)[1] if len(names) > 1 else names[0] if names else own
     return (
         text

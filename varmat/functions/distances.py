@@ -1,17 +1,20 @@
 """Distances between the rows of matrices: those of `scipy.spatial.distance`.
 
-Differences are taken coordinate by coordinate, so that those of near points far from the origin
-keep their digits, and nothing larger than the matrix of distances is made. Where a distance is zero
-it has a kink, and the derivative is zero."""
+Differences are taken coordinate by coordinate. Near points far from the origin keep their digits,
+and no array is larger than the matrix of distances. A distance of zero is a kink, with the
+derivative zero."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
 
 __all__ = ["cdist", "pdist", "squareform"]
 
@@ -29,7 +32,7 @@ _WEIGHTED = ("euclidean", "sqeuclidean", "cityblock", "minkowski")
 
 
 @operation()
-def pairwise_distances(a: Any, b: Any, *, metric: str, p: float) -> Any:
+def pairwise_distances(a: Operand, b: Operand, *, metric: str, p: float) -> Result:
     """The matrix of distances of the rows of `a` from those of `b`."""
     from scipy.spatial.distance import cdist as distances
 
@@ -38,9 +41,9 @@ def pairwise_distances(a: Any, b: Any, *, metric: str, p: float) -> Any:
     return distances(a, b, metric, p=p) if metric == "minkowski" else distances(a, b, metric)
 
 
-def _shares(r: Any, metric: str, p: float) -> Any:
-    """A function from differences of a coordinate to the derivatives of the distances with respect
-    to it; differentiable.
+def _shares(r: Operand, metric: str, p: float) -> Result:
+    """The function that maps differences of a coordinate to the derivatives of the distances with
+    respect to it; differentiable.
     """
     if metric == "sqeuclidean":
         return lambda d: 2.0 * d
@@ -51,7 +54,7 @@ def _shares(r: Any, metric: str, p: float) -> Any:
         return lambda d: d * inverse
     inverse = np.where(r == 0.0, 0.0, 1.0 / np.where(r == 0.0, 1.0, r))
 
-    def share(d: Any) -> Any:
+    def share(d: Operand) -> Result:
         ratio = np.abs(d) * inverse
         return np.sign(d) * np.where(d == 0.0, 0.0, np.where(d == 0.0, 1.0, ratio) ** (p - 1.0))
 
@@ -59,7 +62,7 @@ def _shares(r: Any, metric: str, p: float) -> Any:
 
 
 def _farthest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """For each pair the coordinate in which they differ most, the first one of several."""
+    """For each pair, the first coordinate in which they differ most."""
     largest, place = (
         np.full((a.shape[0], b.shape[0]), -1.0),
         np.zeros((a.shape[0], b.shape[0]), dtype=int),
@@ -72,7 +75,9 @@ def _farthest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @pairwise_distances.reverse
-def pairwise_distances_reverse(g: Any, r: Any, a: Any, b: Any, metric: str, p: float) -> Any:
+def pairwise_distances_reverse(
+    g: Adjoint, r: Value, a: Value, b: Value, metric: str, p: float
+) -> Any:
     of_a, of_b = np.zeros(a.shape), np.zeros(b.shape)
     if metric in ("euclidean", "sqeuclidean"):
         c = _shares(r, metric, p)(g)
@@ -92,21 +97,22 @@ def pairwise_distances_reverse(g: Any, r: Any, a: Any, b: Any, metric: str, p: f
 
 
 @pairwise_distances.tangent
-def pairwise_distances_tangent(r: Any, a: Any, b: Any, metric: str, p: float) -> Any:
+def pairwise_distances_tangent(r: Value, a: Value, b: Value, metric: str, p: float) -> Any:
     if metric == "chebyshev":
-        # Of the coordinate that is farthest away alone, which is not differentiated again.
+        # Only the coordinate that differs most has a derivative; which one it is, is not
+        # differentiated.
         return lambda t: _chosen(a, b, t, np.zeros(np.shape(b))), lambda t: _chosen(
             a, b, np.zeros(np.shape(a)), t
         )
     share, count = _shares(r, metric, p), np.shape(a)[1]
 
-    def of_a(t: Any) -> Any:
+    def of_a(t: Operand) -> Result:
         total: Any = np.zeros(np.shape(r))
         for k in range(count):
             total = total + share(a[:, k, None] - b[:, k]) * t[:, k, None]
         return total
 
-    def of_b(t: Any) -> Any:
+    def of_b(t: Operand) -> Result:
         total: Any = np.zeros(np.shape(r))
         for k in range(count):
             total = total - share(a[:, k, None] - b[:, k]) * t[:, k]
@@ -115,7 +121,7 @@ def pairwise_distances_tangent(r: Any, a: Any, b: Any, metric: str, p: float) ->
     return of_a, of_b
 
 
-def _chosen(a: Any, b: Any, ta: Any, tb: Any) -> Any:
+def _chosen(a: Operand, b: Operand, ta: Operand, tb: Operand) -> Result:
     total: Any = np.zeros((np.shape(a)[0], np.shape(b)[0]))
     best: Any = np.full(np.shape(total), -1.0)
     for k in range(np.shape(a)[1]):
@@ -126,30 +132,30 @@ def _chosen(a: Any, b: Any, ta: Any, tb: Any) -> Any:
 
 
 @operation()
-def upper_elements(x: Any) -> Any:
+def upper_elements(x: Operand) -> Result:
     """The elements above the diagonal, row by row."""
     return x[~np.tri(x.shape[0], dtype=bool)]
 
 
 @upper_elements.reverse
-def upper_elements_reverse(g: Any, r: Any, x: Any) -> Any:
+def upper_elements_reverse(g: Adjoint, r: Value, x: Value) -> Any:
     c = np.zeros(x.shape)
     c[~np.tri(x.shape[0], dtype=bool)] = g
     return c
 
 
 @upper_elements.tangent
-def upper_elements_tangent(r: Any, x: Any) -> Any:
+def upper_elements_tangent(r: Value, x: Value) -> Any:
     return upper_elements
 
 
-def _root(x: Any) -> Any:
+def _root(x: Operand) -> Result:
     """A square root, with the derivative zero at zero."""
     nothing = x <= 0.0
     return np.where(nothing, 0.0, np.sqrt(np.where(nothing, 1.0, x)))
 
 
-def _matrix(function: str, name: str, x: Any) -> Any:
+def _matrix(function: str, name: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 2:
         raise ShapeError(
@@ -159,7 +165,7 @@ def _matrix(function: str, name: str, x: Any) -> Any:
     return x
 
 
-def _standard(function: str, a: Any, b: Any, both: Any, v: Any) -> Any:
+def _standard(function: str, a: Operand, b: Operand, both: Operand, v: Operand) -> Result:
     v = np.var(both, axis=0, ddof=1) if v is None else as_operand(v, f"{function}: V")
     if np.shape(v) != (np.shape(a)[1],):
         raise ShapeError(
@@ -169,7 +175,7 @@ def _standard(function: str, a: Any, b: Any, both: Any, v: Any) -> Any:
     return pairwise_distances(a / scale, b / scale, metric="euclidean", p=2.0)
 
 
-def _mahalanobis(function: str, a: Any, b: Any, both: Any, vi: Any) -> Any:
+def _mahalanobis(function: str, a: Operand, b: Operand, both: Operand, vi: Operand) -> Result:
     vi = np.linalg.inv(np.cov(both.T)) if vi is None else as_operand(vi, f"{function}: VI")
     n = np.shape(a)[1]
     vi = np.reshape(vi, (1, 1)) if np.ndim(vi) == 0 else vi
@@ -179,13 +185,13 @@ def _mahalanobis(function: str, a: Any, b: Any, both: Any, vi: Any) -> Any:
     return _root(np.sum((d @ vi) * d, axis=-1))
 
 
-def _cosine(a: Any, b: Any) -> Any:
-    # For points of the same length and direction the cosine may come out larger than one.
+def _cosine(a: Operand, b: Operand) -> Result:
+    # Rounding may make the cosine larger than one for points of the same direction.
     a, b = (x / np.sqrt(np.sum(x * x, axis=1, keepdims=True)) for x in (a, b))
     return 1.0 - a @ b.T
 
 
-def _jensen_shannon(a: Any, b: Any) -> Any:
+def _jensen_shannon(a: Operand, b: Operand) -> Result:
     from scipy.special import rel_entr
 
     p, q = (x / np.sum(x, axis=1, keepdims=True) for x in (a, b))
@@ -194,14 +200,22 @@ def _jensen_shannon(a: Any, b: Any) -> Any:
     return _root(0.5 * np.sum(rel_entr(p, m) + rel_entr(q, m), axis=-1))
 
 
-def _canberra(a: Any, b: Any) -> Any:
+def _canberra(a: Operand, b: Operand) -> Result:
     d, size = np.abs(a[:, None, :] - b), np.abs(a)[:, None, :] + np.abs(b)
     return np.sum(np.where(size == 0.0, 0.0, d / np.where(size == 0.0, 1.0, size)), axis=-1)
 
 
 def _distances(
-    function: str, a: Any, b: Any, both: Any, metric: Any, p: Any, w: Any, v: Any, vi: Any
-) -> Any:
+    function: str,
+    a: Operand,
+    b: Operand,
+    both: Operand,
+    metric: Operand,
+    p: Operand,
+    w: Operand,
+    v: Operand,
+    vi: Operand,
+) -> Result:
     if metric not in _POWERS + _OTHERS:
         known = ", ".join(map(repr, sorted(_POWERS + _OTHERS)))
         raise DomainError(f"{function}: metric is {metric!r}, but must be one of {known}!")
@@ -239,15 +253,15 @@ def _distances(
 
 
 def cdist(
-    XA: Any,
-    XB: Any,
+    XA: Operand,
+    XB: Operand,
     metric: str = "euclidean",
     *,
     p: float = 2.0,
-    w: Any = None,
-    V: Any = None,
-    VI: Any = None,
-) -> Any:
+    w: Operand = None,
+    V: Operand = None,
+    VI: Operand = None,
+) -> Result:
     """The distances of the rows of one matrix from those of another one:
     `scipy.spatial.distance.cdist`.
 
@@ -285,6 +299,10 @@ def cdist(
     difference; of 'chebyshev' the first of several largest coordinates has it. `w`, `V` and `VI`
     may be variables.
 
+    References
+    ----------
+    SciPy reference, `scipy.spatial.distance.cdist`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -300,14 +318,14 @@ def cdist(
 
 
 def pdist(
-    X: Any,
+    X: Operand,
     metric: str = "euclidean",
     *,
     p: float = 2.0,
-    w: Any = None,
-    V: Any = None,
-    VI: Any = None,
-) -> Any:
+    w: Operand = None,
+    V: Operand = None,
+    VI: Operand = None,
+) -> Result:
     """The distances of the rows of a matrix from each other, each pair once:
     `scipy.spatial.distance.pdist`.
 
@@ -334,6 +352,10 @@ def pdist(
     -----
     The derivative is that of `cdist`.
 
+    References
+    ----------
+    SciPy reference, `scipy.spatial.distance.pdist`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -346,7 +368,7 @@ def pdist(
     return upper_elements(_distances("pdist", x, x, x, metric, p, w, V, VI))
 
 
-def squareform(X: Any) -> Any:
+def squareform(X: Operand) -> Result:
     """The symmetric matrix of the distances that `pdist` gives, or back:
     `scipy.spatial.distance.squareform`.
 
@@ -367,6 +389,10 @@ def squareform(X: Any) -> Any:
     Notes
     -----
     The derivative of an element of the vector is the sum of the two of the matrix.
+
+    References
+    ----------
+    SciPy reference, `scipy.spatial.distance.squareform`.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -10,10 +10,15 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson"]
 
 
-def _samples(function: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any, int]:
+def _samples(
+    function: str, y: Operand, x: Operand, dx: Operand, axis: int
+) -> tuple[Result, Result, int]:
     """The samples with the axis at the end, the distances between them, and the axis."""
     y = as_operand(y, f"{function}: y")
     if not np.ndim(y) or not np.shape(y)[axis]:
@@ -32,7 +37,7 @@ def _samples(function: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, An
     return moved, np.diff(x if np.ndim(x) == 1 else np.moveaxis(x, axis, -1)), axis
 
 
-def _parabolas(y: Any, h: Any) -> Any:
+def _parabolas(y: Operand, h: Operand) -> Result:
     """Simpson's rule for an odd number of samples."""
     h0, h1 = h[..., 0::2], h[..., 1::2]
     both = h0 + h1
@@ -45,7 +50,7 @@ def _parabolas(y: Any, h: Any) -> Any:
     return np.sum(terms, axis=-1)
 
 
-def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1) -> Result:
     """The integral of samples by parabolas through three at a time: `scipy.integrate.simpson`.
 
     Parameters
@@ -75,8 +80,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     References
     ----------
     .. [1] K. V. Cartwright, "Simpson's rule cumulative integration with MS Excel and
-           irregularly-spaced data", Journal of
-       Mathematical Sciences and Mathematics Education 12, 2017.
+           irregularly-spaced data", Journal of Mathematical Sciences and Mathematics Education 12,
+           2017.
 
     Examples
     --------
@@ -97,8 +102,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     return _parabolas(y[..., :-1], h[..., :-1]) + rest - h1**3 / (6.0 * h0 * (h0 + h1)) * y[..., -3]
 
 
-def _with_initial(function: str, r: Any, initial: Any, axis: int) -> Any:
-    """Running integrals, from a value at the start on if there is one."""
+def _with_initial(function: str, r: Operand, initial: Operand, axis: int) -> Result:
+    """Running integrals, preceded by a value at the start if one is given."""
     if initial is not None:
         initial = as_operand(initial, f"{function}: initial") + np.zeros((*np.shape(r)[:-1], 1))
         r = np.concatenate([initial, initial + r], axis=-1)
@@ -106,8 +111,8 @@ def _with_initial(function: str, r: Any, initial: Any, axis: int) -> Any:
 
 
 def cumulative_trapezoid(
-    y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
-) -> Any:
+    y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
+) -> Result:
     """The running integral of samples by straight lines: `scipy.integrate.cumulative_trapezoid`.
 
     Parameters
@@ -139,6 +144,11 @@ def cumulative_trapezoid(
     The derivative is had with respect to the samples and their places; the adjoint is a sum that
     runs back.
 
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 3.5(i).
+    * SciPy reference, `scipy.integrate.cumulative_trapezoid`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -152,9 +162,9 @@ def cumulative_trapezoid(
     return _with_initial("cumulative_trapezoid", r, initial, axis)
 
 
-def _first_intervals(y: Any, h: Any) -> Any:
-    """The integral over the first of two intervals by the parabola through the three samples, for
-    all three beside each other.
+def _first_intervals(y: Operand, h: Operand) -> Result:
+    """The integral over the first of two intervals, by the parabola through three samples, for all
+    triples at once.
     """
     h0, h1 = h[..., :-1], h[..., 1:]
     share, ratio = h0 / (h0 + h1), h0 / h1
@@ -171,8 +181,8 @@ def _first_intervals(y: Any, h: Any) -> Any:
 
 
 def cumulative_simpson(
-    y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
-) -> Any:
+    y: Operand, *, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
+) -> Result:
     """The running integral of samples by parabolas: `scipy.integrate.cumulative_simpson`.
 
     Parameters
@@ -203,6 +213,11 @@ def cumulative_simpson(
     every other interval, and that before it for those between and the last one. Of two samples it
     is the straight line. The derivative is had with respect to the samples and their places.
 
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 3.5(ii).
+    * SciPy reference, `scipy.integrate.cumulative_simpson`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -227,7 +242,7 @@ def cumulative_simpson(
     return _with_initial("cumulative_simpson", np.cumsum(parts, axis=-1), initial, axis)
 
 
-def romb(y: Any, dx: Any = 1.0, axis: int = -1) -> Any:
+def romb(y: Operand, dx: Operand = 1.0, axis: int = -1) -> Result:
     """The integral of ``2**k + 1`` samples by Romberg's extrapolation: `scipy.integrate.romb`.
 
     Parameters
@@ -251,6 +266,11 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1) -> Any:
     -----
     A sum with fixed weights, and so is the derivative.
 
+    References
+    ----------
+    * NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 3.5(iii).
+    * SciPy reference, `scipy.integrate.romb`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -263,7 +283,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1) -> Any:
         raise ShapeError(
             f"romb: y has shape {np.shape(y)}, but must have 2**k + 1 samples along the axis!"
         )
-    # The extrapolated sums of each sample alone are the weights.
+    # The integral is linear in the samples; the extrapolated sums of unit samples are its weights.
     rows, step = [], n
     while step:
         row = np.zeros(n + 1)

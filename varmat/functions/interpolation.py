@@ -1,244 +1,27 @@
-"""Interpolation by piecewise polynomials, in the values, the knots and the places at once: classes
-with the names of SciPy.
+"""Interpolation by cubic splines, in the values, the knots and the places at once: classes with the
+names of SciPy.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.errors import DomainError, ShapeError
-from varmat.core.operation import as_operand, operation
+from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values
 from varmat.functions.linalg.banded import solve_banded
 
-__all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator"]
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
+from varmat.functions.piecewise_polynomials import PPoly, check_increasing, series_of
+
+__all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
 
 
-def _pieces(knots: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The piece of each place; beyond the ends the outermost one."""
-    return np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
-
-
-def _factor(power: int, nu: int) -> float:
-    """What the derivative of the order `nu` makes of a power."""
-    return float(np.prod(np.arange(power - nu + 1, power + 1, dtype=float)))
-
-
-def _evaluated(c: np.ndarray, knots: np.ndarray, x: np.ndarray, nu: int) -> np.ndarray:
-    i = _pieces(knots, x)
-    s, r = (x - knots[i])[:, None], np.zeros((x.size, c.shape[2]))
-    for j in range(c.shape[0] - nu):
-        r = r * s + _factor(c.shape[0] - 1 - j, nu) * c[j, i]
-    return r
-
-
-@operation()
-def piecewise_polynomial(c: Any, knots: Any, x: Any, *, nu: int) -> Any:
-    """The derivative of the order `nu` of piecewise polynomials with coefficients ``c[power, piece,
-    series]``, highest first.
-    """
-    return _evaluated(c, knots, x, nu)
-
-
-@piecewise_polynomial.reverse
-def piecewise_polynomial_reverse(g: Any, r: Any, c: Any, knots: Any, x: Any, nu: int) -> Any:
-    i = _pieces(knots, x)
-
-    def of_c() -> Any:
-        a, s = np.zeros(c.shape), (x - knots[i])[:, None]
-        for j in range(c.shape[0] - nu):
-            power = c.shape[0] - 1 - j
-            np.add.at(a[j], i, _factor(power, nu) * s ** (power - nu) * g)
-        return a
-
-    def of_x() -> Any:
-        return np.einsum("nd,nd->n", g, _evaluated(c, knots, x, nu + 1))
-
-    return of_c, lambda: -np.bincount(i, of_x(), knots.size), of_x
-
-
-@piecewise_polynomial.tangent
-def piecewise_polynomial_tangent(r: Any, c: Any, knots: Any, x: Any, nu: int) -> Any:
-    slope = piecewise_polynomial(c, knots, x, nu=nu + 1)
-
-    def of_knots(t: Any) -> Any:
-        # The tangent of the knot at which a place's piece begins: a piecewise constant.
-        return -slope * piecewise_polynomial(t[None, :-1, None], knots, x, nu=0)
-
-    return (
-        lambda t: piecewise_polynomial(t, knots, x, nu=nu),
-        of_knots,
-        lambda t: slope * t[:, None],
-    )
-
-
-def check_increasing(function: str, name: str, x: Any, least: int = 2) -> Any:
-    """A vector whose elements increase."""
-    x = as_operand(x, f"{function}: {name}")
-    if np.ndim(x) != 1 or np.size(x) < least:
-        raise ShapeError(
-            f"{function}: {name} has shape {np.shape(x)}, but must be a vector of at least {least} "
-            "elements!"
-        )
-    check_values(partial(_check_increasing, function, name), x)
-    return x
-
-
-def _check_increasing(function: str, name: str, x: Any) -> None:
-    wrong = np.flatnonzero(~(np.diff(x) > 0.0))
-    if wrong.size:
-        i = int(wrong[0])
-        raise DomainError(
-            f"{function}: {name}[{i + 1}] is {x[i + 1]}, but must be larger than {name}[{i}], "
-            f"which is {x[i]}!"
-        )
-
-
-def series_of(function: str, y: Any, n: int, axis: int) -> tuple[Any, tuple[int, ...], int]:
-    """Values as a matrix with a column for each series, the shape of the other axes, and the axis
-    along which they lie.
-    """
-    y = as_operand(y, f"{function}: y")
-    if not np.ndim(y):
-        raise ShapeError(f"{function}: y is a scalar, but must have at least one axis!")
-    axis = normalize_axis_index(axis, np.ndim(y))
-    y = np.moveaxis(y, axis, 0)
-    if np.shape(y)[0] != n:
-        raise ShapeError(
-            f"{function}: y has {np.shape(y)[0]} elements along the axis, but must have {n}, as x "
-            "has!"
-        )
-    return np.reshape(y, (n, -1)) if np.size(y) else np.zeros((n, 0)), np.shape(y)[1:], axis
-
-
-def placed(r: Any, places: tuple[int, ...], rest: tuple[int, ...], axis: int) -> Any:
-    """Results for places and series, with the axes of the places where that of the values was."""
-    r, count = np.reshape(r, places + rest), len(places)
-    order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
-    return r if order == list(range(len(order))) else np.transpose(r, order)
-
-
-class PPoly:
-    """Piecewise polynomials, given by their coefficients: `scipy.interpolate.PPoly`.
-
-    Parameters
-    ----------
-    c : array_like, shape (k, m, ...)
-        The coefficients of each piece in powers of the distance from its beginning, the highest
-        power first.
-    x : array_like, shape (m + 1,)
-        The ends of the pieces, which increase.
-    extrapolate : bool or 'periodic'
-        Whether the outermost pieces go on beyond the ends, or everything is repeated; otherwise it
-        is nan there.
-
-    Raises
-    ------
-    ShapeError
-        If coefficients and ends do not go together.
-    DomainError
-        If the ends do not increase.
-
-    Notes
-    -----
-    Differentiable in the coefficients, the ends and the places. At an end between two pieces the
-    derivative is that to the right.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda c: vm.PPoly(c, [0.0, 1.0, 2.0])(1.5), np.ones((2, 2)))
-    array([[0. , 0.5],
-           [0. , 1. ]])
-    """
-
-    def __init__(self, c: Any, x: Any, extrapolate: Any = True) -> None:
-        c = as_operand(c, "PPoly: c")
-        x = check_increasing("PPoly", "x", x)
-        if np.ndim(c) < 2 or np.shape(c)[1] != np.size(x) - 1:
-            raise ShapeError(
-                f"PPoly: c has shape {np.shape(c)}, but must have shape (k, {np.size(x) - 1}, ...)!"
-            )
-        rest = np.shape(c)[2:]
-        self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, 0, extrapolate)
-
-    def _set(self, c: Any, x: Any, rest: tuple[int, ...], axis: int, extrapolate: Any) -> None:
-        if extrapolate not in (True, False, "periodic"):
-            raise DomainError(
-                f"{type(self).__name__}: extrapolate is {extrapolate!r}, but must be True, False "
-                "or 'periodic'!"
-            )
-        self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, rest, axis, extrapolate
-
-    def _other(self, c: Any, extrapolate: Any) -> PPoly:
-        other = object.__new__(PPoly)
-        other._set(c, self.x, self._rest, self.axis, extrapolate)
-        return other
-
-    @property
-    def c(self) -> Any:
-        """The coefficients, shape (k, m, ...)."""
-        return np.reshape(self._c, (*np.shape(self._c)[:2], *self._rest))
-
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        """The polynomials, or their derivative of the order `nu`, at the places `x`, which may have
-        any shape.
-        """
-        places = as_operand(x, f"{type(self).__name__}: x")
-        flat = np.reshape(places, (-1,))
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        first, last = self.x[0], self.x[-1]
-        if extrapolate == "periodic":
-            flat = flat - np.floor((flat - first) / (last - first)) * (last - first)
-        r = piecewise_polynomial(self._c, self.x, flat, nu=int(nu))
-        if not extrapolate:
-            r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
-        return placed(r, np.shape(places), self._rest, self.axis)
-
-    def derivative(self, nu: int = 1) -> PPoly:
-        """The derivative of the order `nu`, as piecewise polynomials; of a negative order the
-        antiderivative.
-        """
-        if nu < 0:
-            return self.antiderivative(-nu)
-        k = np.shape(self._c)[0]
-        factors = np.array([_factor(power, nu) for power in range(k - 1, nu - 1, -1)]).reshape(
-            -1, 1, 1
-        )
-        c = self._c[: k - nu] * factors if k > nu else np.zeros((1, *np.shape(self._c)[1:]))
-        return self._other(c, self.extrapolate)
-
-    def antiderivative(self, nu: int = 1) -> PPoly:
-        """The antiderivative of the order `nu` that is zero at the first end, and goes over from
-        piece to piece without a jump.
-        """
-        c, h = self._c, np.diff(self.x)
-        for _ in range(nu):
-            k = np.shape(c)[0]
-            c = c / np.arange(k, 0, -1).reshape(-1, 1, 1)
-            rise: Any = 0.0
-            for j in range(k):
-                rise = (rise + c[j]) * h[:, None]
-            start = np.concatenate([np.zeros((1, np.shape(c)[2])), np.cumsum(rise, axis=0)[:-1]])
-            c = np.concatenate([c, start[None]])
-        return self._other(c, True if self.extrapolate == "periodic" else self.extrapolate)
-
-    def integrate(self, a: Any, b: Any) -> Any:
-        """The definite integral between `a` and `b`, which may be variables."""
-        if self.extrapolate == "periodic":
-            raise DomainError(
-                f"{type(self).__name__}: the integral of what is repeated is not there; integrate "
-                "over each period!"
-            )
-        total = self.antiderivative()
-        return total(b) - total(a)
-
-
-def _hermite(x: Any, y: Any, slopes: Any) -> Any:
+def _hermite(x: Operand, y: Operand, slopes: Operand) -> Result:
     """The coefficients of the cubics with given values and slopes at the knots."""
     h = np.diff(x)[:, None]
     secant = np.diff(y, axis=0) / h
@@ -270,6 +53,10 @@ class CubicHermiteSpline(PPoly):
     -----
     Differentiable in everything; see `PPoly` for the methods.
 
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.CubicHermiteSpline`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -277,7 +64,14 @@ class CubicHermiteSpline(PPoly):
     array([0.84375, 0.15625])
     """
 
-    def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = True) -> None:
+    def __init__(
+        self,
+        x: Operand,
+        y: Operand,
+        dydx: Operand,
+        axis: int = 0,
+        extrapolate: bool | str | None = True,
+    ) -> None:
         x = check_increasing("CubicHermiteSpline", "x", x)
         y, rest, axis = series_of("CubicHermiteSpline", y, np.size(x), axis)
         slopes, other, _ = series_of("CubicHermiteSpline", dydx, np.size(x), axis)
@@ -328,7 +122,12 @@ class CubicSpline(PPoly):
     """
 
     def __init__(
-        self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None
+        self,
+        x: Operand,
+        y: Operand,
+        axis: int = 0,
+        bc_type: Any = "not-a-knot",
+        extrapolate: bool | str | None = None,
     ) -> None:
         x = check_increasing("CubicSpline", "x", x)
         y, rest, axis = series_of("CubicSpline", y, np.size(x), axis)
@@ -346,7 +145,7 @@ class CubicSpline(PPoly):
         self._set(_hermite(x, y, slopes), x, rest, axis, extrapolate)
 
 
-def _check_periodic(y: Any) -> None:
+def _check_periodic(y: Operand) -> None:
     if not np.allclose(y[0], y[-1], rtol=1e-15, atol=1e-15):
         raise DomainError(
             "CubicSpline: the first and the last of y differ, but must be the same for a periodic "
@@ -354,9 +153,9 @@ def _check_periodic(y: Any) -> None:
         )
 
 
-def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Any]:
-    """The order of the derivative that is given at an end, and its value as a row; 3 for no
-    knot.
+def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Result]:
+    """The order of the derivative given at an end, and its value as a row; the order 3 stands for
+    "not a knot".
     """
     known = {"not-a-knot": (3, 0.0), "clamped": (1, 0.0), "natural": (2, 0.0)}
     order, value = known.get(kind, (0, 0.0)) if isinstance(kind, str) else kind
@@ -371,7 +170,7 @@ def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Any]:
     return order, np.reshape(value + np.zeros(rest), (1, -1))
 
 
-def _slopes(h: Any, secants: Any, start: Any, end: Any) -> Any:
+def _slopes(h: Operand, secants: Operand, start: Operand, end: Operand) -> Result:
     """The slopes at the knots, with a condition at each end."""
     n = np.shape(secants)[0] + 1
     inside = 3.0 * (h[1:, None] * secants[:-1] + h[:-1, None] * secants[1:])
@@ -387,14 +186,16 @@ def _slopes(h: Any, secants: Any, start: Any, end: Any) -> Any:
     return solve_banded((1, 1), bands, np.concatenate([first[2], inside, last[2]]))
 
 
-def _end(condition: Any, h: Any, secants: Any, sign: float, parabola: bool) -> tuple[Any, Any, Any]:
-    """The equation of an end: the coefficients of the slope there and of the next one, and the
+def _end(
+    condition: Operand, h: Operand, secants: Operand, sign: float, parabola: bool
+) -> tuple[Result, Result, Result]:
+    """The equation at an end: the coefficients of the slopes there and at the next knot, and the
     right-hand side.
     """
     (order, value), one = condition, np.ones(1)
     if parabola:
         return one, one, 2.0 * secants[:1]
-    if order == 3 and np.shape(h)[0] == 1:  # of two knots: a straight line
+    if order == 3 and np.shape(h)[0] == 1:  # two knots: a straight line
         return one, np.zeros(1), secants[:1]
     if order == 3:
         width = h[:1] + h[1:]
@@ -408,8 +209,8 @@ def _end(condition: Any, h: Any, secants: Any, sign: float, parabola: bool) -> t
     return 2.0 * h[:1], h[:1], sign * 0.5 * value * h[:1] ** 2 + 3.0 * secants[:1] * h[:1]
 
 
-def _periodic_slopes(h: Any, secants: Any) -> Any:
-    """The slopes of a periodic spline, the last one again the first: two tridiagonal systems with
+def _periodic_slopes(h: Operand, secants: Operand) -> Result:
+    """The slopes of a periodic spline, whose last slope is the first: two tridiagonal systems with
     one unknown less.
     """
     m, d = np.shape(secants)
@@ -422,8 +223,8 @@ def _periodic_slopes(h: Any, secants: Any) -> Any:
     earlier = np.concatenate([secants[-1:], secants[:-1]])
     right = 3.0 * (before[:, None] * secants + wide * earlier)
     diagonal = 2.0 * (before + h)
-    # Equation i: h[i] s[i - 1] + diagonal[i] s[i] + before[i] s[i + 1] = right[i]; the last unknown
-    # is taken out.
+    # Equation i is h[i] s[i - 1] + diagonal[i] s[i] + before[i] s[i + 1] = right[i]. The last
+    # unknown is eliminated.
     nothing = np.zeros(1)
     bands = np.stack([
         np.concatenate([nothing, before[: m - 2]]), diagonal[: m - 1],
@@ -478,7 +279,9 @@ class PchipInterpolator(PPoly):
     array([ 0.42361111,  0.66666667, -0.09027778])
     """
 
-    def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
+    def __init__(
+        self, x: Operand, y: Operand, axis: int = 0, extrapolate: bool | str | None = None
+    ) -> None:
         x = check_increasing("PchipInterpolator", "x", x)
         y, rest, axis = series_of("PchipInterpolator", y, np.size(x), axis)
         h = np.diff(x)[:, None]
@@ -492,7 +295,7 @@ class PchipInterpolator(PPoly):
         )
 
 
-def _monotone(h: Any, m: Any) -> Any:
+def _monotone(h: Operand, m: Operand) -> Result:
     if np.shape(m)[0] == 1:
         return np.concatenate([m, m])
     bent = (np.sign(m[1:]) != np.sign(m[:-1])) | (m[1:] == 0.0) | (m[:-1] == 0.0)
@@ -503,8 +306,8 @@ def _monotone(h: Any, m: Any) -> Any:
     return np.concatenate([ends[0], inside, ends[1]])
 
 
-def _one_sided(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
-    """The slope at an end, of three points, changed so that the shape is kept."""
+def _one_sided(h0: Operand, h1: Operand, m0: Operand, m1: Operand) -> Result:
+    """The slope at an end from three points, limited so that the interpolant keeps their shape."""
     d = ((2.0 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     steep = (np.sign(m0) != np.sign(m1)) & (np.abs(d) > 3.0 * np.abs(m0))
     return np.where(np.sign(d) != np.sign(m0), 0.0, np.where(steep, 3.0 * m0, d))
@@ -547,12 +350,19 @@ class Akima1DInterpolator(PPoly):
     --------
     >>> import numpy as np, varmat as vm
     >>> x = np.arange(5.0)
-    >>> vm.gradient(lambda y: vm.Akima1DInterpolator(x, y)(2.0), np.array([0.0, 1.0, 3.0, 2.0, 5.0]))
+    >>> y = np.array([0.0, 1.0, 3.0, 2.0, 5.0])
+    >>> vm.gradient(lambda y: vm.Akima1DInterpolator(x, y)(2.0), y)
     array([0., 0., 1., 0., 0.])
     """
 
     def __init__(
-        self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None
+        self,
+        x: Operand,
+        y: Operand,
+        axis: int = 0,
+        *,
+        method: str = "akima",
+        extrapolate: bool | str | None = None,
     ) -> None:
         if method not in ("akima", "makima"):
             raise DomainError(
@@ -567,7 +377,7 @@ class Akima1DInterpolator(PPoly):
         )
 
 
-def _akima(m: Any, modified: bool) -> Any:
+def _akima(m: Operand, modified: bool) -> Result:
     if np.shape(m)[0] == 1:
         return np.concatenate([m, m])
     left, right = 2.0 * m[:1] - m[1:2], 2.0 * m[-1:] - m[-2:-1]

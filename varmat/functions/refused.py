@@ -1,10 +1,10 @@
-"""What has no derivative here, functions of NumPy and conversions, each with a sentence that names
+"""Functions of NumPy and conversions that have no derivative here, each with a sentence that names
 what to use instead.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core import umath
@@ -12,6 +12,9 @@ from numpy._core import umath
 from varmat.core.dispatch import ADVICE, REFUSED
 from varmat.functions.arrays.constant import named
 from varmat.functions.callers import outside, what_runs
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 __all__: list[str] = []
 
@@ -32,16 +35,22 @@ _SETS = (
 )
 _SCIMATH = "it may turn to complex numbers; use the function of the same name in np itself"
 
+_ROOTS = (
+    "use np.linalg.eigvals of the companion matrix, or differentiate the equation that a root "
+    "solves"
+)
+_CONSTANT = "for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to"
+_NEXT = "the next floating-point number has no derivative; use np.finfo for a step size"
+
 # Sentence -> names of functions in np.
 FUNCTIONS = {
     "its result is complex, also of real numbers; use np.sort of these": "sort_complex",
-    "use np.linalg.eigvals of the companion matrix, or differentiate the equation that a root solves": "roots",
+    _ROOTS: "roots",
     _INTEGERS: "ravel_multi_index unravel_index packbits unpackbits",
     _DATES: "busday_count busday_offset is_busday datetime_as_string",
     _COUNTS: "histogram2d histogramdd histogram_bin_edges",
     _FILES: "save savez savez_compressed savetxt",
-    _ASSIGN
-    + "; for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to": "copyto",
+    f"{_ASSIGN}; {_CONSTANT}": "copyto",
     _ASSIGN: "put place putmask put_along_axis fill_diagonal",
     _SETS: "intersect1d setdiff1d setxor1d union1d",
     "use np.meshgrid with sparse=True": "ix_",
@@ -51,11 +60,11 @@ UFUNCS = {
     _INTEGERS: "bitwise_and bitwise_or bitwise_xor bitwise_count invert left_shift right_shift gcd "
     "lcm",
     _DATES: "isnat",
-    "the next floating-point number has no derivative; use np.finfo for a step size": "nextafter spacing",
+    _NEXT: "nextafter spacing",
     "its exponent is an integer; use np.log2 and np.floor": "frexp",
 }
-# Modules whose functions are all refused. By name: importing them for this would make `import
-# varmat` slower.
+# Modules all of whose functions are refused. They are named, because importing them would make
+# `import varmat` slower.
 MODULES = {
     "numpy.lib.recfunctions": "it works on structured arrays, and variables are float64",
     "numpy.lib.scimath": _SCIMATH,
@@ -66,7 +75,7 @@ MODULES = {
 }
 
 
-def _refuse(module: Any, table: dict[str, str]) -> None:
+def _refuse(module: Operand, table: dict[str, str]) -> None:
     for sentence, names in table.items():
         REFUSED.update(dict.fromkeys(named(names, module), sentence))
 
@@ -76,8 +85,7 @@ _refuse(np, UFUNCS)
 REFUSED.update(MODULES)
 
 
-# NumPy's ufuncs for strings are private; what tells them apart is that they have no loop for any
-# type of number.
+# NumPy's ufuncs for strings are private. They are recognised by having no loop for numbers.
 REFUSED.update(
     (ufunc, _STRINGS)
     for ufunc in vars(umath).values()
@@ -103,7 +111,7 @@ _NUMBER = (
     "use NumPy's function instead of math's (np.exp, not math.exp), np.zeros_like(variable, "
     "shape=...) for an array to write into, " + _PLAIN
 )
-# What is called where a variable should become an array -> what to write there.
+# The function that is called to make an array of a variable -> what to write there.
 _CALLS = {
     "dot": "write A @ x, not A.dot(x)",
     "matmul": "write A @ x",
@@ -130,7 +138,7 @@ _PANDAS = (
 
 
 def _advice_array(frame: Any) -> str:
-    """What to write where NumPy asks a variable for a plain array."""
+    """What to write where NumPy asks for a plain array."""
     frame = outside(frame, "numpy")
     module = frame.f_globals.get("__name__", "") if frame is not None else ""
     if module.startswith("pandas."):
@@ -148,7 +156,7 @@ def _advice_array(frame: Any) -> str:
 
 
 def _advice_number(frame: Any) -> str:
-    """What to write where Python asks a variable for a plain number."""
+    """What to write where Python asks for a plain number."""
     instruction, _ = what_runs(outside(frame, "numpy"))
     if instruction.startswith("STORE_"):
         return f"{_WRITE}; {_PLAIN}"

@@ -12,6 +12,11 @@ __all__: list[str] = []
 
 _NOTHING = "refused: varmat has nothing like it"
 _NOT = "not a function of numbers"
+_CHOICE = "refused: it chooses by looking at the values, and its results have no derivative"
+_STATE = (
+    "refused: the state that belongs to earlier values is a sum of them; write it for "
+    "vm.lfilter(..., zi=...)"
+)
 _DATA = "made of data alone: call SciPy's function with plain numbers"
 _ITSELF = "itself: it is called on variables under SciPy's name"
 _COUNTS = "refused: it counts, which has no derivative; pass varmat.value(x)"
@@ -41,8 +46,9 @@ _STEPS = (
     "refused: its steps are plain numbers; write vm.ode_rk45, or vm.ode_bdf for stiff equations"
 )
 
-# Module -> what is written -> names. An answer that begins with "refused" is none; "vm" is the
-# function of the same name in varmat, and "np.linalg" or "np.fft" that of the same name there.
+# Module -> what to write -> names. An answer that begins with "refused" says why there is none.
+# "vm" stands for the function of the same name in varmat, "np.linalg" and "np.fft" for that in
+# these modules.
 TABLE: dict[str, dict[str, str]] = {
     "scipy.linalg": {
         "vm": """
@@ -69,10 +75,14 @@ TABLE: dict[str, dict[str, str]] = {
         "np.arccos(np.linalg.svdvals(q1.T @ q2)), where angles are not small": "subspace_angles",
         "np.abs(np.subtract.outer(a, a))": "fiedler",
         "np.concatenate([f[None], np.diag(s) of one row less])": "leslie",
-        "refused: a basis may be turned, and so has no derivative; write np.linalg.svd": "null_space orth",
-        "refused: it chooses by looking at the values, and its results have no derivative": "matrix_balance",
+        "refused: a basis may be turned, and so has no derivative; write np.linalg.svd": """
+            null_space orth
+        """,
+        _CHOICE: "matrix_balance",
         "refused: it draws random numbers": "clarkson_woodruff_transform",
-        "refused: the factors are complex, or of pairs of matrices; write np.linalg.eig": "cdf2rdf cossin ordqz qz rsf2csf",
+        "refused: the factors are complex, or of pairs of matrices; write np.linalg.eig": """
+            cdf2rdf cossin ordqz qz rsf2csf
+        """,
         _NOTHING: "expm_cond fiedler_companion hessenberg",
         "a constant: evaluated on varmat.value(x)": "bandwidth ishermitian issymmetric",
         _DATA: "dft hadamard helmert hilbert invhilbert invpascal pascal",
@@ -86,7 +96,9 @@ TABLE: dict[str, dict[str, str]] = {
         "np.conjugate(np.fft.rfftn(x)), with the opposite norm": "ihfft2 ihfftn",
         _DATA: "fftfreq fhtoffset next_fast_len prev_fast_len rfftfreq",
         _NOTHING: "fht ifht",
-        _NOT: "get_workers register_backend set_backend set_global_backend set_workers skip_backend",
+        _NOT: """
+            get_workers register_backend set_backend set_global_backend set_workers skip_backend
+        """,
     },
     "scipy.signal": {
         "vm": """
@@ -108,7 +120,7 @@ TABLE: dict[str, dict[str, str]] = {
             cspline1d cspline1d_eval cspline2d gauss_spline qspline1d qspline1d_eval qspline2d
             spline_filter
         """,
-        "refused: the state that belongs to earlier values is a sum of them; write it for vm.lfilter(..., zi=...)": "lfiltic",
+        _STATE: "lfiltic",
         "refused: a wave with jumps has no derivative there; write np.where": "sawtooth square",
         _RESPONSE: "freqs freqs_zpk freqz freqz_sos freqz_zpk group_delay sosfreqz",
         _SPECTRUM: """
@@ -157,7 +169,9 @@ TABLE: dict[str, dict[str, str]] = {
             RectBivariateSpline RectSphereBivariateSpline SmoothBivariateSpline
             SmoothSphereBivariateSpline bisplev bisplrep interp2d
         """,
-        _SCATTERED: "CloughTocher2DInterpolator LinearNDInterpolator NearestNDInterpolator griddata",
+        _SCATTERED: """
+            CloughTocher2DInterpolator LinearNDInterpolator NearestNDInterpolator griddata
+        """,
         "refused: write np.linalg.solve of a kernel of vm.cdist": "RBFInterpolator Rbf",
         "refused: it looks for zeros, or knots, of a spline of plain numbers": "insert sproot",
         _NOTHING: "AAA FloaterHormannInterpolator",
@@ -186,7 +200,9 @@ TABLE: dict[str, dict[str, str]] = {
         "np.sum of the terms": "nsum",
         "vm.ode_rk45, or vm.ode_bdf for stiff equations": "solve_ivp",
         "vm.ode_adams, or vm.ode_bdf for stiff equations": "odeint",
-        _STEPS: "BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode ode",
+        _STEPS: """
+            BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode ode
+        """,
         _NOTHING: "solve_bvp",
         _DATA: "lebedev_rule newton_cotes",
         _NOT: "IntegrationWarning ODEintWarning",
@@ -195,8 +211,8 @@ TABLE: dict[str, dict[str, str]] = {
 
 
 def answer(module: str, name: str) -> str | None:
-    """What is written for a function of SciPy, or why there is nothing; None for one that is not in
-    the table.
+    """What to write for a function of SciPy, or why there is nothing; None for a function that is
+    not in the table.
     """
     for text, names in TABLE[module].items():
         if name in names.split():
@@ -229,8 +245,8 @@ def advice(frame: Any) -> str | None:
 
 
 def _function_of(frame: Any) -> tuple[str, str]:
-    """Module and name of what runs in a frame; of the wrappers that SciPy has around functions,
-    what is wrapped.
+    """Module and name of the function that runs in a frame; for SciPy's wrappers, of the function
+    that they wrap.
     """
     module = frame.f_globals.get("__name__", "")
     if module.startswith("scipy._"):

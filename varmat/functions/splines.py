@@ -6,25 +6,30 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, in_the_name_of, integer
-from varmat.functions.interpolation import check_increasing, placed, series_of
 from varmat.functions.linalg.banded import solve_banded, solveh_banded
+from varmat.functions.piecewise_polynomials import check_increasing, placed, series_of
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = ["BSpline", "RegularGridInterpolator", "interpn", "make_interp_spline", "make_lsq_spline"]
 
 
 def _intervals(k: int, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """For each place the knot before it; beyond the ends the outermost one that counts."""
+    """For each place the index of the knot before it; places beyond the ends belong to the
+    outermost interval that counts.
+    """
     return np.clip(np.searchsorted(t, x, side="right") - 1, k, t.size - k - 2)
 
 
-def _basis(t: Any, x: Any, i: np.ndarray, k: int, nu: int) -> Any:
+def _basis(t: Operand, x: Operand, i: np.ndarray, k: int, nu: int) -> Result:
     """The ``k + 1`` basis functions that are not zero, or their derivatives of the order `nu`, at
     each place; differentiable.
 
@@ -47,7 +52,7 @@ def _basis(t: Any, x: Any, i: np.ndarray, k: int, nu: int) -> Any:
     return b
 
 
-def _check_knots(function: str, k: int, t: Any) -> None:
+def _check_knots(function: str, k: int, t: Operand) -> None:
     wrong = np.flatnonzero(~(np.diff(t) >= 0.0))
     if wrong.size:
         i = int(wrong[0])
@@ -101,7 +106,9 @@ class BSpline:
     array([0.25 , 0.625, 0.125, 0.   ])
     """
 
-    def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
+    def __init__(
+        self, t: Operand, c: Operand, k: int, extrapolate: bool | str | None = True, axis: int = 0
+    ) -> None:
         k = integer("BSpline", "k", k)
         t = as_operand(t, "BSpline: t")
         if k < 0:
@@ -125,7 +132,7 @@ class BSpline:
         self._series, self._rest, self.axis = series_of("BSpline", c, np.shape(c)[axis], axis)
         self.t, self.c, self.k, self.extrapolate = t, c, k, extrapolate
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    def __call__(self, x: Operand, nu: int = 0, extrapolate: bool | str | None = None) -> Result:
         """The spline, or its derivative of the order `nu`, at the places `x`, which may have any
         shape.
         """
@@ -159,7 +166,7 @@ class BSpline:
         return BSpline(t, values, k, self.extrapolate, self.axis)
 
     @staticmethod
-    def design_matrix(x: Any, t: Any, k: int) -> Any:
+    def design_matrix(x: Operand, t: Operand, k: int) -> Result:
         """The values of all B-splines at the places, shape ``(len(x), len(t) - k - 1)``: a matrix
         that is not sparse.
         """
@@ -168,9 +175,9 @@ class BSpline:
         return _spread(_basis(t, x, i, k, 0), i - k, np.size(t) - k - 1)
 
 
-def _spread(rows: Any, first: np.ndarray, n: int) -> Any:
-    """Rows of a matrix of which only some elements beside each other are given, from the column
-    `first`.
+def _spread(rows: Operand, first: np.ndarray, n: int) -> Result:
+    """Full rows of a matrix of which only neighbouring elements are given, from the column `first`
+    on.
     """
     m, width = np.shape(rows)
     at = np.arange(n) - first[:, None]
@@ -179,14 +186,14 @@ def _spread(rows: Any, first: np.ndarray, n: int) -> Any:
     return np.where(inside, flat[np.where(inside, at + width * np.arange(m)[:, None], 0)], 0.0)
 
 
-def _banded(rows: Any, first: np.ndarray) -> tuple[int, int, Any]:
-    """A square matrix whose rows are given so, in the storage of a banded matrix: the numbers of
-    diagonals, and these.
+def _banded(rows: Operand, first: np.ndarray) -> tuple[int, int, Result]:
+    """A square matrix given by such rows, in banded storage: the numbers of diagonals, and their
+    elements.
     """
     n, width = np.shape(rows)
     lower, upper = int(np.max(np.arange(n) - first)), int(np.max(first + width - 1 - np.arange(n)))
     lower, upper = max(lower, 0), max(upper, 0)
-    i = np.arange(lower + upper + 1)[:, None] + np.arange(n) - upper  # the row of each element
+    i = np.arange(lower + upper + 1)[:, None] + np.arange(n) - upper  # each element's row
     row = np.clip(i, 0, n - 1)
     at = np.arange(n) - first[row]
     inside = (i == row) & (at >= 0) & (at < width)
@@ -194,9 +201,9 @@ def _banded(rows: Any, first: np.ndarray) -> tuple[int, int, Any]:
     return lower, upper, np.where(inside, flat[np.where(inside, row * width + at, 0)], 0.0)
 
 
-def _knots_for(x: Any, k: int, augmented: bool) -> Any:
-    """SciPy's choice: all places, or all but some near the ends; of even degrees those between
-    two.
+def _knots_for(x: Operand, k: int, augmented: bool) -> Result:
+    """SciPy's choice of knots: all places but some near the ends; for even degrees those halfway
+    between places.
     """
     if augmented:
         return np.concatenate([x[:1]] * k + [x] + [x[-1:]] * k)
@@ -216,8 +223,8 @@ _ALIASES: dict[str, list[tuple[int, float]]] = {
 }
 
 
-def _conditions(side: Any) -> list[tuple[int, Any]]:
-    """Orders of derivatives and their values that are given at an end."""
+def _conditions(side: Operand) -> list[tuple[int, Result]]:
+    """The orders of the derivatives given at an end, and their values."""
     if side is None:
         return []
     if isinstance(side, str):
@@ -231,7 +238,7 @@ def _conditions(side: Any) -> list[tuple[int, Any]]:
 
 
 def make_interp_spline(
-    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0
+    x: Operand, y: Operand, k: int = 3, t: Operand = None, bc_type: Any = None, axis: int = 0
 ) -> BSpline:
     """The spline of a degree through given values: `scipy.interpolate.make_interp_spline`.
 
@@ -265,6 +272,11 @@ def make_interp_spline(
     -----
     The coefficients solve a banded system, and so does the derivative: with respect to the values,
     the places, the knots, and the given derivatives.
+
+    References
+    ----------
+    * Carl de Boor, A Practical Guide to Splines.
+    * SciPy reference, `scipy.interpolate.make_interp_spline`.
 
     Examples
     --------
@@ -302,11 +314,13 @@ def make_interp_spline(
     return BSpline(t, np.moveaxis(np.reshape(c, (count, *rest)), 0, axis), k, axis=axis)
 
 
-def _row(value: Any, rest: tuple[int, ...]) -> Any:
+def _row(value: Operand, rest: tuple[int, ...]) -> Result:
     return np.reshape(as_operand(value, "make_interp_spline: bc_type") + np.zeros(rest), (1, -1))
 
 
-def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int = 0) -> BSpline:
+def make_lsq_spline(
+    x: Operand, y: Operand, t: Operand, k: int = 3, w: Operand = None, axis: int = 0
+) -> BSpline:
     """The spline with given knots that is nearest to values, by weighted least squares:
     `scipy.interpolate.make_lsq_spline`.
 
@@ -340,11 +354,17 @@ def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int
     The coefficients solve the normal equations, a positive definite banded system, as in SciPy; so
     does the derivative.
 
+    References
+    ----------
+    * Carl de Boor, A Practical Guide to Splines.
+    * SciPy reference, `scipy.interpolate.make_lsq_spline`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
     >>> t = np.array([0.0, 0.0, 3.0, 3.0])
-    >>> vm.gradient(lambda y: vm.make_lsq_spline(np.arange(4.0), y, t, 1)(0.0), np.zeros(4)).round(12)
+    >>> start = lambda y: vm.make_lsq_spline(np.arange(4.0), y, t, 1)(0.0)
+    >>> vm.gradient(start, np.zeros(4)).round(12)
     array([ 0.7,  0.4,  0.1, -0.2])
     """
     x = check_increasing("make_lsq_spline", "x", x)
@@ -397,6 +417,10 @@ class RegularGridInterpolator:
     Differentiable in the values, the places and the coordinates. At a point of the grid the
     derivative is that of the cell behind it; of 'nearest' there is one in the values alone.
 
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.RegularGridInterpolator`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -408,11 +432,11 @@ class RegularGridInterpolator:
 
     def __init__(
         self,
-        points: Any,
-        values: Any,
+        points: Operand,
+        values: Operand,
         method: str = "linear",
         bounds_error: bool = True,
-        fill_value: Any = np.nan,
+        fill_value: Operand = np.nan,
     ) -> None:
         if method not in ("linear", "nearest"):
             raise DomainError(
@@ -431,7 +455,7 @@ class RegularGridInterpolator:
             )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 
-    def __call__(self, xi: Any, method: Any = None) -> Any:
+    def __call__(self, xi: Operand, method: Any = None) -> Result:
         """The values at the places `xi`, whose last axis has their coordinates; or a tuple of
         arrays of coordinates.
         """
@@ -447,7 +471,7 @@ class RegularGridInterpolator:
                 f"RegularGridInterpolator: xi has shape {np.shape(xi)}, but its last axis must "
                 f"have length {count}!"
             )
-        # A single place is a row of one, as in SciPy.
+        # A single place counts as one row, as in SciPy.
         places = np.shape(xi)[:-1] or (1,)
         flat = np.reshape(xi, (-1, count))
         outside: Any = False
@@ -471,7 +495,7 @@ class RegularGridInterpolator:
             r = np.where(np.reshape(outside, (-1,) + (1,) * (np.ndim(r) - 1)), self.fill_value, r)
         return np.reshape(r, places + np.shape(self.values)[count:])
 
-    def _mean(self, corners: Any, shares: Any) -> Any:
+    def _mean(self, corners: Operand, shares: Operand) -> Result:
         r: Any = 0.0
         shape = (-1,) + (1,) * (np.ndim(self.values) - len(self.grid))
         for choice in product((0, 1), repeat=len(self.grid)):
@@ -485,7 +509,7 @@ class RegularGridInterpolator:
             )
         return r
 
-    def _nearest(self, corners: Any, shares: Any) -> Any:
+    def _nearest(self, corners: Operand, shares: Operand) -> Result:
         chosen = [
             np.where(check_values(_is_low, s), i, j)
             for (i, j), s in zip(corners, shares, strict=True)
@@ -493,15 +517,15 @@ class RegularGridInterpolator:
         return self.values[tuple(chosen)]
 
 
-def _is_low(share: Any) -> Any:
+def _is_low(share: Operand) -> Result:
     return share <= 0.5
 
 
-def _cells(p: Any, x: Any) -> Any:
+def _cells(p: Operand, x: Operand) -> Result:
     return np.clip(np.searchsorted(p, x, side="right") - 1, 0, max(p.size - 2, 0))
 
 
-def _check_inside(d: int, p: Any, x: Any) -> None:
+def _check_inside(d: int, p: Operand, x: Operand) -> None:
     wrong = np.flatnonzero((x < p[0]) | (x > p[-1]))
     if wrong.size:
         i = int(wrong[0])
@@ -512,13 +536,13 @@ def _check_inside(d: int, p: Any, x: Any) -> None:
 
 
 def interpn(
-    points: Any,
-    values: Any,
-    xi: Any,
+    points: Operand,
+    values: Operand,
+    xi: Operand,
     method: str = "linear",
     bounds_error: bool = True,
-    fill_value: Any = np.nan,
-) -> Any:
+    fill_value: Operand = np.nan,
+) -> Result:
     """Interpolation on a grid: `scipy.interpolate.interpn`.
 
     Parameters
@@ -543,10 +567,15 @@ def interpn(
     -----
     What `RegularGridInterpolator` gives at the places, and so is the derivative.
 
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.interpn`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda v: vm.interpn(([0.0, 1.0], [0.0, 1.0]), v, [0.5, 0.25])[0], np.zeros((2, 2)))
+    >>> grid = [0.0, 1.0], [0.0, 1.0]
+    >>> vm.gradient(lambda v: vm.interpn(grid, v, [0.5, 0.25])[0], np.zeros((2, 2)))
     array([[0.375, 0.125],
            [0.375, 0.125]])
     """

@@ -1,11 +1,12 @@
-"""Independent steps of one kernel and layout as one step over a leading axis: what makes a loop
-over elements run as one of arrays.
+"""Batching: independent steps that are alike become one step over a leading axis, so that a loop
+over elements runs as one of arrays.
 
 `varmat.programs.schedule` says which steps are alike. Here the program is written anew, batch by
-batch: the results of a batch are rows of one value, and what the members read in one place is a
-column: a value that they share, constants on top of each other, a view if the rows lie at regular
+batch. The results of a batch are rows of one value. What the members read in one place is a column:
+a value that they share, constants on top of each other, a view if the rows lie at regular
 distances, a gather if they lie in one value, and otherwise an array assembled of parts, if that is
-cheaper than the steps one by one."""
+cheaper than the steps one by one. `varmat.programs.batch_writers` writes the steps.
+"""
 
 from __future__ import annotations
 
@@ -16,37 +17,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.programs.batch_writers import WRITERS
 from varmat.programs.builder import Builder
-from varmat.programs.kernels import (
-    GATHER,
-    GUARD,
-    Assemble,
-    Copy,
-    Function,
-    Gather,
-    Gufunc,
-    Matmul,
-    Reduce,
-    Select,
-    Sum,
-    Ufunc,
+from varmat.programs.kernels import GUARD, Assemble
+from varmat.programs.program import (
+    BOOL,
+    FLOAT,
+    Part,
+    Program,
+    Shape,
+    Step,
+    Value,
+    contiguous_strides,
+    element_places,
 )
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
 from varmat.programs.schedule import GUARDS, Graph, Schedule, is_worth_it
 
-# Equal steps from which a program is looked at.
+# Equal steps from which a program is worth batching.
 LEAST = 16
-# What steps cost natively, in nanoseconds: of numbers, of arrays and each element of them, of a
-# gather, and of a part of what is assembled. A number in it is cheap here, for all later steps find
-# it there.
+# What steps cost natively, in nanoseconds: a step of numbers, a step of arrays and each of its
+# elements, an element of a gather, a part of an assembled array. A part that is a number counts
+# little, since all later steps find it in its new place.
 NUMBER, STEP, ELEMENT, IRREGULAR, PART, NUMBER_PART = 12.0, 20.0, 0.7, 1.0, 15.0, 4.0
-# So many members that read from elsewhere go their own way.
+# Members that read from elsewhere leave a batch if there are at most so many.
 _STRAYS = 2
 
 
 def batched(program: Program) -> Program:
     """Make one step of many that are alike."""
-    return _Batching(program).program() if is_worth_it(program.steps, LEAST) else program
+    return Batching(program).program() if is_worth_it(program.steps, LEAST) else program
 
 
 def _is_batchable(step: Step) -> bool:
@@ -58,7 +57,7 @@ def _is_batchable(step: Step) -> bool:
         or step.results[0].dtype not in (FLOAT, BOOL)
     ):
         return False
-    return type(step.kernel) in _WRITERS and all(v.size for v in (*step.operands, *step.results))
+    return type(step.kernel) in WRITERS and all(v.size for v in (*step.operands, *step.results))
 
 
 class Column(NamedTuple):
@@ -81,7 +80,7 @@ class Column(NamedTuple):
     is_shared: bool = False
 
 
-class _Batching:
+class Batching:
     """Writes a program anew."""
 
     def __init__(self, program: Program) -> None:
@@ -89,8 +88,7 @@ class _Batching:
         self.builder = Builder()
         self._made: list[Value] = []
         self._made_numbers: dict[int, int] = {}
-        # Where the bases of the old program are in the new one: a number of what is made, and
-        # bytes.
+        # Where the bases of the old program are in the new one: the number of a base, and bytes.
         self._place = np.full(len(self.graph.bases), -1)
         self._offset = np.zeros(len(self.graph.bases), int)
         # Constants and gathers by what they are made of, so that equal steps are one.
@@ -108,7 +106,7 @@ class _Batching:
                 self._singles(batch)
             elif isinstance(step.kernel, GUARDS):
                 self._guards(batch)
-            elif graph.is_sum(step):
+            elif graph.adds_up(step):
                 self._sums(batch)
             else:
                 self._alike(batch)
@@ -116,7 +114,9 @@ class _Batching:
 
     # --- places ---
 
-    def _settle(self, old: Any, new: Value, rows: np.ndarray | None = None) -> None:
+    def _settle(
+        self, old: int | list[int] | np.ndarray, new: Value, rows: np.ndarray | None = None
+    ) -> None:
         """Note where old bases are: one, or several that are rows of a new value."""
         if new.data is not None and not new.is_contiguous:
             new = self.builder.constant(np.ascontiguousarray(new.data))
@@ -139,9 +139,7 @@ class _Batching:
         )
 
     def where(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where old values are: numbers of what is made, which are negative for constants, and
-        bytes.
-        """
+        """Where old values are now: numbers of bases, negative for constants, and bytes."""
         base, is_constant = self.graph.base[numbers], self.graph.constant[numbers]
         places, offsets = self._place[base], self._offset[base] + self.graph.offset[numbers]
         return np.where(is_constant, -1, places), np.where(is_constant, 0, offsets)
@@ -150,7 +148,7 @@ class _Batching:
         """An old value in the new program."""
         old = self.graph.values[number]
         if old.base.data is not None:
-            return self.builder.constant(_data(old))
+            return self.builder.constant(self.constant(number))
         base = self.graph.base[number]
         return self.builder.part(
             self._made[self._place[base]],
@@ -158,6 +156,11 @@ class _Batching:
             int(self._offset[base]) + old.offset,
             old.strides,
         )
+
+    def constant(self, number: int) -> Any:
+        """The array of an old value that is constant."""
+        old = self.graph.values[number]
+        return old.array_in(old.base.data)
 
     def made(self, place: int) -> Value:
         return self._made[place]
@@ -230,17 +233,18 @@ class _Batching:
         if known is None:
             if place < 0:
                 known = self.builder.constant(
-                    np.array([_data(self.graph.values[i]) for i in numbers.tolist()])
+                    np.array([self.constant(i) for i in numbers.tolist()])
                 )
             else:
                 known = self.builder.gather(
-                    self._made[place], np.add.outer(offsets // 8, _inside(like.shape, like.strides))
+                    self._made[place],
+                    np.add.outer(offsets // 8, element_places(like.shape, like.strides)),
                 )
             self._known[key] = known
         return known
 
     def _assembled(self, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
-        """Values with a leading axis; this is where they are from now on."""
+        """Values assembled with a leading axis, where later steps find them from now on."""
         made = self._added(np.arange(len(numbers)), numbers, places, offsets)
         graph = self.graph
         whole = np.flatnonzero(
@@ -273,9 +277,9 @@ class _Batching:
         numbers: np.ndarray,
         places: np.ndarray,
         offsets: np.ndarray,
-    ) -> tuple[Any, Shape, Value]:
-        """Values that lie in one as one part of an assembled array, to whose bytes `to` each of
-        them is added.
+    ) -> Part:
+        """Values that lie in one base as one part of an assembled array; each is added at its byte
+        `to`.
         """
         shape = (len(to), *self.graph.values[numbers[0]].shape)
         order = np.argsort(to, kind="stable")
@@ -285,7 +289,7 @@ class _Batching:
             place = (int(to[order[0]]), (step, *strides))
         else:
             order = np.argsort(offsets, kind="stable")
-            place = np.add.outer(to[order] // 8, _inside(shape[1:], strides))
+            place = np.add.outer(to[order] // 8, element_places(shape[1:], strides))
         return place, shape, self.builder.number(self.taken(numbers[order], places, offsets[order]))
 
     # --- batches ---
@@ -303,7 +307,7 @@ class _Batching:
         columns = [self.column(numbers[:, i]) for i in range(numbers.shape[1])]
         cost = STEP + ELEMENT * n * size + sum(column.cost for column in columns)
         made = (
-            _WRITERS[type(step.kernel)](self, step, columns, numbers)
+            WRITERS[type(step.kernel)](self, step, columns, numbers)
             if cost < n * _alone(step)
             else None
         )
@@ -313,7 +317,7 @@ class _Batching:
             self._settle_batch(batch, made)
 
     def _order(self, numbers: np.ndarray) -> np.ndarray:
-        """Members in the order in which they find what differs most among them."""
+        """The members in the order of the operand that differs most among them."""
         best, most = np.arange(len(numbers)), 1
         for i in range(numbers.shape[1]):
             places, offsets = self.where(numbers[:, i])
@@ -325,7 +329,7 @@ class _Batching:
         return best
 
     def _guards(self, batch: np.ndarray) -> None:
-        """Write guards as one, if that pays; those of the same value are one in any case."""
+        """Write guards as one, if that pays; guards of the same value are always one."""
         numbers = self.graph.read[self.graph.first[batch]]
         _, once = np.unique(np.stack(self.where(numbers)), axis=1, return_index=True)
         column, kernel = self.column(numbers[once]), self.graph.steps[batch[0]].kernel
@@ -347,8 +351,8 @@ class _Batching:
         builder.guard(x)
 
     def _sums(self, batch: np.ndarray) -> None:
-        """Write sums of the same number of terms as a sum of columns, others by adding each term to
-        its place, if either pays.
+        """Write sums as one, if that pays: with equally many terms as a sum of columns, others by
+        adding each term to its place.
         """
         graph, arity = self.graph, self.graph.arity[batch]
         rows = np.repeat(np.arange(len(batch)), arity)
@@ -358,7 +362,7 @@ class _Batching:
         n, size = len(batch), graph.steps[batch[0]].results[0].size
         singly = float((arity - 1).sum()) * _alone(graph.steps[batch[0]])
         adding = STEP + self._cost_of_parts(places, size)
-        # Constants fit to whatever lies beside them.
+        # A constant has no layout of its own.
         layouts = np.where(graph.constant[numbers], -1, np.array(graph.layouts)[numbers])
         if _differ(layouts[layouts >= 0]):
             adding = math.inf
@@ -393,7 +397,7 @@ class _Batching:
         for i in batch.tolist():
             step, numbers = graph.steps[i], graph.read[graph.first[i] : graph.first[i + 1]]
             made: Sequence[Value]
-            if len(numbers) >= LEAST and graph.is_sum(step):
+            if len(numbers) >= LEAST and graph.adds_up(step):
                 made = [self._sum_of(numbers)]
             elif (
                 len(numbers) >= LEAST
@@ -407,7 +411,7 @@ class _Batching:
                 self._settle([graph.number_of_base(old)], new)
 
     def _sum_of(self, numbers: np.ndarray) -> Value:
-        """A sum of many: of those that lie in one value at once."""
+        """A sum of many terms: those that lie in one base are summed at once."""
         places, offsets = self.where(numbers)
         keys = [
             (place, self.graph.values[i].strides)
@@ -425,7 +429,7 @@ class _Batching:
         return self.builder.add_all(terms)
 
     def _assembly(self, kernel: Assemble, numbers: np.ndarray) -> Value:
-        """An array of many parts: of those that lie in one value at once."""
+        """An array of many parts: those that lie in one base become one part."""
         values, parts, keys = self.graph.values, [], []
         given = kernel.parts(numbers.tolist())
         of_parts = np.array([number for _, _, number, _ in given])
@@ -449,7 +453,7 @@ class _Batching:
                     place, shape, number, index = given[i]
                     parts.append(
                         (
-                            place if index is None else _data(values[index]),
+                            place if index is None else self.constant(index),
                             shape,
                             self.value(number),
                         )
@@ -467,18 +471,9 @@ class _Batching:
 
 
 def _alone(step: Step) -> float:
-    """What a step costs if it stays alone."""
+    """What a step costs if it is not batched."""
     shapes = [v.shape for v in (*step.operands, *step.results)]
     return NUMBER if not any(shapes) else STEP + ELEMENT * max(map(math.prod, shapes))
-
-
-def _data(v: Value) -> Any:
-    """The array of a constant."""
-    return (
-        v.data
-        if v.data is not None
-        else np.ndarray(v.shape, v.dtype, v.base.data, v.offset, v.strides)
-    )
 
 
 def _step_of(offsets: np.ndarray) -> int | None:
@@ -494,14 +489,6 @@ def _differ(numbers: np.ndarray) -> bool:
     return bool((numbers != numbers[:1]).any())
 
 
-def _inside(shape: Shape, strides: Shape) -> np.ndarray:
-    """How many doubles the elements of a view lie after its first."""
-    places = np.zeros((), int)
-    for n, stride in zip(shape, strides, strict=True):
-        places = np.add.outer(places, np.arange(n) * (stride // 8))
-    return places
-
-
 def _grouped(keys: Sequence[Any]) -> dict[Any, np.ndarray]:
     """The places of equal keys."""
     groups: dict[Any, list[int]] = {}
@@ -511,7 +498,7 @@ def _grouped(keys: Sequence[Any]) -> dict[Any, np.ndarray]:
 
 
 def _strays(places: np.ndarray) -> np.ndarray:
-    """The few members that find in another value what all others find in one."""
+    """The few members that read another base than all others."""
     strays = np.zeros(len(places), bool)
     for column in places.T:
         values, counts = np.unique(column, return_counts=True)
@@ -519,144 +506,3 @@ def _strays(places: np.ndarray) -> np.ndarray:
         if elsewhere.sum() <= min(_STRAYS, len(column) // LEAST):
             strays |= elsewhere
     return strays
-
-
-# --- one step of many: what they make, with a leading axis ---
-
-
-def _aligned(batching: _Batching, column: Column, shape: Shape) -> Value:
-    """A column so that it broadcasts to members of a shape behind a leading axis."""
-    x = column.make()
-    missing = len(shape) - len(column.shape)
-    if column.is_shared or not missing:
-        return x
-    if x.data is not None:
-        return batching.builder.constant(
-            x.data.reshape(len(x.data), *(1,) * missing, *column.shape)
-        )
-    strides = (x.strides[0], *(0,) * missing, *x.strides[1:])
-    return batching.builder.part(x, (x.shape[0], *(1,) * missing, *column.shape), 0, strides)
-
-
-def _full(batching: _Batching, column: Column, n: int) -> Value:
-    """A column with a leading axis, also if it is shared."""
-    return batching.builder.broadcast(column.make(), (n, *column.shape))
-
-
-def _ufunc(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value:
-    operands = [_aligned(batching, column, step.results[0].shape) for column in columns]
-    if all(v.dtype == FLOAT for v in (*operands, *step.results)):  # in its simplest form
-        return batching.builder.ufunc(step.kernel.ufunc, *operands)
-    return batching.builder.call(step.kernel, *operands)
-
-
-def _elementwise(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value:
-    return batching.builder.call(
-        step.kernel, *(_aligned(batching, column, step.results[0].shape) for column in columns)
-    )
-
-
-def _copy(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value:
-    shape = step.results[0].shape
-    return batching.builder.full(_aligned(batching, columns[0], shape), (len(numbers), *shape))
-
-
-def _reduce(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value:
-    return batching.builder.reduce(
-        step.kernel.ufunc, columns[0].make(), [i + 1 for i in step.kernel.axes]
-    )
-
-
-def _gufunc(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    if len(step.results) > 1 or len(set(step.kernel.parted(step.operands)[0])) > 1:
-        return None
-    return batching.builder.call(
-        step.kernel, *(_full(batching, column, len(numbers)) for column in columns)
-    )
-
-
-def _matmul(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    """A product with a shared matrix or vector as one product, of vectors as sums of rows, others
-    as a stack.
-    """
-    builder, (a, b) = batching.builder, columns
-    axes = len(a.shape), len(b.shape)
-    if max(axes) > 2:
-        return None
-    if axes[0] == 1 and b.is_shared:
-        return builder.matmul(a.make(), b.make())
-    if axes[1] == 1 and a.is_shared:
-        return builder.matmul(b.make(), builder.transposed(a.make()) if axes[0] == 2 else a.make())
-    if axes == (1, 1):
-        return builder.call(Reduce(np.add, (1,)), builder.ufunc(np.multiply, a.make(), b.make()))
-    n = len(numbers)
-    if axes[0] == 2 and b.is_shared:
-        product = builder.matmul(builder.reshaped(a.make(), (n * a.shape[0], a.shape[1])), b.make())
-        return builder.reshaped(product, (n, *step.results[0].shape))
-    left, right = _full(batching, a, n), _full(batching, b, n)
-    left = builder.reshaped(left, (n, 1, *a.shape)) if axes[0] == 1 else left
-    right = builder.reshaped(right, (n, *b.shape, 1)) if axes[1] == 1 else right
-    return builder.reshaped(builder.matmul(left, right), (n, *step.results[0].shape))
-
-
-def _gather(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    """Elements of parts of one value as elements of it."""
-    places, offsets = batching.where(numbers[:, 0])
-    if (
-        places[0] < 0
-        or (places != places[0]).any()
-        or not batching.graph.constant[numbers[:, 1]].all()
-    ):
-        return None
-    index = np.array([_data(batching.graph.values[i]) for i in numbers[:, 1].tolist()])
-    index += (offsets // 8).reshape(-1, *(1,) * (index.ndim - 1))
-    whole = batching.made(int(places[0]))
-    return batching.builder.call(GATHER, whole, batching.builder.constant(index))
-
-
-def _assemble(
-    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
-) -> Value | None:
-    kernel, n = step.kernel, len(numbers)
-    if kernel.dtype != FLOAT:
-        return None
-    parts = []
-    row = 8 * math.prod(kernel.shape)
-    for place, shape, column, index in kernel.parts(columns):
-        if index is None:
-            parts.append(
-                ((place[0], (row, *place[1])), (n, *shape), _aligned(batching, column, shape))
-            )
-            continue
-        places = np.broadcast_to(
-            index.make().data.reshape((1, *shape) if index.is_shared else (n, *shape)), (n, *shape)
-        )
-        places = places + (np.arange(n) * (row // 8)).reshape(-1, *(1,) * len(shape))
-        parts.append(
-            (
-                places,
-                (n, *shape),
-                batching.builder.full(_aligned(batching, column, shape), (n, *shape)),
-            )
-        )
-    base = _full(batching, columns[0], n) if kernel.has_base else None
-    return batching.builder.assemble((n, *kernel.shape), parts, base)
-
-
-_WRITERS: dict[type, Callable[[_Batching, Step, Sequence[Column], np.ndarray], Value | None]] = {
-    Ufunc: _ufunc, Function: _elementwise, Select: _elementwise, Sum: _elementwise, Copy: _copy,
-     Reduce: _reduce, Gufunc: _gufunc,
-    Matmul: _matmul, Gather: _gather, Assemble: _assemble,
-}  # fmt: skip

@@ -1,7 +1,7 @@
 """Long arrays block by block: elementwise steps and their sums become one step, whose temporaries
 stay in the cache.
 
-The steps are assigned to rounds. A round is what can be computed before a sum of the same round is
+Steps are assigned to rounds. A round is what can be computed before a sum of the same round is
 known: first the steps that need whole arrays, then a loop for each length. Most models need one
 round: the reverse pass of a sum needs what the forward pass computes, but not the sum. What nothing
 outside of a loop reads is never more than a block.
@@ -13,18 +13,22 @@ coefficients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from varmat.plain_arrays import CACHE, blocks
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
+from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
 
-# Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for
-# the calls; twice and four times of it are as good.
-BLOCK = 1 << 14
+if TYPE_CHECKING:
+    from varmat.programs.kernels.kernel import Results, Run
+    from varmat.programs.runners.table import Table
+
+# Elements of a block of each array of a loop.
+BLOCK = CACHE // 4
 # Bytes of a block of a matrix, for the second product to find in the L2 cache; smaller matrices are
 # there as a whole. Measured with one of 1 MB: compiled, 64 KB to 1 MB are equally good; half of it
 # takes bound calls up to a tenth longer.
@@ -88,7 +92,7 @@ class Loop(Kernel):
         self, size: int, steps: list[Step], outside: list[Value], kept: list[Value]
     ) -> None:
         self.size, self.steps, self.outside, self.kept = size, steps, outside, kept
-        self.sums = [step for step in steps if is_sum(step)]
+        self.sums = [step for step in steps if is_total(step)]
         products = [(step, each) for step in steps if (each := product_of(step)) is not None]
         # The axis along which matrices are long, by the id of the value.
         self.axes = {id(step.operands[each.matrix]): each.axis for step, each in products}
@@ -102,7 +106,7 @@ class Loop(Kernel):
         self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
         self.is_native = all(step.kernel.is_native for step in steps)
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [
             *((v.shape, v.dtype) for v in self.kept),
             *((step.results[0].shape, FLOAT) for step in self.sums),
@@ -117,12 +121,12 @@ class Loop(Kernel):
             return value.strides[axis]
         return int(value.dtype.itemsize) if value.shape and value.size == self.size else 0
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> Results:
         results = [np.empty(shape, dtype) for shape, dtype in self.results()]
         self.bind(operands, results)()
         return tuple(results)
 
-    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[], Any]:
+    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Run:
         arrays = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
         arrays |= {id(v): x for v, x in zip(self.kept, results, strict=False)}
         flat = {
@@ -136,28 +140,27 @@ class Loop(Kernel):
         totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
         shares = {key: np.empty_like(total) for key, total in totals.items()}
 
-        def part(value: Value, start: int, stop: int) -> Any:
+        def part(value: Value, block: slice) -> Any:
             key = id(value.base) if id(value) not in flat else id(value)
             temporary = self.place_of_temporary.get(key)
             if temporary is not None:
-                return numbers[temporary][: stop - start]
+                return numbers[temporary][: block.stop - block.start]
             whole = flat[key]
             if self.axes.get(key) == 1:
-                return whole[:, start:stop]
+                return whole[:, block]
             return (
-                whole[start:stop]
+                whole[block]
                 if key in self.axes or (whole.ndim and whole.size == self.size)
                 else whole
             )
 
         calls: list[Any] = []
-        for start in range(0, self.size, self.block):
-            stop = min(start + self.block, self.size)
+        for block in blocks(self.size, self.block):
             for step in self.steps:
                 total = totals.get(id(step))
                 share = shares.get(id(step))
-                place = share if total is not None else part(step.results[0], start, stop)
-                calls.append(_bound(step, [part(v, start, stop) for v in step.operands], place))
+                place = share if total is not None else part(step.results[0], block)
+                calls.append(_bound(step, [part(v, block) for v in step.operands], place))
                 if total is not None:
                     calls.append(partial(np.add, total, share, total))
 
@@ -169,11 +172,11 @@ class Loop(Kernel):
 
         return run
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.loop(self, operands, results)
 
 
-def _bound(step: Step, operands: Sequence[Any], place: Any) -> Callable[[], Any]:
+def _bound(step: Step, operands: Sequence[Any], place: Any) -> Run:
     """A step of a loop on a block."""
     product = product_of(step)
     if product is not None:
@@ -187,7 +190,7 @@ def _bound(step: Step, operands: Sequence[Any], place: Any) -> Callable[[], Any]
     return kernel.bind(operands, [place])
 
 
-def is_sum(step: Step) -> bool:
+def is_total(step: Step) -> bool:
     """Whether a step of a loop sums what it reads."""
     if isinstance(step.kernel, Matmul):
         product = product_of(step)
@@ -196,15 +199,15 @@ def is_sum(step: Step) -> bool:
 
 
 def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, int]]:
-    """Numbers of blocks for what is made and not kept, by the id of the value; a number is used
-    again when nobody reads it.
+    """Numbers of blocks for values that are not kept, by their ids; a number is used again when
+    nobody reads the value any more.
     """
     last = {id(v.base): i for i, step in enumerate(steps) for v in step.operands}
     places: dict[int, tuple[bool, int]] = {}
     free: dict[bool, list[int]] = {True: [], False: []}
     count = {True: 0, False: 0}
     for i, step in enumerate(steps):
-        if not is_sum(step) and id(step.results[0]) not in kept:
+        if not is_total(step) and id(step.results[0]) not in kept:
             value = step.results[0]
             kind = value.dtype == BOOL
             number = free[kind].pop() if free[kind] else count[kind]
@@ -266,7 +269,7 @@ def by_blocks(program: Program) -> Program:
     lengths = lengths_of(program)
     if not any(lengths):
         return program
-    # For each value the round from which on a loop of its length, and anything else, may read it,
+    # For each value: the rounds from which on a loop of its length, and other steps, may read it,
     # and that length.
     rounds: list[int] = []
     in_loops: dict[int, int] = {}
@@ -286,77 +289,80 @@ def by_blocks(program: Program) -> Program:
                 ),
                 default=0,
             )
-            after = (at + 1, at + 1) if is_sum(step) else (at, at + 1)
+            after = (at + 1, at + 1) if is_total(step) else (at, at + 1)
         rounds.append(at)
         for value in step.results:
             in_loops[id(value)], whole[id(value)] = after
             length[id(value)] = size
-    return _assembled(program, lengths, rounds)
+    return _Rewriting(program, lengths, rounds).program()
 
 
-def _assembled(program: Program, lengths: list[int | None], rounds: list[int]) -> Program:
-    changed: dict[int, Value] = {}
+class _Rewriting:
+    """Writes a program anew, with loops in the place of their steps."""
 
-    def now(value: Value) -> Value:
-        """What stands for a value that a loop makes."""
-        new = changed.get(id(value.base))
+    def __init__(
+        self, program: Program, lengths: Sequence[int | None], rounds: Sequence[int]
+    ) -> None:
+        self._old, self._lengths, self._rounds = program, lengths, rounds
+        self._steps: list[Step] = []
+        # By the id of an old value: what stands for it.
+        self._changed: dict[int, Value] = {}
+        self._returned = {id(v.base) for v in program.outputs}
+        # By the id of a base: the loops, as rounds and lengths, and the other steps that read it.
+        self._readers: dict[int, set[object]] = {}
+        for step, size, at in zip(program.steps, lengths, rounds, strict=True):
+            for v in step.operands:
+                reader = id(step) if size is None else (at, size)
+                self._readers.setdefault(id(v.base), set()).add(reader)
+
+    def program(self) -> Program:
+        old = self._old
+        for at in range(max(self._rounds) + 1):
+            every = zip(old.steps, self._lengths, self._rounds, strict=True)
+            here = [(step, size) for step, size, r in every if r == at]
+            for step, size in here:
+                if size is None:
+                    self._step(step)
+            for size in dict.fromkeys(size for _, size in here if size is not None):
+                inside = [step for step, each in here if each == size]
+                if all(is_total(step) for step in inside):  # a loop would save no temporaries
+                    for step in inside:
+                        self._step(step)
+                else:
+                    self._loop(at, size, inside)
+        return Program(old.arguments, self._steps, [self._now(v) for v in old.outputs])
+
+    def _now(self, value: Value) -> Value:
+        """What stands for an old value."""
+        new = self._changed.get(id(value.base))
         if new is None:
             return value
-        return (
-            new.view(value.shape, value.offset, value.strides)
-            if value.is_view or value.shape != new.shape
-            else new
-        )
+        is_part = value.is_view or value.shape != new.shape
+        return new.view(value.shape, value.offset, value.strides) if is_part else new
 
-    steps: list[Step] = []
-    readers: dict[int, set[int]] = {}
-    group_of = {
-        id(step): (at, size) for step, size, at in zip(program.steps, lengths, rounds, strict=True)
-    }
-    for step in program.steps:
-        for v in step.operands:
-            readers.setdefault(id(v.base), set()).add(
-                hash(group_of[id(step)]) if group_of[id(step)][1] else id(step)
-            )
-    returned = {id(v.base) for v in program.outputs}
-
-    def plain(step: Step) -> None:
-        if any(id(v.base) in changed for v in step.operands):
-            made = Step(
-                step.kernel,
-                [now(v) for v in step.operands],
-                [(v.shape, v.dtype) for v in step.results],
-            )
-            changed.update(
-                (id(old), new) for old, new in zip(step.results, made.results, strict=True)
-            )
+    def _step(self, step: Step) -> None:
+        """Take a step over, as it is if what it reads is as it was."""
+        if any(id(v.base) in self._changed for v in step.operands):
+            layouts = [(v.shape, v.dtype) for v in step.results]
+            made = Step(step.kernel, [self._now(v) for v in step.operands], layouts)
+            self._change(step.results, made.results)
             step = made
-        steps.append(step)
+        self._steps.append(step)
 
-    for at in range(max(rounds) + 1):
-        here = [
-            (step, size)
-            for step, size, r in zip(program.steps, lengths, rounds, strict=True)
-            if r == at
+    def _loop(self, at: int, size: int, inside: list[Step]) -> None:
+        made = {id(v) for step in inside for v in step.results}
+        arrays = [v for step in inside if not is_total(step) for v in step.results]
+        kept = [
+            v
+            for v in arrays
+            if id(v) in self._returned or self._readers.get(id(v), set()) - {(at, size)}
         ]
-        for step, size in here:
-            if size is None:
-                plain(step)
-        for size in dict.fromkeys(size for _, size in here if size is not None):
-            inside = [step for step, each in here if each == size]
-            if all(is_sum(step) for step in inside):  # nothing in between
-                for step in inside:
-                    plain(step)
-                continue
-            made = {id(v) for step in inside for v in step.results}
-            key = hash((at, size))
-            arrays = [v for step in inside if not is_sum(step) for v in step.results]
-            kept = [v for v in arrays if id(v) in returned or readers.get(id(v), set()) - {key}]
-            outside = {id(v): v for step in inside for v in step.operands if id(v.base) not in made}
-            kernel = Loop(size, inside, list(outside.values()), kept)
-            operands = [now(v) for v in outside.values()]
-            loop = Step(kernel, operands, kernel.results(*operands))
-            steps.append(loop)
-            results = [*kept, *(step.results[0] for step in kernel.sums)]
-            changed.update((id(old), new) for old, new in zip(results, loop.results, strict=True))
-    return Program(program.arguments, steps, [now(v) for v in program.outputs])
+        outside = {id(v): v for step in inside for v in step.operands if id(v.base) not in made}
+        kernel = Loop(size, inside, list(outside.values()), kept)
+        operands = [self._now(v) for v in outside.values()]
+        loop = Step(kernel, operands, kernel.results(*operands))
+        self._steps.append(loop)
+        self._change([*kept, *(step.results[0] for step in kernel.sums)], loop.results)
+
+    def _change(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        self._changed.update((id(v), each) for v, each in zip(old, new, strict=True))

@@ -1,17 +1,30 @@
-"""Making programs: values from kernels and values, with what is always worth doing done on the way.
+"""Making programs, and simplifying them on the way.
 
-What depends on constants alone is computed at once, equal steps are one step, views are no steps,
-factors of one disappear, and numbers are taken out of products and sums of arrays. Everything here
-is local; passes over a whole program are in `varmat.programs.passes`."""
+Steps that depend on constants alone are computed at once, equal steps are one step, views are no
+steps, factors of one disappear, and numbers are taken out of products and sums of arrays. All of
+this is local; passes over a whole program are in `varmat.programs.passes`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.programs.arithmetic import (
+    ADD,
+    AND,
+    MULTIPLY,
+    NEGATIVE,
+    SIMPLER,
+    SQUARE,
+    SUBTRACT,
+    is_number,
+    is_product,
+    peeled,
+)
 from varmat.programs.kernels import (
     GATHER,
     GUARD,
@@ -28,15 +41,21 @@ from varmat.programs.kernels import (
     copy_kernel,
     ufunc_kernel,
 )
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
-
-MULTIPLY, DIVIDE, NEGATIVE = (
-    ufunc_kernel(np.multiply),
-    ufunc_kernel(np.divide),
-    ufunc_kernel(np.negative),
+from varmat.programs.program import (
+    BOOL,
+    FLOAT,
+    Part,
+    Place,
+    Program,
+    Shape,
+    Step,
+    Value,
+    broadcast_strides,
+    contiguous_strides,
 )
-ADD, SUBTRACT, SQUARE = ufunc_kernel(np.add), ufunc_kernel(np.subtract), ufunc_kernel(np.square)
-AND = ufunc_kernel(np.logical_and)
+
+if TYPE_CHECKING:
+    from varmat.typing import Linear
 
 
 class Builder:
@@ -58,10 +77,9 @@ class Builder:
         self._held: list[np.ndarray] = []
         self._views: dict[Any, Value] = {}
         self._guarded: set[tuple[Kernel, Value]] = set()
-        # While a check is traced: what it asks for, which then has to hold at every run.
+        # While a check is traced: the conditions it asks for, which must hold at every run.
         self.asked: list[Value] | None = None
-        # Whether the function that is traced asks for `any` only to save itself a choice between
-        # elements.
+        # Whether the traced function asks `any` only to avoid a choice between elements.
         self.in_formula = False
 
     def program(self, outputs: Iterable[Value]) -> Program:
@@ -91,7 +109,7 @@ class Builder:
         return self._numbers[key]
 
     def apply(self, kernel: Kernel, *operands: Value) -> tuple[Value, ...]:
-        """What a kernel makes of values."""
+        """The results of a kernel."""
         if kernel.is_pure:
             key = (kernel, *operands)
             known = self._known.get(key)
@@ -112,16 +130,16 @@ class Builder:
         return step.results
 
     def call(self, kernel: Kernel, *operands: Value) -> Value:
-        """The same of a kernel that makes one value."""
+        """The result of a kernel that makes one value."""
         return self.apply(kernel, *operands)[0]
 
     # --- views ---
 
-    def view(self, x: Value, how: Any) -> Value:
+    def view(self, x: Value, how: Linear) -> Value:
         """A view of a value, taken by a function from an array to a view of it."""
         if x.is_constant:
             return self._view_of_constant(x, how)
-        # An array as `x` lies in memory, which is never touched, to see which part is taken.
+        # An array that lies in memory as `x` does, only to see which part is taken.
         like = (
             np.lib.stride_tricks.as_strided(_PLACE, x.shape, x.strides)
             if x.size
@@ -137,7 +155,7 @@ class Builder:
         )
         return self.part(x, part.shape, offset, part.strides)
 
-    def _view_of_constant(self, x: Value, how: Any) -> Value:
+    def _view_of_constant(self, x: Value, how: Linear) -> Value:
         part = np.asarray(how(x.data))
         value = Value(part.shape, part.dtype, data=part)
         return value if part.ndim else self.constant(part)
@@ -177,13 +195,9 @@ class Builder:
         """A view of a larger shape, the same along some axes."""
         if x.shape == shape:
             return x
-        missing = len(shape) - len(x.shape)
-        strides = (0,) * missing + tuple(
-            0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)
-        )
         if x.is_constant:
             return self._view_of_constant(x, lambda a: np.broadcast_to(a, shape))
-        return self.part(x, shape, 0, strides)
+        return self.part(x, shape, 0, broadcast_strides(x.shape, x.strides, shape))
 
     def contiguous(self, x: Value) -> Value:
         """The same values in one piece."""
@@ -197,7 +211,7 @@ class Builder:
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
         """A ufunc of values; arithmetic in its simplest form."""
-        simple: Any = _SIMPLER.get(ufunc)
+        simple: Any = SIMPLER.get(ufunc)
         if simple is not None:
             result: Value = simple(self, *operands)
             return result
@@ -241,7 +255,7 @@ class Builder:
             AND,
             Reduce(np.logical_and, tuple(range(len(step.operands[0].shape)))),
         ):
-            for each in step.operands:  # all that is said to hold by one condition
+            for each in step.operands:  # each part of a conjunction has its own guard
                 self.guard(each)
         elif not (condition.is_constant and bool(np.all(condition.data))):
             self._guard(GUARD, condition)
@@ -292,7 +306,7 @@ class Builder:
             left = [kept.index(i) for i in axes if i in kept]
             x = self.view(x, lambda a: a[(*index, Ellipsis)])
             return self.sum(x, left) if left else x
-        # Along what is repeated there is nothing to add.
+        # Along repeated axes the sum is a product with their length.
         repeated = [i for i in axes if x.strides[i] == 0 and x.shape[i] > 1]
         if repeated:
             count = math.prod(x.shape[i] for i in repeated)
@@ -307,7 +321,7 @@ class Builder:
         return self.call(Reduce(np.add, axes), x)
 
     def _without_number(self, x: Value) -> tuple[Value | None, Value]:
-        """A product as a number and the rest, which has its shape; or None and the product."""
+        """The number of a product and the rest, of the same shape; or None and the product."""
         kernel, operands = x.step.kernel, x.step.operands  # type: ignore[union-attr]
         if kernel is NEGATIVE:
             return self.constant(-1.0), operands[0]
@@ -342,7 +356,7 @@ class Builder:
         return total
 
     def _sum_of_sum(self, x: Value) -> Value:
-        """The sum of an array; of one that is an array beside a number, with the number outside."""
+        """The sum of an array. A number that is added to an array is taken out of the sum."""
         if x.step is not None and x.step.kernel in (ADD, SUBTRACT) and not x.is_view:
             left, right = x.step.operands
             if all(not side.shape or is_product(side) for side in (left, right)):
@@ -351,8 +365,8 @@ class Builder:
         return self.call(Reduce(np.add, tuple(range(len(x.shape)))), x)
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:
-        """Bring a contribution, which may be given in a smaller shape than the `whole` it stands
-        for, to that of its operand.
+        """Bring a contribution to the shape of its operand. It stands for an array of the shape
+        `whole`, and may be smaller.
         """
         if x.shape == shape == whole:
             return x
@@ -374,9 +388,7 @@ class Builder:
         return self.call(MATMUL, self._with_unit_stride(a), self._with_unit_stride(b))
 
     def _with_unit_stride(self, x: Value) -> Value:
-        """What BLAS takes as it lies; NumPy's loop without BLAS is slow, so everything else is
-        copied.
-        """
+        """A value as BLAS takes it: others are copied, since NumPy's loop without BLAS is slow."""
         if len(x.shape) == 1:
             return x if x.strides[0] == 8 or x.size <= 1 else self.contiguous(x)
         rows, columns = x.strides[-2:]
@@ -416,7 +428,7 @@ class Builder:
             GATHER, self.contiguous(x), self.constant(np.ascontiguousarray(index, np.int64))
         )
 
-    def written(self, before: Value, place: Any, shape: Shape, source: Value) -> Value:
+    def written(self, before: Value, place: Place, shape: Shape, source: Value) -> Value:
         """An array with a part, of a shape, replaced by what broadcasts to it."""
         if math.prod(shape) == before.size:
             like = self.part(before, shape, *place) if before.is_contiguous else before
@@ -437,9 +449,7 @@ class Builder:
     def accumulate(self, ufunc: np.ufunc, x: Value, axis: int) -> Value:
         return self.call(Accumulate(ufunc, axis % len(x.shape)), x)
 
-    def assemble(
-        self, shape: Shape, parts: Sequence[tuple[Any, Shape, Value]], base: Value | None = None
-    ) -> Value:
+    def assemble(self, shape: Shape, parts: Sequence[Part], base: Value | None = None) -> Value:
         """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``,
         or an array of places.
         """
@@ -466,11 +476,9 @@ class Builder:
         return self.call(kernel, *operands)
 
     def _without_overlap(
-        self, shape: Shape, place: Any, at: Shape, part: Value
-    ) -> Iterable[tuple[Any, Shape, Value]]:
-        """A part as parts of which each goes to any element once, as windows that overlap do
-        not.
-        """
+        self, shape: Shape, place: Place, at: Shape, part: Value
+    ) -> Iterable[Part]:
+        """A part as one or more parts that name each element once: windows may overlap."""
         axes = (
             []
             if isinstance(place, np.ndarray) or 0 in at
@@ -489,7 +497,7 @@ class Builder:
             index = np.ndarray(at, np.int64, np.arange(math.prod(shape)), offset, strides)
             return [(index.copy(), at, self.contiguous(full))]
         left = (*at[:k], *at[k + 1 :])
-        found: list[tuple[Any, Shape, Value]] = []
+        found: list[Part] = []
         for i in range(at[k]):
             there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))
             piece = self.part(
@@ -501,10 +509,9 @@ class Builder:
         return found
 
 
-# Parts up to which windows that overlap are added up one after the other, and not element by
-# element.
+# Overlapping windows up to which they are added one after the other, and not element by element.
 FEW = 8
-# Where strided arrays that are only looked at lie.
+# The memory of strided arrays whose elements nobody looks at.
 _PLACE = np.zeros(1)
 
 
@@ -519,152 +526,3 @@ def is_partition(shape: Shape, places: Sequence[tuple[Any, Shape]]) -> bool:
             return False
         part[...] = True
     return True
-
-
-def is_number(x: Value, number: float) -> bool:
-    return x.is_constant and not x.shape and x.dtype is FLOAT and float(x.data) == number
-
-
-def is_zero(x: Value, sign: float) -> bool:
-    """Whether a value is the zero with a sign."""
-    return is_number(x, 0.0) and math.copysign(1.0, float(x.data)) == sign
-
-
-def is_product(x: Value) -> bool:
-    return x.step is not None and not x.is_view and x.step.kernel in (MULTIPLY, SQUARE, NEGATIVE)
-
-
-def peeled(x: Value) -> tuple[list[Value], list[Value], Value]:
-    """An array as numbers above and below the bar, and an array of its shape."""
-    above, below = [], []
-    while x.step is not None and not x.is_view and x.shape:
-        kernel, operands = x.step.kernel, x.step.operands
-        if kernel is NEGATIVE:
-            above.append(_MINUS_ONE)
-            x = operands[0]
-        elif kernel is MULTIPLY and not operands[0].shape and operands[1].shape == x.shape:
-            above.append(operands[0])
-            x = operands[1]
-        elif kernel is DIVIDE and not operands[1].shape:
-            below.append(operands[1])
-            x = operands[0]
-        else:
-            break
-    return above, below, x
-
-
-_MINUS_ONE = Value((), data=np.asarray(-1.0))
-
-
-# --- arithmetic in its simplest form ---
-
-
-def _negated(x: Value) -> Value | None:
-    """What a value is the negative of."""
-    return x.step.operands[0] if x.step is not None and x.step.kernel is NEGATIVE else None
-
-
-def _number_of(x: Value) -> tuple[Value, Value] | None:
-    """A product of a number and an array as both."""
-    if x.step is None or x.step.kernel is not MULTIPLY or not x.shape:
-        return None
-    left, right = x.step.operands
-    if not left.shape:
-        return left, right
-    return (right, left) if not right.shape else None
-
-
-def _add(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    if x is y:
-        return _multiply(builder, builder.constant(2.0), x)
-    for one, other in ((x, y), (y, x)):
-        if is_zero(other, -1.0):  # of 0.0 it would lose a sign
-            return one
-        negated = _negated(other)
-        if negated is not None:
-            return _subtract(builder, one, negated)
-    return builder.call(ADD, x, y)
-
-
-def _subtract(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    negated = _negated(y)
-    if negated is not None:
-        return _add(builder, x, negated)
-    if is_zero(y, 1.0):
-        return x
-    return builder.call(SUBTRACT, x, y)
-
-
-def _negative(builder: Builder, x: Value) -> Value:
-    x = builder.number(x)
-    negated = _negated(x)
-    if negated is not None:
-        return negated
-    pair = _number_of(x)
-    if pair is not None and pair[0].is_constant:
-        return _multiply(builder, builder.call(NEGATIVE, pair[0]), pair[1])
-    return builder.call(NEGATIVE, x)
-
-
-def _multiply(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    if x is y:
-        return builder.call(SQUARE, x)
-    for one, other in ((x, y), (y, x)):
-        if is_number(other, 1.0):
-            return one
-        if is_number(other, -1.0):
-            return _negative(builder, one)
-    if x.shape and not y.shape:
-        x, y = y, x
-    if y.is_constant and not x.is_constant and not (y.shape and not x.shape):
-        x, y = y, x
-    negated = _negated(y)
-    if negated is not None:
-        x, y = (builder.call(NEGATIVE, x) if x.is_constant else x), negated
-        return (
-            _multiply(builder, x, y)
-            if x.is_constant
-            else _negative(builder, _multiply(builder, x, y))
-        )
-    if not x.shape:
-        # Numbers meet numbers first.
-        if y.shape:
-            pair = _number_of(y)
-            if pair is not None:
-                return _multiply(builder, _multiply(builder, x, pair[0]), pair[1])
-        elif (
-            x.is_constant
-            and y.step is not None
-            and y.step.kernel is MULTIPLY
-            and y.step.operands[0].is_constant
-        ):
-            first, second = y.step.operands
-            return _multiply(builder, builder.call(MULTIPLY, x, first), second)
-    return builder.call(MULTIPLY, x, y)
-
-
-def _divide(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    if is_number(y, 1.0):
-        return x
-    if y.is_constant and not y.shape:
-        reciprocal = 1.0 / float(y.data) if float(y.data) else math.nan
-        if math.frexp(float(y.data))[0] in (0.5, -0.5) and math.isfinite(reciprocal):
-            return _multiply(builder, builder.constant(reciprocal), x)
-    return builder.call(DIVIDE, x, y)
-
-
-def _square(builder: Builder, x: Value) -> Value:
-    x = builder.number(x)
-    negated = _negated(x)
-    return builder.call(SQUARE, x if negated is None else negated)
-
-
-_SIMPLER = {
-    np.add: _add, np.subtract: _subtract, np.negative: _negative, np.multiply: _multiply,
-     np.divide: _divide,
-    np.square: _square, np.positive: lambda builder, x: builder.number(x),
-}  # fmt: skip

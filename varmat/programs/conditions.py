@@ -1,15 +1,14 @@
-"""Comparisons in recordings: variables of zeros and ones, which may be combined and select, and
-nothing else.
+"""Comparisons in recordings: variables of zeros and ones, which may only be combined and select.
 
 A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and
-refuses everything of which the outcome could not be written as a program: branches, masks as
-indices, counts."""
+refuses everything that cannot be written as a program: branches, masks as indices, counts.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -18,8 +17,13 @@ from varmat.core.elementwise import Elementwise
 from varmat.core.rules import ZERO
 from varmat.programs.program import RecordingError
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
-def refuse_look(*_: Any, **__: Any) -> NoReturn:
+    from varmat.typing import Function, Index, Operand, Shape
+
+
+def refuse_look(*_: object, **__: object) -> NoReturn:
     """Raise where a function that is being recorded depends on the value of a variable."""
     raise RecordingError(
         "recorded: the function looks at the value of a variable here (it branches, ranks, or "
@@ -30,10 +34,10 @@ def refuse_look(*_: Any, **__: Any) -> NoReturn:
     )
 
 
-def _row(name: str, function: Any, partials: tuple[str, ...], scalar: str) -> Elementwise:
+def _row(name: str, function: Function, partials: tuple[str, ...], scalar: str) -> Elementwise:
     """A row that is in no table: outside of recordings nothing answers for it."""
 
-    def ufunc(*values: Any, out: Any = None) -> Any:
+    def ufunc(*values: Operand, out: np.ndarray | None = None) -> Operand:
         out = np.empty(np.broadcast_shapes(*map(np.shape, values))) if out is None else out
         out[...] = function(*values)
         return out
@@ -62,7 +66,7 @@ COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
 SELECTION = _row(
     "selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z"
 )
-# The value of a variable, of which nothing is differentiated.
+# The value of a variable, held constant.
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
@@ -76,12 +80,12 @@ class Condition:
     __slots__ = ("_variable",)
     __array_function__ = dispatch.array_function
 
-    def __init__(self, variable: Any) -> None:
+    def __init__(self, variable: Operand) -> None:
         self._variable = variable
 
     @property
-    def shape(self) -> Any:
-        return self._variable.shape
+    def shape(self) -> Shape:
+        return self._variable.shape  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -91,41 +95,43 @@ class Condition:
     def size(self) -> int:
         return int(self._variable.size)
 
-    def select(self, *choices: Any) -> Any:
+    def select(self, *choices: Operand) -> Operand:
         """``np.where`` of this condition."""
         if not choices:
             refuse_look()
         return SELECTION(self._variable, *choices)
 
-    def astype(self, dtype: Any) -> Any:
+    def astype(self, dtype: DTypeLike) -> Operand:
         """Zeros and ones."""
         if np.dtype(dtype) != np.float64:
             refuse_look()
         return np.copy(self._variable)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Operand:
         return Condition(self._variable[index])
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Any
+    ) -> Operand:
         return refuse_look() if kwargs or method != "__call__" else combined(ufunc, *inputs)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Operand:
         return combined(np.invert, self)
 
     __bool__ = __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operand:
         if name.startswith("__"):
             raise AttributeError(name)
         refuse_look()
 
 
-def _is_word(x: Any) -> bool:
+def _is_word(x: Operand) -> bool:
     return x is None or isinstance(x, (str, bytes))
 
 
-def compared(ufunc: Any, operands: Any) -> Any:
+def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
     """The outcome of a comparison of variables; with None and with text it is the same for all
     values.
     """
@@ -140,7 +146,7 @@ def compared(ufunc: Any, operands: Any) -> Any:
     return Condition(_COMPARISONS[ufunc](*operands))
 
 
-def combined(ufunc: Any, *operands: Any) -> Any:
+def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
     """The outcome of a ufunc of conditions and others: a condition of truth values alone, and
     otherwise one of numbers.
     """
@@ -162,12 +168,9 @@ def combined(ufunc: Any, *operands: Any) -> Any:
     return ufunc(*[x._variable if type(x) is Condition else x for x in operands])
 
 
-# What NumPy makes of truth values, with zeros and ones. All other ufuncs make numbers of them, some
-# of fewer than 64 bits.
-_OF_TRUTHS: dict[Any, Callable[..., Any]] = {
-    np.invert: lambda x: 1.0 - x,
-    np.logical_not: lambda x: 1.0 - x,
-}
+# Ufuncs whose result NumPy makes truth values of truth values, written for zeros and ones. All
+# others make numbers, some of fewer than 64 bits.
+_OF_TRUTHS: dict[Any, Function] = {np.invert: lambda x: 1.0 - x, np.logical_not: lambda x: 1.0 - x}
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply), operator.mul)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add), np.maximum)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.absolute(x - y))

@@ -16,9 +16,7 @@ Term = tuple[str, Any]
 
 
 def contracted(subscripts: str, *arrays: Any, **_: Any) -> Any:
-    """The sum of products that the subscripts say; of a single operand without a sum a view of
-    it.
-    """
+    """The sum of products that the subscripts say; a view if a single operand is not summed."""
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     operands, terms = as_symbols(*arrays), inputs.split(",")
     if not arrow or len(terms) != len(operands):

@@ -1,6 +1,4 @@
-"""Sums over counts of functions that have one for whole numbers: by looks into a table instead of
-gamma functions.
-"""
+"""Sums over counts: a table of logarithms of factorials stands in for gamma functions."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import for_arrays
-from varmat.programs.builder import ADD, is_number
+from varmat.programs.arithmetic import ADD, is_number
 from varmat.programs.emit import Total
 from varmat.programs.program import Value
 
@@ -40,7 +38,7 @@ def log_factorials(n: np.ndarray) -> Any:
     return np.add.reduce(for_arrays("gammaln")(n + 1.0))
 
 
-def log_binomials(total_count: Any, n: Any) -> Any:
+def log_binomials(total_count: np.ndarray | float, n: Any) -> Any:
     """The sum of the logarithms of the binomial coefficients of numbers, and counts that are not
     greater; one of them an array.
     """
@@ -54,8 +52,8 @@ def log_binomials(total_count: Any, n: Any) -> Any:
     return np.add.reduce(for_arrays("lchoose")(total_count, n))
 
 
-# Both are sums over the integers below each count: of log(x + k), and of 1 / (x + k).
-def log_rising_factorials(x: Any, n: Any) -> Any:
+# The next two are sums over the integers below each count: of log(x + k), and of 1 / (x + k).
+def log_rising_factorials(x: np.ndarray | float, n: Any) -> Any:
     """The sum of ``log(gamma(x + n) / gamma(x))`` of positive numbers and counts; one of them an
     array.
     """
@@ -65,7 +63,7 @@ def log_rising_factorials(x: Any, n: Any) -> Any:
     return np.add.reduce(for_arrays("log_rising_factorial")(x, n))
 
 
-def digamma_differences(x: Any, n: Any) -> Any:
+def digamma_differences(x: np.ndarray | float, n: Any) -> Any:
     """The sum of ``digamma(x + n) - digamma(x)``."""
     if np.ndim(x) == 0 and _is_tabulated(n):
         greater = _numbers_greater(n)

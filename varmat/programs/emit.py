@@ -1,10 +1,11 @@
 """From a program to a Python function: the one place where steps become text.
 
-The programs are those whose values are numbers and vectors of one length, which stands for any
-length: sums over elements, such as densities of one variable. Numbers are Python's floats, with the
-functions of `math`; vectors are computed as a straight line of NumPy calls or, if they are long,
-block by block, so that all that is gone through stays in the cache: each step is written into a
-buffer as long as a block, used again as soon as nobody reads it, or into the place of a result."""
+The programs have numbers, and vectors of one length, which stands for any length: sums over
+elements, such as densities of one variable. Numbers are Python's floats, with the functions of
+`math`. Vectors are computed by a straight line of NumPy calls. Long ones are computed block by
+block, so that everything stays in the cache: a step writes into a buffer as long as a block, which
+is used again as soon as nobody reads it, or into the place of a result.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +13,34 @@ import math
 from collections.abc import Callable, Container, Sequence
 from string import Formatter
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
-from varmat.plain_arrays import where
+from varmat.plain_arrays import CACHE, where
 from varmat.programs.kernels import MATMUL, SELECT, SUM, Function, Guard, Reduce, Ufunc
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.program import (
     BOOL,
     FLOAT,
     ElsewhereError,
+    Layout,
     Program,
-    Shape,
     Step,
     Value,
     read_values,
 )
 
-# Elements of all arguments, registers and results together, for one block: they stay in the L2
-# cache. A quarter of it takes a fifth longer, for the calls.
-CACHE = 1 << 17
-# Texts by ufunc or kernel; the last two of numbers only: a choice as a branch, so that what is not
-# taken may be undefined.
+if TYPE_CHECKING:
+    from varmat.typing import Value
+
+# Elements of all arguments, registers and results together, for one block. With a quarter of it the
+# whole takes a fifth longer, for the calls.
+BLOCKS = 2 * CACHE
+# Texts by ufunc or kernel. Numbers alone have some of their own: a choice is a branch, whose other
+# side may be undefined.
 FORMS = {
     np.add: "({} + {})", np.subtract: "({} - {})", np.multiply: "({} * {})", np.divide: "({} / {})",
      np.negative: "(-{})",
@@ -47,7 +51,7 @@ FORMS = {
     MATMUL: "number({}.dot({}))", Reduce(np.add, (0,)): "total({})",
 }  # fmt: skip
 OF_NUMBERS = {SELECT: "({1} if {0} else {2})", np.isfinite: "(-inf < {} < inf)"}
-# Of the elements compared with a number, the one that decides for all; it is nan if one is.
+# The element that decides for all in a comparison with a number; it is nan if one of them is.
 DECIDES = {
     np.less: "largest",
     np.less_equal: "largest",
@@ -68,7 +72,7 @@ class Unless(Guard):
 class Total(Function):
     """The sum over all elements of a function that has one, quicker than a sum of its values."""
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         return [((), FLOAT)]
 
 
@@ -234,7 +238,7 @@ class Blocks(Straight):
     def steps(self) -> None:
         # The register that is defined (or None), and the text, with registers in braces.
         self._instructions: list[tuple[str | None, str]] = []
-        # Registers that are arrays of their own, because what computes them cannot write in place.
+        # Registers that are arrays of their own, because their steps cannot write in place.
         self._own: set[str] = set()
         self._arrays: dict[int, str] = {}
         self._given = [self._names[id(v)] for v in self.program.arguments if v.shape]
@@ -317,9 +321,9 @@ class Blocks(Straight):
             for made, text in self._instructions
         ]
         last = {operand: i for i, names in enumerate(operands) for operand in names}
-        # The place of a result is a buffer too, up to the step that writes the result: memory that
-        # comes from afar is best written to while the arguments come. At 10^6 elements that takes
-        # 0.6 to 0.95 of the time.
+        # Until its result is written, the place of a result serves as a buffer: memory from afar is
+        # best written to while the arguments come. At 10^6 elements that takes 0.6 to 0.95 of the
+        # time.
         due = {
             places[register]: i
             for i, (register, _) in enumerate(self._instructions)
@@ -349,7 +353,7 @@ class Blocks(Straight):
             # Blocks of about the same length.
             (
                 "length_ = -(-total_ // max(1, round(total_ / "
-                f"{CACHE // (len(self._given) + len(arrays) + count)})))"
+                f"{BLOCKS // (len(self._given) + len(arrays) + count)})))"
             ),
             *(f"{name} = empty(total_)" for name in arrays),
             *(f"{name} = empty(length_)" for name in buffers),

@@ -1,23 +1,24 @@
-"""How the entries of the engine's own rules become steps: elementwise and structured operations,
-elements, gathers, assignments.
+"""The entries of the engine's own rules as steps: elementwise and structured operations, elements,
+gathers, assignments.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
-from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
+from varmat.core.indexing import ASSIGN, ELEMENT, GATHER, Assignment
 from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS, ZERO
+from varmat.core.tape import Rule
 from varmat.core.variables import ARRAYS, Outputs, View
 from varmat.plain_arrays import is_basic, unbroadcast
 from varmat.programs.kernels import PythonCall, kept_kernel
@@ -31,11 +32,25 @@ from varmat.programs.symbols import (
     lift,
     plain_or_symbol,
 )
-from varmat.programs.tape_programs import TapeProgram, place_of, writes
+from varmat.programs.tape_programs import Node, TapeProgram, place_of, writes
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Index, Linear, Operand, Settings
+# What a function that cannot be traced raises when it meets symbols.
+_UNTRACED = (
+    UntraceableError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    NotImplementedError,
+)
+# What makes the tuples of several results; None for operations with a single one.
+Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
 
 @writes(Elementwise)
-def _elementwise(program: TapeProgram, rule: Any, result: Any, x: Any, y: Any) -> None:
+def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
     row: Elementwise = rule.op
     operands = [program.operand(each) for each in (x if row.arity > 2 else (x, y)[: row.arity])]
     builder, shape = program.builder, result.shape
@@ -59,12 +74,12 @@ def _elementwise(program: TapeProgram, rule: Any, result: Any, x: Any, y: Any) -
 
 
 @writes(ELEMENT)
-def _element(program: TapeProgram, rule: Any, result: Any, x: Any, index: int) -> None:
+def _element(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: int) -> None:
     whole = program.find(x)
     size = whole.value.size
     place = index + size if index < 0 else index
     source = program.source_of(x, place)
-    if source is not None:  # what was written there, whatever has become of the rest
+    if source is not None:  # the number that was written there
         program.alias(result, source)
         return
     node = program.node(result, program.builder.element(whole.value, place))
@@ -78,7 +93,7 @@ def _element(program: TapeProgram, rule: Any, result: Any, x: Any, index: int) -
 
 
 @writes(GATHER)
-def _gather(program: TapeProgram, rule: Any, result: Any, x: Any, index: Any) -> None:
+def _gather(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: Index) -> None:
     whole, builder = program.find(x), program.builder
     places = np.arange(whole.value.size).reshape(whole.shape)[index]
     if np.ndim(places):
@@ -95,7 +110,9 @@ def _gather(program: TapeProgram, rule: Any, result: Any, x: Any, index: Any) ->
 
 
 @writes(ASSIGN)
-def _assign(program: TapeProgram, rule: Any, result: Any, target: Any, assignments: Any) -> None:
+def _assign(
+    program: TapeProgram, rule: Rule, result: Operand, target: Operand, assignments: Assignment
+) -> None:
     for index, source, _ in assignments:
         if (
             index is Ellipsis
@@ -108,7 +125,7 @@ def _assign(program: TapeProgram, rule: Any, result: Any, target: Any, assignmen
             _assign_one(program, target, index, source)
 
 
-def _assign_one(program: TapeProgram, target: Any, index: Any, source: Any) -> None:
+def _assign_one(program: TapeProgram, target: Operand, index: Index, source: Operand) -> None:
     root, hows = target, []
     while isinstance(root, View):
         hows.append(root._how)
@@ -144,7 +161,7 @@ def _assign_one(program: TapeProgram, target: Any, index: Any, source: Any) -> N
     program.back((node,), back)
 
 
-def through(hows: Sequence[Any], a: Any) -> Any:
+def through(hows: Sequence[Linear], a: Operand) -> Operand:
     """A view of a view of an array."""
     for how in reversed(hows):
         a = how(a)
@@ -152,7 +169,13 @@ def through(hows: Sequence[Any], a: Any) -> Any:
 
 
 def _write_part(
-    program: TapeProgram, root: Any, before: Any, how: Any, value: Value, operand: Any, places: Any
+    program: TapeProgram,
+    root: Operand,
+    before: Node,
+    how: Linear,
+    value: Value,
+    operand: Node | None,
+    places: np.ndarray,
 ) -> None:
     """An assignment to a view of an array."""
     builder, shape = program.builder, np.shape(places)
@@ -165,8 +188,7 @@ def _write_part(
     def back() -> None:
         g = builder.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
         if operand is not None:
-            # A copy, so that the next part is written over the adjoint, and not over a copy of
-            # that.
+            # Copy this part of the adjoint, so that the next step may write over the adjoint.
             c = builder.call(kept_kernel(shape), builder.part(g, shape, *place))
             c = builder.unbroadcast(
                 c, shape, operand.shape[max(len(operand.shape) - len(shape), 0) :]
@@ -182,10 +204,10 @@ def _write_part(
 
 
 @writes(Operation)
-def structured(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
-    """Any structured operation: its value and its reverse rule are traced, or called as the eager
-    pass calls them.
-    """
+def structured(
+    program: TapeProgram, rule: Rule, result: Operand, args: Sequence[Operand], settings: Settings
+) -> None:
+    """Any structured operation: its value and its reverse rule are traced, or called by Python."""
     op: Operation = rule.op
     settings = {name: each for name, each in settings.items() if name in op.signature.parameters}
     operands = [program.operand(x) for x in args]
@@ -234,10 +256,10 @@ class Call:
         self,
         program: TapeProgram,
         op: Operation,
-        settings: dict[str, Any],
+        settings: Settings,
         operands: Sequence[Value],
         shapes: Sequence[Shape],
-        kind: Any,
+        kind: Kind,
     ) -> None:
         self.program, self.op, self.settings, self.operands, self.shapes, self.kind = (
             program,
@@ -247,9 +269,9 @@ class Call:
             shapes,
             kind,
         )
-        self.saved: dict[str, Any] = {}
+        self.saved: Settings = {}
         self.results: list[Value] = []
-        # From the adjoints to the contributions, of operations that say how they are written.
+        # From the adjoints to the contributions, for operations with a straight rule.
         self.pull: Any = None
         # What a call of Python saved for the reverse rule.
         self.token: Value | None = None
@@ -260,14 +282,7 @@ class Call:
             try:
                 self.results = self._traced_values()
                 return self.results
-            except (
-                UntraceableError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                IndexError,
-                NotImplementedError,
-            ):
+            except _UNTRACED:
                 pass
         self.results, self.token = self._called_values()
         return self.results
@@ -300,7 +315,7 @@ class Call:
         )
         makes = [*((shape, FLOAT) for shape in self.shapes), ((), OBJECT)]
         function = partial(_value_of, op, settings, [v.shape for v in self.operands], self.kind)
-        # It stays where nobody reads its results, for it may refuse a point.
+        # Not pure: it stays even if nobody reads its results, for it may refuse a point.
         *results, token = self.program.builder.apply(
             PythonCall(op.name, function, makes, False), *self.operands
         )
@@ -318,14 +333,7 @@ class Call:
         if self.token is None:
             try:
                 return self._traced_contributions(given, places)
-            except (
-                UntraceableError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                IndexError,
-                NotImplementedError,
-            ):
+            except _UNTRACED:
                 pass
         known = [g for g in given if g is not None]
         has = [g is not None for g in given]
@@ -366,12 +374,12 @@ class Call:
 
 
 def unplaced(shape: Shape) -> None:
-    """The workspace of a function that is traced: results find their places later."""
+    """The workspace of a traced function: memory is assigned later."""
 
 
 class Workspace(threading.local):
-    """Memory for what an operation saves: large arrays are the same ones at every call in a thread,
-    so that they are warm.
+    """Memory for what an operation saves. Each call in a thread gets the same large arrays, which
+    are warm.
     """
 
     def __init__(self) -> None:
@@ -389,7 +397,9 @@ class Workspace(threading.local):
         return self._arrays[self.taken - 1]
 
 
-def value_of(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, Any]]:
+def value_of(
+    op: Operation, settings: Settings, values: Sequence[Operand]
+) -> tuple[Operand, Settings]:
     """The value of an operation at plain operands, and what its reverse rule wants back."""
     if op.domains:
         op.check(values)
@@ -403,19 +413,19 @@ def value_of(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, 
     ), saved
 
 
-def _number_or_array(x: Any) -> Any:
+def _number_or_array(x: Operand) -> Operand:
     if type(x) is not np.ndarray or not x.ndim:
         return float(x)
     return x if x.dtype is FLOAT64 else x.astype(FLOAT64)
 
 
-def plain(values: Sequence[Any], shapes: Sequence[Shape]) -> list[Any]:
+def plain(values: Sequence[Operand], shapes: Sequence[Shape]) -> list[Operand]:
     """Operands as functions of plain arrays expect them: a number is a float."""
     return [x if shape else float(x) for x, shape in zip(values, shapes, strict=True)]
 
 
 def _value_of(
-    op: Operation, settings: Any, shapes: Any, kind: Any, *values: Any
+    op: Operation, settings: Settings, shapes: Sequence[Shape], kind: Kind, *values: Operand
 ) -> tuple[Any, ...]:
     value, saved = value_of(op, settings, plain(values, shapes))
     return (*(value if kind is not None else (value,)), saved)
@@ -423,13 +433,13 @@ def _value_of(
 
 def _contributions_of(
     op: Operation,
-    settings: Any,
-    places: Any,
-    kind: Any,
-    has: Any,
-    shapes: Any,
-    result_shapes: Any,
-    *given: Any,
+    settings: Settings,
+    places: Sequence[tuple[int, Shape]],
+    kind: Kind,
+    has: Sequence[bool],
+    shapes: Sequence[Shape],
+    result_shapes: Sequence[Shape],
+    *given: Operand,
 ) -> tuple[Any, ...]:
     """The contributions, of the adjoints that there are, the results, the operands, and what was
     saved, if it was.
@@ -450,7 +460,14 @@ def _contributions_of(
 
 
 def contributions_of(
-    op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any
+    op: Operation,
+    settings: Settings,
+    places: Sequence[tuple[int, Shape]],
+    kind: Kind,
+    g: Adjoint,
+    r: Operand,
+    values: Sequence[Operand],
+    saved: Settings,
 ) -> list[Any]:
     """The contributions to the operands at given places, in their shapes; `kind` makes the tuples
     of several results.

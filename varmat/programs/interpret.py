@@ -1,16 +1,17 @@
-"""The reference interpreter: what a program means, one step after the other, on arrays of their
-own.
-"""
+"""The reference interpreter: what a program means, step by step, each with arrays of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.programs.program import Program, Step, Value
+
+if TYPE_CHECKING:
+    pass
 
 
 def interpret(
@@ -44,11 +45,7 @@ def interpret(
     def array(value: Value) -> Any:
         base = value.base
         whole = base.data if base.data is not None else known[id(base)]
-        return (
-            np.ndarray(value.shape, value.dtype, whole, value.offset, value.strides)
-            if value.is_view
-            else whole
-        )
+        return value.array_in(whole)
 
     with np.errstate(all="ignore"):
         for step in program.steps:

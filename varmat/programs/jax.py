@@ -1,22 +1,26 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that are written for it.
 
-Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of what they
-look into. JAX compiles what it traces, so where a run would end, because a guard does not hold,
-there is no error: what is returned is nan."""
+Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
+JAX compiles what it traces and cannot raise, so where a run would end because a guard does not
+hold, the results are nan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from varmat.programs import kernels
 from varmat.programs.blocks import Loop
-from varmat.programs.program import Program, Value
+from varmat.programs.program import Program, Step, Value, element_places
 from varmat.programs.sparse import SampledProduct, SparseProduct
 
 Rule = Callable[..., Any]
+# JAX, or a module of it, which is imported when it is used, and its arrays.
+Module: TypeAlias = Any
+Array: TypeAlias = Any
 
 # Ufuncs that JAX has under other names, or in jax.scipy.special.
 _NAMES = {
@@ -41,7 +45,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def to_jax(program: Program) -> Callable[..., tuple[Any, ...]]:
+def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
     """A program as a function of JAX.
 
     Parameters
@@ -73,14 +77,14 @@ def to_jax(program: Program) -> Callable[..., tuple[Any, ...]]:
         raise TypeError(f"to_jax: JAX cannot run the steps {', '.join(missing)} of this program")
     jnp = jax.numpy
 
-    def function(*arguments: Any) -> tuple[Any, ...]:
+    def function(*arguments: Array) -> tuple[Array, ...]:
         known = {
             id(v): jnp.reshape(jnp.asarray(x, float), v.shape)
             for v, x in zip(program.arguments, arguments, strict=True)
         }
         holds: Any = True
 
-        def array(value: Value) -> Any:
+        def array(value: Value) -> Array:
             base = value.base
             if id(base) not in known:
                 known[id(base)] = jnp.asarray(base.data)
@@ -104,7 +108,7 @@ def to_jax(program: Program) -> Callable[..., tuple[Any, ...]]:
     return function
 
 
-def scalar_to_jax(program: Program) -> Callable[..., Any]:
+def scalar_to_jax(program: Program) -> Rule:
     """The value of a program that returns a number and its gradients, one for each argument, as a
     function of JAX with these.
 
@@ -115,10 +119,10 @@ def scalar_to_jax(program: Program) -> Callable[..., Any]:
     run = to_jax(program)
 
     @jax.custom_vjp
-    def value(*arguments: Any) -> Any:
+    def value(*arguments: Array) -> Array:
         return run(*arguments)[0]
 
-    def forward(*arguments: Any) -> tuple[Any, Any]:
+    def forward(*arguments: Array) -> tuple[Array, Array]:
         first, *gradients = run(*arguments)
         return first, tuple(gradients)
 
@@ -126,28 +130,16 @@ def scalar_to_jax(program: Program) -> Callable[..., Any]:
     return value
 
 
-def _part(jnp: Any, whole: Any, value: Value) -> Any:
-    """A view as the elements of what it looks into."""
+def _part(jnp: Module, whole: Array, value: Value) -> Array:
+    """A view as elements of its base."""
     flat = jnp.reshape(whole, (-1,))
     start = value.offset // value.dtype.itemsize
     if value.is_contiguous:
         return jnp.reshape(flat[start : start + value.size], value.shape)
-    return flat[places(value.shape, value.offset, value.strides, value.dtype.itemsize)]
+    return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
-def places(
-    shape: Sequence[int], offset: int, strides: Sequence[int], itemsize: int = 8
-) -> np.ndarray:
-    """Where the elements of a view lie in the flattened array, of its shape."""
-    index = np.full(tuple(shape), offset // itemsize)
-    for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
-        index = index + (np.arange(n) * (stride // itemsize)).reshape(
-            (-1,) + (1,) * (len(shape) - axis - 1)
-        )
-    return index
-
-
-def _rule(jax: Any, kernel: Any) -> Rule | None:
+def _rule(jax: Module, kernel: Any) -> Rule | None:
     """What a step of a kernel computes, as a function of the step and its operands; None if JAX
     does not have it.
     """
@@ -158,7 +150,7 @@ def _rule(jax: Any, kernel: Any) -> Rule | None:
     return None
 
 
-def _named(jax: Any, name: str) -> Any:
+def _named(jax: Module, name: str) -> Any:
     """A function of JAX for a ufunc's name, or None."""
     path = _NAMES.get(name, f"jax.numpy.{name}")
     found = jax
@@ -170,7 +162,7 @@ def _named(jax: Any, name: str) -> Any:
     return found
 
 
-def _erfcx(jax: Any, x: Any) -> Any:
+def _erfcx(jax: Module, x: Array) -> Array:
     """exp(x^2) erfc(x), which JAX does not have; above 3 by its continued fraction, DLMF 7.9.2."""
     jnp = jax.numpy
     far = jnp.where(x > 3.0, x, 3.0)
@@ -183,14 +175,14 @@ def _erfcx(jax: Any, x: Any) -> Any:
     )
 
 
-def _ufunc(jax: Any, kernel: Any) -> Rule | None:
+def _ufunc(jax: Module, kernel: Any) -> Rule | None:
     if kernel.name == "erfcx":
         return lambda step, x: _erfcx(jax, x)
     function = _named(jax, kernel.ufunc.__name__)
     return None if function is None else lambda step, *x: function(*x)
 
 
-def _reduce(jax: Any, kernel: Any) -> Rule | None:
+def _reduce(jax: Module, kernel: Any) -> Rule | None:
     jnp = jax.numpy
     by_name = {
         "add": jnp.sum, "multiply": jnp.prod, "maximum": jnp.max, "minimum": jnp.min,
@@ -201,7 +193,7 @@ def _reduce(jax: Any, kernel: Any) -> Rule | None:
     return None if function is None else lambda step, x: function(x, axis=kernel.axes)
 
 
-def _accumulate(jax: Any, kernel: Any) -> Rule | None:
+def _accumulate(jax: Module, kernel: Any) -> Rule | None:
     lax = jax.lax
     by_name = {
         "add": lax.cumsum, "multiply": lax.cumprod, "maximum": lax.cummax, "minimum": lax.cummin,
@@ -211,11 +203,11 @@ def _accumulate(jax: Any, kernel: Any) -> Rule | None:
     return None if function is None else lambda step, x: function(x, axis=kernel.axis)
 
 
-def _sum(jax: Any, kernel: Any) -> Rule:
+def _sum(jax: Module, kernel: Any) -> Rule:
     return lambda step, *x: sum(x[1:], start=x[0])
 
 
-def _gufunc(jax: Any, kernel: Any) -> Rule | None:
+def _gufunc(jax: Module, kernel: Any) -> Rule | None:
     linalg = jax.numpy.linalg
     by_name: dict[str, Any] = {
         "cholesky_lo": linalg.cholesky, "inv": linalg.inv, "det": linalg.det, "solve": linalg.solve,
@@ -227,10 +219,10 @@ def _gufunc(jax: Any, kernel: Any) -> Rule | None:
     return None if function is None else lambda step, *x: function(*x)
 
 
-def _assemble(jax: Any, kernel: Any) -> Rule:
+def _assemble(jax: Module, kernel: Any) -> Rule:
     jnp = jax.numpy
 
-    def rule(step: Any, *operands: Any) -> Any:
+    def rule(step: Step, *operands: Array) -> Array:
         whole = operands[0] if kernel.has_base else jnp.zeros(kernel.shape, kernel.dtype)
         flat = jnp.reshape(whole, (-1,))
         for place, shape, part, index in kernel.parts(operands):
@@ -238,20 +230,20 @@ def _assemble(jax: Any, kernel: Any) -> Rule:
             if place is None:
                 flat = flat.at[jnp.reshape(index, (-1,))].add(jnp.reshape(values, (-1,)))
             else:
-                here = flat.at[places(shape, place[0], place[1], kernel.dtype.itemsize)]
+                here = flat.at[element_places(shape, place[1], place[0], kernel.dtype.itemsize)]
                 flat = here.set(values) if kernel.is_partition else here.add(values)
         return jnp.reshape(flat, kernel.shape)
 
     return rule
 
 
-def _write(jax: Any, kernel: Any) -> Rule:
+def _write(jax: Module, kernel: Any) -> Rule:
     jnp = jax.numpy
 
-    def rule(step: Any, before: Any, part: Any) -> Any:
+    def rule(step: Step, before: Array, part: Array) -> Array:
         flat = (
             jnp.reshape(before, (-1,))
-            .at[places(kernel.part, *kernel.place)]
+            .at[element_places(kernel.part, *kernel.place[::-1])]
             .set(jnp.broadcast_to(part, kernel.part))
         )
         return jnp.reshape(flat, kernel.shape)
@@ -259,16 +251,16 @@ def _write(jax: Any, kernel: Any) -> Rule:
     return rule
 
 
-def _triangular(jax: Any, kernel: Any) -> Rule:
+def _triangular(jax: Module, kernel: Any) -> Rule:
     from jax.scipy.linalg import solve_triangular
 
     return lambda step, a, b: solve_triangular(a, b, lower=True, trans=int(kernel.transposed))
 
 
-def _sparse(jax: Any, kernel: Any) -> Rule:
+def _sparse(jax: Module, kernel: Any) -> Rule:
     jnp = jax.numpy
 
-    def rule(step: Any, data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+    def rule(step: Step, data: Array, indices: Array, indptr: Array, b: Array) -> Array:
         counts = np.diff(np.asarray(step.operands[2].data))
         rows = np.repeat(np.arange(len(counts)), counts)
         source, target = (rows, indices) if kernel.transposed else (indices, rows)
@@ -278,7 +270,7 @@ def _sparse(jax: Any, kernel: Any) -> Rule:
     return rule
 
 
-def _sampled(jax: Any, kernel: Any) -> Rule:
+def _sampled(jax: Module, kernel: Any) -> Rule:
     jnp = jax.numpy
     return lambda step, x, y, rows, columns: jnp.sum(
         jnp.reshape(x[rows] * y[columns], (len(rows), -1)), axis=1
@@ -303,16 +295,15 @@ def _loop(jax: Any, kernel: Any) -> Rule | None:
 
         for each, compute in zip(kernel.steps, inner, strict=True):
             (result,) = each.results
-            known[id(result)] = jax.numpy.reshape(
-                compute(each, *map(array, each.operands)), result.shape
-            )  # type: ignore[misc]
+            found = compute(each, *map(array, each.operands))  # type: ignore[misc]
+            known[id(result)] = jax.numpy.reshape(found, result.shape)
         return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
 
     return rule
 
 
 # By the class of the kernel.
-_RULES: dict[type, Callable[[Any, Any], Rule | None]] = {
+_RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     kernels.Ufunc: _ufunc,
     kernels.Select: lambda jax, kernel: lambda step, *x: jax.numpy.where(*x),
     kernels.Guard: lambda jax, kernel: lambda step, x: jax.numpy.all(x),

@@ -31,7 +31,7 @@ class Plan:
         The number of the output that the value is, for results that are made where they are
         returned.
     objects : dict
-        The number of what only Python steps understand.
+        The number of each value for Python steps alone.
     """
 
     def __init__(self, program: Program, numbers: bool = False) -> None:
@@ -109,8 +109,8 @@ def overwritable(step: Step) -> list[Value]:
         chosen = operands[:1]
     elif isinstance(kernel, SolveTriangular):
         chosen = operands[1:]
-    # What is read twice, in two layouts or one after the other, would be overwritten before it is
-    # read.
+    # An operand that is read twice, in two layouts or one after the other, would be overwritten
+    # before it is read.
     at_once = kernel.in_place and not isinstance(kernel, Sum)
     readers = [sum(v is each.base for each in operands) for v in chosen]
     same = [sum(v is each for each in operands) if at_once else 1 for v in chosen]

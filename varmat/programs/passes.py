@@ -1,7 +1,8 @@
 """Passes: functions from program to program.
 
-What can be seen from one step is done while programs are made, in `varmat.programs.builder`; here
-is what needs the whole."""
+Simplifications of single steps are made with the program, in `varmat.programs.builder`. These
+passes need the whole program.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """The intermediate representation: a program is data, a list of steps on typed values.
 
-    Value     a shape and a type, in memory of its own (an argument, a constant, the result of a step) or a view of another's
+    Value     a shape and a type, in memory of its own (an argument, a constant, the result of a
+              step), or a view of another value's memory
     Step      a kernel, the values it reads, the values it makes
     Program   arguments, steps, outputs
 
-Values are made once and never change: a step that writes into an array makes a new one, and
-`programs.memory` decides where two of them may share memory. Everything is referred to by object;
-names exist only in print."""
+Values are made once and never change. A step that writes into an array makes a new one, and
+`programs.memory` decides which values share memory. Everything is referred to by object; names
+exist only in print.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,16 @@ from varmat.core.errors import TapeError, refusals
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
 Shape = tuple[int, ...]
+# Shape and type of what a step makes.
+Layout = tuple[Shape, np.dtype[Any]]
+# Where a part lies in an array: offset and strides of a view, in bytes, or the places of its
+# elements in the flattened array.
+Place = Any
 
 
 class ElsewhereError(Exception):
-    """A program has come to a point where its straight line does not hold: the function is
-    evaluated as it is written.
+    """The straight line of a program does not hold at this point: the function must be evaluated as
+    it is written.
     """
 
 
@@ -48,9 +55,25 @@ def contiguous_strides(shape: Shape, itemsize: int = 8) -> Shape:
     return tuple(reversed(strides))
 
 
+def broadcast_strides(shape: Shape, strides: Shape, whole: Shape) -> Shape:
+    """The strides of an array as if it had been broadcast to a whole shape."""
+    missing = len(whole) - len(shape)
+    return (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+
+
+def element_places(
+    shape: Sequence[int], strides: Sequence[int], offset: int = 0, itemsize: int = 8
+) -> np.ndarray:
+    """Where the elements of a view lie in the flattened array, of its shape."""
+    index = np.full(tuple(shape), offset // itemsize)
+    for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
+        along = np.arange(n) * (stride // itemsize)
+        index = index + along.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    return index
+
+
 class Value:
-    """An array, a number (of shape ``()``) or, with dtype object, something that only Python steps
-    understand.
+    """An array, a number (of shape ``()``), or with dtype object something for Python steps alone.
 
     Attributes
     ----------
@@ -74,8 +97,8 @@ class Value:
         self, shape: Shape, dtype: Any = FLOAT, step: Step | None = None, data: Any = None
     ) -> None:
         self.shape, self.dtype, self.data = shape, dtype, data
-        # A step holds what it makes; the other way round only weakly, or programs would wait for
-        # the collector.
+        # A step holds its results. They refer to it weakly, or programs would wait for the
+        # collector.
         self._step = None if step is None else ref(step)
         self._base: Value | None = None
         self.offset = 0
@@ -89,6 +112,12 @@ class Value:
         value.shape, value.dtype, value._step, value.data = shape, self.dtype, None, None
         value._base, value.offset, value.strides = self.base, offset, strides
         return value
+
+    def array_in(self, memory: Any) -> Any:
+        """The array of this value, where `memory` is what its base stands for."""
+        if not self.is_view:
+            return memory
+        return np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
 
     @property
     def base(self) -> Value:
@@ -115,14 +144,16 @@ class Value:
         return self.strides == contiguous_strides(self.shape, self.dtype.itemsize) or self.size <= 1
 
 
+# A part of an array: its place, its shape there, and its value.
+Part = tuple[Place, Shape, Value]
+
+
 class Step:
     """A kernel with what it reads and what it makes."""
 
     __slots__ = ("__weakref__", "kernel", "operands", "results")
 
-    def __init__(
-        self, kernel: Any, operands: Sequence[Value], results: Sequence[tuple[Shape, Any]]
-    ) -> None:
+    def __init__(self, kernel: Any, operands: Sequence[Value], results: Sequence[Layout]) -> None:
         self.kernel, self.operands = kernel, tuple(operands)
         self.results = tuple(Value(shape, dtype, self) for shape, dtype in results)
 
@@ -163,9 +194,7 @@ class Program:
         return Counter(step.kernel.name for step in self.steps)
 
     def python_steps(self) -> list[Step]:
-        """The steps that are calls of Python on every runner, because their kernels have no loop of
-        their own.
-        """
+        """The steps that call Python on every runner, because their kernels have no loop."""
         return [step for step in self.steps if not step.kernel.is_native]
 
     def explain(self, *arguments: Any) -> str:
@@ -198,9 +227,8 @@ class Program:
         lines = [f"{len(self.steps)} steps, of which {len(called)} call Python:"]
         for step in called:
             cost = f"  {1e6 * seconds[id(step)]:.1f} us" if seconds else ""
-            lines.append(
-                f"    {step.kernel.name}({', '.join(_brackets(v.shape) or 'number' for v in step.operands)}){cost}"
-            )
+            reads = ", ".join(_brackets(v.shape) or "number" for v in step.operands)
+            lines.append(f"    {step.kernel.name}({reads}){cost}")
         return "\n".join(lines)
 
     def to_jax(self) -> Any:
@@ -303,7 +331,9 @@ def printed(program: Program) -> Iterator[str]:
         reads = ", ".join(map(name, step.operands))
         makes = ", ".join(map(described, step.results))
         settings = step.kernel.settings(*step.operands)
-        yield f"    {makes + ' = ' if makes else ''}{step.kernel.name}({reads}{'; ' + settings if settings else ''})"
+        makes = f"{makes} = " if makes else ""
+        settings = f"; {settings}" if settings else ""
+        yield f"    {makes}{step.kernel.name}({reads}{settings})"
     yield f"    return {', '.join(map(name, program.outputs))}"
 
 
@@ -319,7 +349,8 @@ def _place(value: Value) -> str:
     strides = (
         "" if value.is_contiguous else f" by {', '.join(str(s // size) for s in value.strides)}"
     )
-    return f"<{value.offset // size}{': ' if value.shape else ''}{' x '.join(map(str, value.shape))}{strides}>"
+    shape = f": {' x '.join(map(str, value.shape))}" if value.shape else ""
+    return f"<{value.offset // size}{shape}{strides}>"
 
 
 def read_values(steps: Iterable[Step], outputs: Iterable[Value]) -> Counter[int]:

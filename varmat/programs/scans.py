@@ -3,7 +3,8 @@ an argument of the next.
 
 All numbers lie in a few blocks, of which the arguments and results of the body are parts:
 
-    history    (T + 1, n + k)  in a row the n numbers that are carried, then the k numbers of the step that made them
+    history    (T + 1, n + k)  in a row the n numbers that are carried, then the k numbers of the
+                               step that made them
     rows       (T, q)          what a step takes
     shared     (m,)            what all steps take
 
@@ -168,7 +169,7 @@ class NativeLoop:
 
     def __call__(self, *arrays: np.ndarray) -> bool:
         """Run it on the operands after the first and without the flag; False if the run ended."""
-        from varmat.programs.runners.native import call_loop
+        from varmat.programs.runners.loops import call_loop
 
         flag = np.empty(1)
         operands = [np.empty(self.work), *arrays[:4], flag, *arrays[4:]]
@@ -217,7 +218,7 @@ class Loop(Kernel):
         return loop
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        from varmat.programs.runners.native import NoLoopError
+        from varmat.programs.runners.loops import NoLoopError
 
         loop = self._native(operands[1].shape[0])
         if loop is None:

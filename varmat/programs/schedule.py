@@ -1,25 +1,26 @@
 """Which steps of a program can be one: classes of steps that are alike, and an order in which whole
 classes can be run.
 
-Steps are coloured by what they are: kernel, layouts, operands that many of their kind share. A
-class on no cycle of the graph of classes can wait until all its members are ready. Colours on a
-cycle are refined by those of operands and readers, a few times; what then is on a cycle is a
-recurrence, of which those members are together that are at the same depth. All of it is linear."""
+Steps are coloured by kernel, layouts, and operands that many of their kind share. A class that is
+on no cycle of the graph of classes can wait until all its members are ready. Colours on a cycle are
+refined a few times, by the colours of operands and readers. A class that is still on a cycle is a
+recurrence, and its members at the same depth are run together. All of this takes linear time.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from varmat.programs.builder import ADD
+from varmat.programs.arithmetic import ADD
 from varmat.programs.kernels import SUM, Guard, GuardBetween
 from varmat.programs.program import Program, Step, Value
 
-# Readers from which a value, and terms from which a sum, makes those alike that share it.
+# Readers of a value, and terms of a sum, from which sharing it makes steps alike.
 MANY = 64
 _ROUNDS, _FEW = 4, 4
 GUARDS = (Guard, GuardBetween)
@@ -97,15 +98,15 @@ class Graph:
         key = (v.shape, v.dtype.char, None if v.base.data is not None else v.strides)
         return self._layouts.setdefault(key, len(self._layouts))
 
-    def is_sum(self, step: Step) -> bool:
+    def adds_up(self, step: Step) -> bool:
         """Whether a step adds up values of its shape, in any order."""
         return step.kernel in (SUM, ADD) and all(
             v.shape == step.results[0].shape for v in step.operands
         )
 
 
-def _mixed(x: Any) -> Any:
-    """Numbers as what looks like chance (splitmix64)."""
+def _mixed(x: np.ndarray) -> Any:
+    """Hashes of numbers (splitmix64)."""
     x = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -130,9 +131,9 @@ class Schedule:
         For each operand of each step a number that is the same for operands that are alike.
     """
 
-    def __init__(self, graph: Graph, batchable: Any) -> None:
+    def __init__(self, graph: Graph, batchable: Callable[[Step], bool]) -> None:
         self._graph, n = graph, len(graph.steps)
-        self._is_sum = np.array([graph.is_sum(step) for step in graph.steps], bool)
+        self._is_sum = np.array([graph.adds_up(step) for step in graph.steps], bool)
         self._reader = np.repeat(np.arange(n), graph.arity)
         self._position = np.arange(len(graph.read)) - graph.first[self._reader]
         self._position[self._is_sum[self._reader]] = 0
@@ -153,7 +154,7 @@ class Schedule:
             self.tokens = self._tokens(colours)
         self.batches = _ordered(classes, components, inside, before, after)
 
-    def _groups(self, batchable: Any) -> np.ndarray:
+    def _groups(self, batchable: Callable[[Step], bool]) -> np.ndarray:
         """Numbers that are the same for steps of a kernel and layouts; what is never batched is a
         group of its own.
         """
@@ -172,8 +173,8 @@ class Schedule:
         return np.array(found, int)
 
     def _fixed_tokens(self, groups: np.ndarray) -> np.ndarray:
-        """What stands for operands that are no results of steps, or that many of a group share;
-        zero for others.
+        """Tokens of operands that are no results of steps, or that many of a group share; zero for
+        others.
         """
         graph = self._graph
         read, group = graph.read, groups[self._reader]
@@ -198,7 +199,7 @@ class Schedule:
             np.where(of_sums, _mixed(groups[self._source]), np.uint64(2)),
         )
         colours = _mixed(groups) + self._of_operands(tokens)
-        # What only one large sum reads is alike if it is the same sum.
+        # Steps that only one large sum reads are alike if it is the same sum.
         reads = np.bincount(graph.base[graph.read], minlength=len(graph.bases))
         once = (
             (reads[graph.base[graph.read]] == 1)
@@ -236,7 +237,7 @@ class Schedule:
 
     def _refined(self, colours: np.ndarray) -> Any:
         made = self._source >= 0
-        # Where one of many operands is read is no difference.
+        # The position among many operands makes no difference.
         place = np.where(self._graph.arity[self._reader] > _FEW, 0, self._position)[made]
         readers = self._totals(
             self._source[made], _mixed(colours[self._reader[made]] ^ _mixed(place))
@@ -244,8 +245,8 @@ class Schedule:
         return _mixed(colours) + self._of_operands(self._tokens(colours)) + _mixed(readers)
 
     def _needs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of steps of which the second needs the first; what is not pure keeps its order, but
-        for guards among each other.
+        """Pairs of steps of which the second needs the first. Steps that are not pure keep their
+        order; guards may change places with guards.
         """
         made = self._source >= 0
         pairs: list[tuple[int, int]] = []

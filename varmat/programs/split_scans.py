@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.programs.builder import Builder
 from varmat.programs.kernels import Assemble, Guard, GuardBetween, Kernel, Select, Sum, Ufunc
-from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
+from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
 from varmat.programs.scans import NativeLoop, Sizes, has_guards
 from varmat.programs.symbols import Symbol, as_symbols, called, lift, require
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
+    from varmat.typing import Operand
 
 _ON_NUMBERS = (Ufunc, Sum, Select, Guard, GuardBetween)
 
@@ -191,7 +195,7 @@ class Lifted:
 class Block:
     """An operand of a loop in a program that is being written: a constant, or a value."""
 
-    def __init__(self, builder: Builder, x: Any) -> None:
+    def __init__(self, builder: Builder, x: Operand) -> None:
         self.builder, self.value = builder, builder.contiguous(lift(builder, x))
         self._columns: dict[Any, Value] = {}
 
@@ -231,7 +235,7 @@ def _before(lifted: Lifted, count: int) -> Any:
     return Symbol(builder, builder.assemble((len(made), count), places))
 
 
-def blocks_of(*operands: Any) -> list[Block]:
+def blocks_of(*operands: Operand) -> list[Block]:
     """Operands of which at least one is no constant."""
     builder = as_symbols(*operands)[0].builder
     return [Block(builder, x) for x in operands]
@@ -239,7 +243,7 @@ def blocks_of(*operands: Any) -> list[Block]:
 
 def written_forward(
     kernel: SplitLoop, start: Block, given: Block, common: Block
-) -> tuple[Any, Any]:
+) -> tuple[Operand, Operand]:
     """Write a split loop into a program: the history, and the history without what is kept."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, history = split.sizes, None
@@ -267,8 +271,8 @@ def written_forward(
 
 
 def written_backward(
-    kernel: SplitLoop, history: Any, given: Block, common: Block, g: Any
-) -> tuple[Any, Any, Any]:
+    kernel: SplitLoop, history: Operand, given: Block, common: Block, g: Operand
+) -> tuple[Operand, Operand, Operand]:
     """The same of the adjoints: of where it starts, of the rows, and of what is shared."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, before, of_kept = split.sizes, Block(builder, history), Block(builder, g)
@@ -331,7 +335,7 @@ class SplitLoop(Kernel):
             self._loops[count] = SplitNative(self.runner, self.split, count)
         return self._loops[count]
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         count = operands[1].shape[0]
         shape = (count + 1, self.split.sizes.width)
         return [(shape, FLOAT), ((), FLOAT), ((self.loop(count).work,), FLOAT)]
@@ -344,13 +348,13 @@ class SplitLoop(Kernel):
         history, rows, shared, g, before = operands
         return [g, made, rows, shared, history, before]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Any, ...]:
         count = len(operands[1])
         made = np.zeros((count + 1, self.split.sizes.width))
         ran = self.loop(count)(*self._order(made, [np.ascontiguousarray(x) for x in operands]))
         return made, 0.0 if ran else math.nan, np.zeros(self.loop(count).work)
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         loop = self.loop(operands[1].shape[0])
         made, flag, work = results
         given = self._order(made, operands)

@@ -1,8 +1,9 @@
 """Sums of sums as one sum: the terms of a density that is accumulated, contributions to one place.
 
-A term that only one sum reads, and that is itself a sum, gives its own terms. Constants are added
-up, and a term that occurs several times is multiplied. What has negative terms is a difference of
-two sums."""
+A term that is itself a sum, and that only one sum reads, is replaced by its own terms. Constants
+are added up, and a term that occurs several times is multiplied. A sum with negative terms becomes
+a difference of two sums.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +12,20 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from varmat.programs.builder import ADD, SUBTRACT, Builder
+from varmat.programs.arithmetic import ADD, SUBTRACT
+from varmat.programs.builder import Builder
 from varmat.programs.kernels import SUM, Assemble
 from varmat.programs.program import FLOAT, Program, Shape, Step, Value, read_values
 
 _SUMS = (ADD, SUM, SUBTRACT)
-# Additions that are an accumulation, when they follow each other.
+# Additions in a row from which they are an accumulation.
 MANY = 16
 # A value, and whether it is subtracted.
 Term = tuple[Value, bool]
 
 
 def flattened(program: Program) -> Program:
-    """Leave out the sums that only another sum reads, and bring together what is added to one
+    """Replace sums that only another sum reads by their terms, and add up what comes to one
     place.
     """
     reads = read_values(program.steps, program.outputs)
@@ -58,8 +60,9 @@ def _terms(step: Step) -> list[Term]:
 def _is_absorbed(v: Value, reader: Step, reads: Counter[int], long: set[int]) -> bool:
     """Whether the terms of a value become those of the sum that reads it.
 
-    Those of a density, and contributions to an adjoint, do; of what the user wrote only long
-    accumulations: a sum that is written out may be meant in its order, as in compensated sums."""
+    Terms of densities and contributions to adjoints do. Sums that the user wrote do only if they
+    are long accumulations, because their order may matter, as in compensated sums.
+    """
     if v.step is None or reads[id(v)] != 1 or v.shape != reader.results[0].shape:
         return False
     return id(v) in long or (is_sum(v) and (reader.kernel is SUM or id(reader.results[0]) in long))

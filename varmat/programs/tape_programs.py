@@ -1,38 +1,43 @@
 """From a tape to a program: the value of what was recorded, and its adjoint.
 
-The entries are gone through once forward and once backward. Forward, each becomes steps; backward,
-contributions to adjoints are values too, kept until all of them are known: those that are the same
-number for all elements of an array are never more than a number, and parts of an array are put
-together once. A function registered with `writes` says how the entries of a rule become steps; it
-stands beside the rule where that is possible. Elementwise and structured operations are traced."""
+The entries are gone through once forward and once backward. Forward, each becomes steps. Backward,
+contributions to adjoints are values too, kept until all of them are known: one number for all
+elements of an array stays a number, and parts of an array are put together once. A function
+registered with `writes` says how the entries of a rule become steps; where possible it stands
+beside the rule. Elementwise and structured operations are traced.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import TapeError
 from varmat.core.tape import Rule, Tape
 from varmat.core.variables import VARIABLES, View
-from varmat.programs.builder import Builder, is_number
-from varmat.programs.program import Program, RecordingError, Shape, Value
+from varmat.programs.arithmetic import is_number
+from varmat.programs.builder import Builder
+from varmat.programs.program import Part, Program, RecordingError, Shape, Value
 from varmat.programs.symbols import Symbol
 
-Writer = Callable[["TapeProgram", Any, Any, Any, Any], None]
+if TYPE_CHECKING:
+    from varmat.typing import Linear, Operand
+
+Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
 # From a rule, or from the type of the operation behind it -> the function that writes an entry.
 WRITERS: dict[Any, Writer] = {}
 
 
-def writes(*keys: Any) -> Callable[[Any], Any]:
+def writes(*keys: Any) -> Callable[[Writer], Writer]:
     """Register the function that writes the entries of a rule, or of all rules whose operation is
     of a type.
     """
 
-    def register(function: Any) -> Any:
+    def register(function: Writer) -> Writer:
         WRITERS.update(dict.fromkeys(keys, function))
         return function
 
@@ -69,7 +74,7 @@ class Node:
     def __init__(self, value: Value) -> None:
         self.value = value
         self.contributions: list[Value] = []
-        self.parts: list[tuple[Any, Shape, Value]] = []
+        self.parts: list[Part] = []
         # Contributions that are products of two matrices with fewer elements than the node has: ``p
         # @ q``.
         self.products: list[tuple[Value, Value]] = []
@@ -97,7 +102,7 @@ class TapeProgram:
     def __init__(self) -> None:
         self.builder = Builder()
         self.backs: list[tuple[Sequence[Node], Callable[[], None]]] = []
-        # Ids are those of living objects: the tape holds variables.
+        # By id, which is safe: the tape keeps the variables alive.
         self._nodes: dict[int, Node] = {}
         # A node, and how a part of it is taken -> the node of that.
         self._parts: dict[Any, Node] = {}
@@ -108,12 +113,12 @@ class TapeProgram:
 
     # --- variables ---
 
-    def node(self, variable: Any, value: Value) -> Node:
+    def node(self, variable: Operand, value: Value) -> Node:
         """A new node for a variable: a leaf, or the result of what is being written."""
         node = self._nodes[id(variable)] = Node(value)
         return node
 
-    def find(self, variable: Any) -> Node:
+    def find(self, variable: Operand) -> Node:
         """The node of an operand that is a variable; views get theirs when they are first used."""
         node: Any = self._nodes.get(id(variable))
         if node is None:
@@ -124,21 +129,21 @@ class TapeProgram:
                 node = self._view(view)
         return node  # type: ignore[no-any-return]
 
-    def _view(self, view: Any) -> Node:
+    def _view(self, view: Operand) -> Node:
         if not isinstance(view, View):
             raise TapeError("an operation uses a variable that the recording does not know")
         parent, how = self.find(view._parent), view._how
         self._views.setdefault(id(view._root), []).append(id(view))
-        # The same part, taken again, is the same: products with it at every step of a loop become
-        # one.
+        # A part that is taken again is the same node, so that a loop which takes it at every step
+        # has one product with it.
         key = (parent, repr(how.__reduce__())) if type(how) in (itemgetter, methodcaller) else None
         if key in self._parts:
             self._nodes[id(view)] = self._parts[key]
             return self._parts[key]
-        # Of what does not lie in one piece, as what was broadcast, a reshape would be a copy.
+        # A reshape of an array that does not lie in one piece would be a copy.
         whole = parent.value if type(how) is itemgetter else self.builder.contiguous(parent.value)
         value = self.builder.view(whole, how)
-        if value.is_constant:  # what the function made of plain numbers has no adjoint
+        if value.is_constant:  # made of plain numbers: it has no adjoint
             return self.node(view, value)
         place = place_of(parent.shape, how)
         node = self.node(view, value)
@@ -149,21 +154,21 @@ class TapeProgram:
         )
         return node
 
-    def operand(self, x: Any) -> tuple[Value, Node | None]:
+    def operand(self, x: Operand) -> tuple[Value, Node | None]:
         """An operand as a value, and its node if it is a variable with an adjoint."""
         if type(x) in VARIABLES:
             node = self.find(x)
             return node.value, (None if node.value.is_constant else node)
         return self.builder.constant(x), None
 
-    def assigned(self, variable: Any, value: Value) -> Node:
+    def assigned(self, variable: Operand, value: Value) -> Node:
         """A new node for a variable into which something is assigned; its views are found anew."""
         for view in self._views.pop(id(variable), ()):
             del self._nodes[view]
         return self.node(variable, value)
 
     def remember(
-        self, root: Any, before: Node, node: Node, places: Any, source: Node | None
+        self, root: Operand, before: Node, node: Node, places: Any, source: Node | None
     ) -> None:
         """Note which number was written where, until something else is."""
         known = self._sources.setdefault(id(root), {})
@@ -172,14 +177,14 @@ class TapeProgram:
         if source is not None:
             known[int(places)] = source
 
-    def source_of(self, variable: Any, place: int) -> Node | None:
+    def source_of(self, variable: Operand, place: int) -> Node | None:
         """The number that was written to an element of a variable that is no view; None if it is
         not known.
         """
         known = self._sources.get(id(variable))
         return None if known is None else known.get(place)
 
-    def alias(self, variable: Any, node: Node) -> None:
+    def alias(self, variable: Operand, node: Node) -> None:
         """From here on a variable is what was assigned to all of it."""
         for view in self._views.pop(id(variable), ()):
             del self._nodes[view]
@@ -253,8 +258,8 @@ class TapeProgram:
         return self.builder.broadcast(x, shape) if x.shape != shape else x
 
     def contribute(self, operand: Node | None, c: Value, whole: Shape) -> None:
-        """Add a contribution of a shape, or what stands for one, to the adjoint of an operand that
-        was broadcast to it.
+        """Add a contribution to the adjoint of an operand that was broadcast to the shape `whole`.
+        A smaller contribution stands for its broadcast.
         """
         if operand is None or is_number(c, 0.0):
             return
@@ -266,9 +271,21 @@ class TapeProgram:
 
     # --- all of it ---
 
-    def entry(self, rule: Any, result: Any, x: Any, y: Any) -> None:
+    def entry(self, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
         """Write the forward part of an entry, and note what writes its reverse part."""
         writer_of(rule)(self, rule, result, x, y)
+
+    def entries(self, tape: Tape, known: int) -> None:
+        """Write the forward part of a tape of which the first so many leaves have their nodes."""
+        # Undo the assignments, so that each has its own values beside what it overwrote; nobody
+        # reads the variables any more.
+        for assignment in reversed(tape.assignments):
+            assignment.undo()
+        for leaf in tape.leaves[known:]:
+            value = np.copy(leaf._val) if leaf.shape else leaf._val
+            self.node(leaf, self.builder.constant(value))
+        for entry in tape:
+            self.entry(*entry)
 
     def finish(self, output: Node, leaves: Sequence[Node]) -> Program:
         """Write the reverse pass from a scalar; the program returns the value and the gradients."""
@@ -293,7 +310,7 @@ def _strides(shape: Shape) -> Shape:
     )
 
 
-def place_of(shape: Shape, how: Any) -> Any:
+def place_of(shape: Shape, how: Linear) -> Any:
     """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
     whole = np.empty(shape)
     part = how(whole)
@@ -302,7 +319,7 @@ def place_of(shape: Shape, how: Any) -> Any:
     return part.__array_interface__["data"][0] - whole.__array_interface__["data"][0], part.strides
 
 
-def program_of(tape: Tape, variables: list[Any], y: Any) -> Program:
+def program_of(tape: Tape, variables: list[Operand], y: Operand) -> Program:
     """The program of a tape as a function of its leaves; the outputs are the value and the
     gradients.
     """
@@ -312,7 +329,7 @@ def program_of(tape: Tape, variables: list[Any], y: Any) -> Program:
     known: dict[int, Node] = {}
     for x in variables:
         value = builder.argument(x.shape)
-        if id(x) in known:  # what is differentiated with respect to twice arrives twice
+        if id(x) in known:  # an argument may be differentiated with respect to twice
             leaves.append(known[id(x)])
         else:
             known[id(x)] = written.node(x, value)
@@ -322,12 +339,5 @@ def program_of(tape: Tape, variables: list[Any], y: Any) -> Program:
         return builder.program(
             [builder.constant(y), *(builder.full(zero, leaf.shape) for leaf in leaves)]
         )
-    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads
-    # the variables any more.
-    for assignment in reversed(tape.assignments):
-        assignment.undo()
-    for leaf in tape.leaves[len(variables) :]:
-        written.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
-    for entry in tape:
-        written.entry(*entry)
+    written.entries(tape, len(variables))
     return written.finish(written.find(y), leaves)

@@ -1,4 +1,4 @@
-"""From a tape to a program without its adjoint: several results of a function of one vector."""
+"""From a tape to a program of values alone: several results of a function of one vector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from varmat.programs.tape_programs import TapeProgram
 
 
 def values_of(tape: Tape, leaves: Sequence[Any], results: Sequence[Any]) -> Program:
-    """The program of results, variables or plain, of leaves that all are the same vector; its
+    """The program of results, variables or plain, of a vector that all leaves stand for. Its
     outputs are zero and the results.
     """
     written = TapeProgram()
@@ -22,14 +22,7 @@ def values_of(tape: Tape, leaves: Sequence[Any], results: Sequence[Any]) -> Prog
     argument = builder.argument(leaves[0].shape)
     for leaf in leaves:
         written.node(leaf, argument)
-    # As for a gradient: each assignment has its own values, and nobody reads the variables any
-    # more.
-    for assignment in reversed(tape.assignments):
-        assignment.undo()
-    for leaf in tape.leaves[len(leaves) :]:
-        written.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
-    for entry in tape:
-        written.entry(*entry)
+    written.entries(tape, len(leaves))
 
     def value(x: Any) -> Value:
         found = (

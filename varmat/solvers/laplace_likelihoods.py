@@ -9,7 +9,8 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import data
-from varmat.functions.special.table import lgamma, log1p_exp, log_rising_factorial
+from varmat.functions.special.gamma_functions import lgamma, log_rising_factorial
+from varmat.functions.special.logistic_functions import log1p_exp
 from varmat.solvers.inner import value_now
 from varmat.solvers.laplace_marginal import (
     EXAMPLE_TOLERANCES,

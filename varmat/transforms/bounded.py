@@ -15,8 +15,8 @@ from varmat.core.elementwise import ROWS
 from varmat.core.errors import Domain
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
-from varmat.functions.elementwise import formula, row
-from varmat.functions.special.table import expit
+from varmat.functions.rows import formula, row
+from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.common import check_against, check_within, joined, operands, plain_sum, split
 
 __all__ = [
@@ -55,6 +55,7 @@ log_cosh = row(
     "log(cosh(x))",
     (0.5, -1e-8, 1.0, 20.0, -700.0),
     0.462117,
+    source="DLMF 4.28, 4.34",
     ufunc=_log_cosh,
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.errors import finite, positive_finite
-from varmat.functions.special.table import expit
+from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.bounded import (
     _check_bound,
     _interval_free,

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.errors import ShapeError, nonnegative
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import one
-from varmat.functions.special.table import expit
+from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.common import (
     check_inside,
     check_vector,

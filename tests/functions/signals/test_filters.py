@@ -130,7 +130,8 @@ def test_resampled():
     (lambda x: vm.savgol_filter(x, 7, 2), vm.ShapeError,
      "savgol_filter: x has 6 elements along the axis, but must have at least 7!"),
     (lambda x: vm.savgol_filter(x, 3, 1, mode="no"), vm.DomainError,
-     "savgol_filter: mode is 'no', but must be 'interp', 'mirror', 'constant', 'nearest' or 'wrap'!"),
+     ("savgol_filter: mode is 'no', but must be 'interp', 'mirror', 'constant', 'nearest' or "
+     "'wrap'!")),
     (lambda x: vm.detrend(x, type="no"), vm.DomainError,
      "detrend: type is 'no', but must be 'linear' or 'constant'!"),
 ])  # fmt: skip

@@ -199,7 +199,7 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
 
 
 def test_series_that_are_too_slow_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "varmat.functions.special.hypergeometric"
+    module = "varmat.functions.special.generalised_hypergeometric"
     monkeypatch.setattr(f"{module}._TERMS", 50)
     with pytest.raises(
         vm.DomainError,

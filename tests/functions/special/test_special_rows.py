@@ -19,7 +19,7 @@ from functions.special_points import check_points, check_routes
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
-from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.special import further_names as special_names
 from varmat.functions.special import further_rows as special_rows
 

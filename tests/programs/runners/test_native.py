@@ -27,9 +27,12 @@ from varmat.programs.runners import check_runner, has_native, runner_for
 
 pytest.importorskip("numba", reason="the native runner needs numba")
 
-from varmat.programs.runners import native
+from varmat.programs.memory import Plan
+from varmat.programs.runners import loops, table
 from varmat.programs.runners.compiled import PYTHON
-from varmat.programs.runners.native import NativeRunner, NoLoopError, kinds, loop_of, merged
+from varmat.programs.runners.loops import NoLoopError, loop_of
+from varmat.programs.runners.native import NativeRunner
+from varmat.programs.runners.table import kinds, merged
 
 ROOT = Path(vm.__file__).parents[1]
 
@@ -41,7 +44,7 @@ def of_one_step(kernel: Any, *shapes: Any) -> Program:
 
 
 def calls_python(program: Program) -> bool:
-    return PYTHON in kinds(native.Table(program, native.Plan(program)).words)
+    return PYTHON in kinds(table.Table(program, Plan(program)).words)
 
 
 # --- loops ---
@@ -82,10 +85,10 @@ def test_a_loop_that_gives_something_else_is_not_trusted(monkeypatch: pytest.Mon
         nin, nout, signature, types, __name__ = 2, 1, None, np.add.types, "other"
 
     with pytest.raises(NoLoopError, match="a loop of other gives"):
-        native._verify(Other(), "dd->d", *loop_of(np.add, "dd->d"))
-    native._verify(np.add, "dd->d", *loop_of(np.add, "dd->d"))
+        loops._verify(Other(), "dd->d", *loop_of(np.add, "dd->d"))
+    loops._verify(np.add, "dd->d", *loop_of(np.add, "dd->d"))
     verified = []
-    monkeypatch.setattr(native, "_verify", lambda *given: verified.append(given))
+    monkeypatch.setattr(loops, "_verify", lambda *given: verified.append(given))
     loop_of.cache_clear()
     try:
         loop_of(np.exp, "d->d")
@@ -108,12 +111,12 @@ def test_without_a_loop_a_step_is_a_call_of_python(
             raise NoLoopError
         return original(ufunc, *rest)
 
-    original = getattr(native, where)
+    original = getattr(loops, where)
     loop_of.cache_clear()
     if where == "loop_of":
-        monkeypatch.setattr(native.Table, "loop_of", staticmethod(refuse))
+        monkeypatch.setattr(table.Table, "loop_of", staticmethod(refuse))
     else:
-        monkeypatch.setattr(native, where, refuse)
+        monkeypatch.setattr(loops, where, refuse)
     try:
         assert calls_python(program)
         value, made = NativeRunner(program)([x])

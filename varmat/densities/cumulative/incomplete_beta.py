@@ -19,7 +19,7 @@ from varmat.densities.counts import neg_binomial_2_lpmf, neg_binomial_lpmf
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.location_scale import student_t_lpdf
 from varmat.functions.special import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
-from varmat.functions.special.table import betaincc
+from varmat.functions.special.incomplete_functions import betaincc
 
 __all__ = [
     "beta_cdf", "beta_lccdf", "beta_lcdf", "beta_proportion_cdf", "beta_proportion_lccdf",
@@ -130,7 +130,7 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
 )
 
 
-def _up_to(n: Any, N: Any, theta: Any) -> Any:  # noqa: N803
+def _up_to(n: Any, N: Any, theta: Any) -> Any:
     inside = np.logical_and(np.greater_equal(n, 0.0), np.less(n, N))
     within = betaincc(
         np.where(inside, n, 0.0) + 1.0, np.where(inside, np.subtract(N, n), 1.0), theta

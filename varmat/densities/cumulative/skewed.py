@@ -14,7 +14,7 @@ from varmat.densities.skewed import (
     skew_double_exponential_lpdf,
     skew_normal_lpdf,
 )
-from varmat.functions.special.table import ROOT_TWO_OVER_PI
+from varmat.functions.rows import ROOT_TWO_OVER_PI
 
 __all__ = [
     "exp_mod_normal_cdf", "exp_mod_normal_lccdf", "exp_mod_normal_lcdf",

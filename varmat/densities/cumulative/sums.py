@@ -16,7 +16,7 @@ from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
 from varmat.densities.sources import references
 from varmat.functions.arrays.exponentials import logsumexp
-from varmat.functions.special.table import log1m_exp
+from varmat.functions.special.logistic_functions import log1m_exp
 
 __all__ = [
     "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf",

@@ -21,7 +21,7 @@ from varmat.densities.counts import (
 )
 from varmat.densities.finite_populations import discrete_range_lpmf, hypergeometric_lpmf
 from varmat.densities.random_numbers.row import log_gamma, poisson_counts, random_numbers
-from varmat.functions.special.table import expit
+from varmat.functions.special.logistic_functions import expit
 
 __all__ = [
     "bernoulli_logit_rng",

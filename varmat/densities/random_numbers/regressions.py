@@ -14,7 +14,7 @@ from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_
 from varmat.densities.random_numbers.row import Generator, Shape, log_gamma, poisson_counts, vectors
 from varmat.densities.random_numbers.vectors import cell, chosen
 from varmat.functions.arrays.exponentials import softmax
-from varmat.functions.special.table import expit
+from varmat.functions.special.logistic_functions import expit
 
 __all__ = [
     "bernoulli_logit_glm_rng",

@@ -9,8 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.dual import Dual, newest, result_dual
-from varmat.core.elementwise import mismatch
-from varmat.core.errors import ShapeError
+from varmat.core.errors import ShapeError, mismatch
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.arrays.gathering import align, alike

@@ -17,8 +17,8 @@ from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual
 from varmat.core.errors import ShapeError
-from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
+from varmat.core.operators import ANSWERS, Answer
 from varmat.core.tape import Rule, join
 from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
 from varmat.functions.arrays.composites import composite
@@ -292,22 +292,10 @@ def _reflected(self: Any, other: Any) -> Any:
     return _matmul(other, self)
 
 
-def _in_place(self: Any, other: Any) -> Any:
-    result = _matmul(self, other)
-    if result is not NotImplemented:
-        self[...] = result
-        return self
-    return result
-
-
-for _kind in (Var, VarMat, Dual):
-    for _name, _method in (
-        ("__matmul__", _matmul),
-        ("__rmatmul__", _reflected),
-        ("__imatmul__", _in_place),
-    ):
-        setattr(_kind, _name, _method)
-MatVar.__rmatmul__ = _reflected  # type: ignore[method-assign]
+_VARIABLES = (Var, VarMat, Dual)
+ANSWERS["matmul"] = Answer(
+    _matmul, (dict.fromkeys(_VARIABLES, _matmul), dict.fromkeys(_VARIABLES, _reflected))
+)
 
 
 def _answer_ufunc(ufunc_name: str, function: Any) -> None:

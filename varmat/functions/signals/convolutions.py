@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,12 @@ from varmat.core import dispatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
 
-def _window(m: int, n: int, mode: Any) -> slice:
-    """Which part of the full convolution a mode keeps."""
+
+def _numpy_window(m: int, n: int, mode: Any) -> slice:
+    """The part of the full convolution that a mode of NumPy keeps: by the longer operand."""
     short, long = sorted((m, n))
     match mode:
         case "full" | 2:
@@ -25,7 +28,7 @@ def _window(m: int, n: int, mode: Any) -> slice:
 
 
 @operation()
-def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+def convolve(a: Operand, v: Operand, mode: Any = "full") -> Result:
     """Discrete convolution of two vectors.
 
     Parameters
@@ -58,24 +61,25 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
             raise ShapeError(
                 f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!"
             )
-    _window(np.size(a), np.size(v), mode)
+    _numpy_window(np.size(a), np.size(v), mode)
     return np.convolve(a, v, mode)
 
 
 @convolve.reverse
-def convolve_reverse(g: Any, r: Any, a: Any, v: Any, mode: Any) -> Any:
+def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: Any) -> Any:
     full = np.zeros(np.size(a) + np.size(v) - 1)
-    full[_window(np.size(a), np.size(v), mode)] = g
+    full[_numpy_window(np.size(a), np.size(v), mode)] = g
 
-    def correlation(x: Any, shape: tuple[int, ...]) -> Any:
+    def correlation(x: Operand, shape: tuple[int, ...]) -> Result:
         return np.convolve(full, np.ravel(x)[::-1], "valid").reshape(shape)
 
-    # The longer operand slides in NumPy's 'valid', so `full`, which is never shorter, is it.
+    # NumPy exchanges the operands of 'valid' if the second is longer; `full` never is the shorter
+    # one.
     return lambda: correlation(v, np.shape(a)), lambda: correlation(a, np.shape(v))
 
 
 @convolve.tangent
-def convolve_tangent(r: Any, a: Any, v: Any, mode: Any) -> Any:
+def convolve_tangent(r: Value, a: Value, v: Value, mode: Any) -> Any:
     return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
 
 
@@ -83,11 +87,11 @@ dispatch.SUPPORTED[np.convolve] = convolve
 
 
 @dispatch.implements(np.correlate)
-def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+def _correlate(a: Operand, v: Operand, mode: Any = "valid") -> Result:
     a, v = as_operand(a, "correlate: a"), as_operand(v, "correlate: v")
     for name, x in (("a", a), ("v", v)):
         if np.ndim(x) != 1:
             raise ShapeError(f"correlate: {name} has shape {np.shape(x)}, but must be a vector!")
-    if np.size(a) < np.size(v):  # NumPy's order, which decides what 'same' means
+    if np.size(a) < np.size(v):  # in NumPy's order, which decides what 'same' means
         return convolve(v, a[::-1], mode)[::-1]
     return convolve(a, v[::-1], mode)

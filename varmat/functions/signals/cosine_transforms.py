@@ -1,12 +1,13 @@
 """Discrete cosine and sine transforms: the real relatives of Fourier transforms.
 
-A transform is a matrix, and the transposed matrix is again a transform, of type 3 for type 2 and
-the reverse, but for weights of the elements at the edges, which the definitions count once where
-the others count twice."""
+A transform is a matrix. Its transpose is again a transform (type 3 for type 2 and the reverse), up
+to weights of the elements at the edges, which the definitions count once where others count twice.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -15,14 +16,20 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import integer
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
-# Type -> that of the transposed matrix, and of the inverse.
+F = TypeVar("F", bound=Callable[..., Any])
+# Type -> the types of the transposed matrix and of the inverse.
 _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
 _INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _transform(x: Any, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool) -> Any:
+def _transform(
+    x: Operand, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+) -> Result:
     from scipy import fft
 
     return (fft.dst if sine else fft.dct)(
@@ -32,8 +39,8 @@ def _transform(x: Any, sine: bool, kind: int, axis: int, norm: str, orthogonaliz
 
 @operation(stacked=True)
 def trigonometric_transform(
-    x: Any, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
-) -> Any:
+    x: Operand, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+) -> Result:
     """A cosine or sine transform along an axis, counted from the end, without changing its
     length.
     """
@@ -41,8 +48,8 @@ def trigonometric_transform(
 
 
 def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
-    """How often the type counts the elements of its argument: of the first kind 1, 2, ..., 2, 1,
-    otherwise twice at one end.
+    """How often a type counts each element of its argument: 1, 2, ..., 2, 1 for the first type,
+    otherwise twice except at one end.
     """
     if kind == 1:
         weights = np.full(size, 2.0)
@@ -55,7 +62,7 @@ def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
 
 @trigonometric_transform.reverse
 def trigonometric_transform_reverse(
-    g: Any, r: Any, x: Any, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+    g: Adjoint, r: Value, x: Value, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
 ) -> Any:
     settings = (sine, _TRANSPOSED[kind], axis, norm, orthogonalize)
     if orthogonalize or kind == 4 or (sine and kind == 1):
@@ -67,12 +74,12 @@ def trigonometric_transform_reverse(
 
 
 @trigonometric_transform.tangent
-def trigonometric_transform_tangent(r: Any, x: Any, **settings: Any) -> Any:
+def trigonometric_transform_tangent(r: Value, x: Value, **settings: Any) -> Any:
     return lambda t: trigonometric_transform(t, **settings)
 
 
-def _fitted(x: Any, n: int, axis: int) -> Any:
-    """An array with `n` elements along an axis: the rest left out, or zeros added."""
+def fitted(x: Operand, n: int, axis: int) -> Result:
+    """An array cut or padded with zeros to `n` elements along an axis."""
     missing = n - np.shape(x)[axis]
     if missing > 0:
         return np.concatenate(
@@ -81,8 +88,10 @@ def _fitted(x: Any, n: int, axis: int) -> Any:
     return x[(slice(None),) * axis + (slice(n),)] if missing else x
 
 
-def _along(name: str, x: Any, kind: int, n: Any, axis: int, norm: Any, orthogonalize: Any) -> Any:
-    """A transform along one axis, the arguments checked."""
+def _along(
+    name: str, x: Operand, kind: int, n: Operand, axis: int, norm: Any, orthogonalize: bool | None
+) -> Result:
+    """A transform along one axis, after checking the arguments."""
     x = as_operand(x, f"{name}: x")
     if not np.ndim(x):
         raise ShapeError(f"{name}: x is a scalar, but must have at least one axis!")
@@ -103,15 +112,17 @@ def _along(name: str, x: Any, kind: int, n: Any, axis: int, norm: Any, orthogona
     orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
     if name.startswith("i"):
         kind, norm = _TRANSPOSED[kind], _INVERSE[norm]
-    x = _fitted(x, size, axis)
+    x = fitted(x, size, axis)
     axis -= np.ndim(x)
     return trigonometric_transform(
         x, sine=sine, kind=int(kind), axis=axis, norm=norm, orthogonalize=orthogonalize
     )
 
 
-def _several(name: str, x: Any, kind: int, s: Any, axes: Any, norm: Any, orthogonalize: Any) -> Any:
-    """The transform along several axes, one after the other."""
+def _several(
+    name: str, x: Operand, kind: int, s: Operand, axes: Any, norm: Any, orthogonalize: bool | None
+) -> Result:
+    """The transform along several axes, one after another."""
     x = as_operand(x, f"{name}: x")
     s = None if s is None else np.atleast_1d(s).tolist()
     if axes is None:
@@ -127,26 +138,17 @@ def _several(name: str, x: Any, kind: int, s: Any, axes: Any, norm: Any, orthogo
     return x
 
 
-def dct(
-    x: Any,
-    type: int = 2,
-    n: Any = None,
-    axis: int = -1,
-    norm: Any = None,
-    *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The discrete cosine transform: `scipy.fft.dct`.
+_ALONG_ONE_AXIS = """{title}
 
     Parameters
     ----------
     x : array_like, one axis or more
-    type : {1, 2, 3, 4}
+    type : {{1, 2, 3, 4}}
         The type of the transform.
     n : int, optional
         The length of the transform; `x` is cut, or zeros are added.
     axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
+    norm : {{'backward', 'ortho', 'forward'}}, optional
         The normalisation, as in SciPy.
     orthogonalize : bool, optional
         Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
@@ -167,349 +169,210 @@ def dct(
     The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
     reverse, the others their own, with weights for the elements at the edges.
 
+    References
+    ----------
+    {references}
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dct(x)[1], np.zeros(3))
-    array([ 1.73205081,  0.        , -1.73205081])
+    {example}
     """
+_ALONG_AXES = """{title}
+
+    Parameters
+    ----------
+    x : array_like, one axis or more
+    type : {{1, 2, 3, 4}}
+        The type of the transform.
+    s : sequence of int, optional
+        The lengths along `axes`.
+    axes : sequence of int, optional
+        All axes by default, or the last ones if `s` is given.
+    norm : {{'backward', 'ortho', 'forward'}}, optional
+    orthogonalize : bool, optional
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    DomainError
+        If `type` or `norm` is unknown.
+    ShapeError
+        If `s` and `axes` have different lengths, or an axis has too few elements.
+
+    Notes
+    -----
+    It is `{one}` along one axis after the other, and so is the derivative.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    {example}
+    """
+_MAKHOUL = """* J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions
+      on Acoustics, Speech and Signal Processing 28 (1980), 27-34.
+    """
+
+
+def _documented(title: str, example: str) -> Callable[[F], F]:
+    """Decorator: the docstring of a transform, from its title and the lines of its example."""
+
+    def document(function: F) -> F:
+        name = function.__name__
+        template = _ALONG_AXES if name.endswith("n") else _ALONG_ONE_AXIS
+        function.__doc__ = template.format(
+            title=f"{title}: `scipy.fft.{name}`.",
+            one=name.removesuffix("n"),
+            references=f"{_MAKHOUL if 'ct' in name else ''}* SciPy reference, `scipy.fft.{name}`.",
+            example=example,
+        )
+        return function
+
+    return document
+
+
+@_documented(
+    "The discrete cosine transform",
+    ">>> vm.gradient(lambda x: vm.dct(x)[1], np.zeros(3))\n"
+    "    array([ 1.73205081,  0.        , -1.73205081])",
+)
+def dct(
+    x: Operand,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Any = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Result:
     return _along("dct", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dct`",
+    ">>> vm.gradient(lambda x: vm.idct(x)[1], np.zeros(3))\n"
+    "    array([ 0.16666667,  0.        , -0.33333333])",
+)
 def idct(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    n: Any = None,
+    n: int | None = None,
     axis: int = -1,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The inverse of `dct`: `scipy.fft.idct`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idct(x)[1], np.zeros(3))
-    array([ 0.16666667,  0.        , -0.33333333])
-    """
+    orthogonalize: bool | None = None,
+) -> Result:
     return _along("idct", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The discrete sine transform",
+    ">>> vm.gradient(lambda x: vm.dst(x)[1], np.zeros(3)) + 0.0\n"
+    "    array([ 1.73205081,  0.        , -1.73205081])",
+)
 def dst(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    n: Any = None,
+    n: int | None = None,
     axis: int = -1,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The discrete sine transform: `scipy.fft.dst`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dst(x)[1], np.zeros(3))
-    array([ 1.73205081,  0.        , -1.73205081])
-    """
+    orthogonalize: bool | None = None,
+) -> Result:
     return _along("dst", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dst`",
+    ">>> vm.gradient(lambda x: vm.idst(x)[1], np.zeros(3)) + 0.0\n"
+    "    array([ 0.33333333,  0.        , -0.16666667])",
+)
 def idst(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    n: Any = None,
+    n: int | None = None,
     axis: int = -1,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The inverse of `dst`: `scipy.fft.idst`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {'backward', 'ortho', 'forward'}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idst(x)[1], np.zeros(3))
-    array([ 0.33333333, -0.        , -0.16666667])
-    """
+    orthogonalize: bool | None = None,
+) -> Result:
     return _along("idst", x, type, n, axis, norm, orthogonalize)
 
 
+@_documented(
+    "The discrete cosine transform along several axes",
+    '>>> vm.gradient(lambda x: vm.dctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def dctn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The discrete cosine transform along several axes: `scipy.fft.dctn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `dct` along one axis after the other, and so is the derivative.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
+    orthogonalize: bool | None = None,
+) -> Result:
     return _several("dctn", x, type, s, axes, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dctn`",
+    '>>> vm.gradient(lambda x: vm.idctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def idctn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The inverse of `dctn`: `scipy.fft.idctn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `idct` along one axis after the other, and so is the derivative.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
+    orthogonalize: bool | None = None,
+) -> Result:
     return _several("idctn", x, type, s, axes, norm, orthogonalize)
 
 
+@_documented(
+    "The discrete sine transform along several axes",
+    '>>> vm.gradient(lambda x: vm.dstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def dstn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The discrete sine transform along several axes: `scipy.fft.dstn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `dst` along one axis after the other, and so is the derivative.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.dstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
+    orthogonalize: bool | None = None,
+) -> Result:
     return _several("dstn", x, type, s, axes, norm, orthogonalize)
 
 
+@_documented(
+    "The inverse of `dstn`",
+    '>>> vm.gradient(lambda x: vm.idstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
+    "    array([[0.5, 0.5],\n"
+    "           [0.5, 0.5]])",
+)
 def idstn(
-    x: Any,
+    x: Operand,
     type: int = 2,
-    s: Any = None,
+    s: Operand = None,
     axes: Any = None,
     norm: Any = None,
     *,
-    orthogonalize: Any = None,
-) -> Any:
-    """The inverse of `dstn`: `scipy.fft.idstn`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {1, 2, 3, 4}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `idst` along one axis after the other, and so is the derivative.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.idstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
+    orthogonalize: bool | None = None,
+) -> Result:
     return _several("idstn", x, type, s, axes, norm, orthogonalize)

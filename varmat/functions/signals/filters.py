@@ -1,11 +1,10 @@
-"""Filters of signals, built of linear recurrences: cascades, filters run forwards and backwards,
-smoothing and detrending.
+"""Filters of signals, built of linear recurrences: cascades, and filters run forwards and
+backwards.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,23 +12,15 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, in_the_name_of, integer
-from varmat.functions.signals.nd_convolutions import nd_convolution
 from varmat.functions.signals.recurrences import lfilter
 
-__all__ = [
-    "detrend",
-    "filtfilt",
-    "hilbert",
-    "lfilter_zi",
-    "resample",
-    "savgol_filter",
-    "sosfilt",
-    "sosfilt_zi",
-    "sosfiltfilt",
-]
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
+
+__all__ = ["filtfilt", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
 
 
-def _sections(name: str, sos: Any) -> Any:
+def _sections(name: str, sos: Operand) -> Result:
     sos = as_operand(sos, f"{name}: sos")
     if np.ndim(sos) != 2 or np.shape(sos)[1] != 6 or not np.shape(sos)[0]:
         raise ShapeError(
@@ -39,14 +30,14 @@ def _sections(name: str, sos: Any) -> Any:
     return sos
 
 
-def _series(name: str, x: Any, axis: int) -> tuple[Any, int]:
+def series_along(name: str, x: Operand, axis: int) -> tuple[Result, int]:
     x = as_operand(x, f"{name}: x")
     if not np.ndim(x):
         raise ShapeError(f"{name}: x is a scalar, but must have at least one axis!")
     return x, normalize_axis_index(axis, np.ndim(x))
 
 
-def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Result:
     """A filter in second-order sections, one `lfilter` after the other: `scipy.signal.sosfilt`.
 
     Parameters
@@ -80,6 +71,10 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     The derivative is that of the sections, see `lfilter`. SciPy wants the fourth coefficients to be
     1; here they may be variables.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.sosfilt`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -88,7 +83,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     array([0.75, 1.5 , 1.  ])
     """
     sos = _sections("sosfilt", sos)
-    y, axis = _series("sosfilt", x, axis)
+    y, axis = series_along("sosfilt", x, axis)
     if zi is None:
         for i in range(np.shape(sos)[0]):
             y = lfilter(sos[i, :3], sos[i, 3:], y, axis)
@@ -106,7 +101,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return y, np.stack(states)
 
 
-def lfilter_zi(b: Any, a: Any) -> Any:
+def lfilter_zi(b: Operand, a: Operand) -> Result:
     """The state in which a filter answers a constant input 1 by a constant:
     `scipy.signal.lfilter_zi`.
 
@@ -130,6 +125,10 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     follow from the recurrence. The derivative is that of these sums. Where ``sum(a)`` is zero there
     is no such state.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.lfilter_zi`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -144,7 +143,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
                 "empty!"
             )
     order = max(np.size(a), np.size(b)) - 1
-    # By arrays of one element, which are of the kind of their array.
+    # Arrays of one element keep the kind of their array.
     b, a = _padded(b, order + 1) / a[:1], _padded(a, order + 1) / a[:1]
     rest = b[1:] - a[1:] * b[:1]
     first = np.sum(rest, keepdims=True) / np.sum(a)
@@ -152,11 +151,11 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     return np.cumsum(a)[:-1] * first - earlier
 
 
-def _padded(c: Any, size: int) -> Any:
+def _padded(c: Operand, size: int) -> Result:
     return np.concatenate([c, np.zeros(size - np.size(c))]) if np.size(c) < size else c
 
 
-def sosfilt_zi(sos: Any) -> Any:
+def sosfilt_zi(sos: Operand) -> Result:
     """The states in which a filter in sections answers a constant input 1 by a constant:
     `scipy.signal.sosfilt_zi`.
 
@@ -178,6 +177,10 @@ def sosfilt_zi(sos: Any) -> Any:
     The state of each section is that of `lfilter_zi` times what the sections before it make of a
     constant 1; so is the derivative.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.sosfilt_zi`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -193,8 +196,8 @@ def sosfilt_zi(sos: Any) -> Any:
     return np.stack(states)
 
 
-def _extended(name: str, x: Any, axis: int, padtype: Any, padlen: int) -> Any:
-    """The series with `padlen` elements more at both ends."""
+def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -> Result:
+    """The series extended by `padlen` elements at both ends."""
     if padtype not in ("odd", "even", "constant", None):
         raise DomainError(
             f"{name}: padtype is {padtype!r}, but must be 'odd', 'even', 'constant' or None!"
@@ -216,9 +219,9 @@ def _extended(name: str, x: Any, axis: int, padtype: Any, padlen: int) -> Any:
     return np.concatenate([left, x, right], axis=axis)
 
 
-def _both_ways(x: Any, axis: int, run: Any, padlen: int) -> Any:
-    """The filter forwards and then backwards, each begun in the state that goes with the first
-    element.
+def _both_ways(x: Operand, axis: int, run: Function, padlen: int) -> Result:
+    """The filter run forwards and then backwards, each time from the state that belongs to the
+    first element.
     """
     start = (slice(None),) * axis
     y = run(x, x[(*start, slice(0, 1))])
@@ -227,8 +230,13 @@ def _both_ways(x: Any, axis: int, run: Any, padlen: int) -> Any:
 
 
 def filtfilt(
-    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None
-) -> Any:
+    b: Operand,
+    a: Operand,
+    x: Operand,
+    axis: int = -1,
+    padtype: Operand = "odd",
+    padlen: Operand = None,
+) -> Result:
     """A filter run forwards and then backwards, so that nothing is delayed:
     `scipy.signal.filtfilt`.
 
@@ -260,6 +268,12 @@ def filtfilt(
     Composed of `lfilter`, begun in the states of `lfilter_zi`; so is the derivative, with respect
     to the coefficients too. Of SciPy's two ways to choose the ends this is ``method='pad'``.
 
+    References
+    ----------
+    * F. Gustafsson, "Determining the initial states in forward-backward filtering", IEEE
+      Transactions on Signal Processing 44 (1996), 988-992.
+    * SciPy reference, `scipy.signal.filtfilt`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -271,7 +285,7 @@ def filtfilt(
         np.reshape(c, (1,)) if np.ndim(c) == 0 else as_operand(c, "filtfilt: the coefficients")
         for c in (b, a)
     )
-    x, axis = _series("filtfilt", x, axis)
+    x, axis = series_along("filtfilt", x, axis)
     with in_the_name_of("filtfilt"):
         state = lfilter_zi(b, a)
     if padtype is None:
@@ -286,8 +300,8 @@ def filtfilt(
     )
 
 
-def _default_padding(sos: Any) -> int:
-    """What SciPy takes: sections of the first order count as such."""
+def _default_padding(sos: Operand) -> int:
+    """SciPy's default: sections of the first order count as such."""
     return 3 * (
         2 * len(sos)
         + 1
@@ -295,7 +309,9 @@ def _default_padding(sos: Any) -> int:
     )
 
 
-def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
+def sosfiltfilt(
+    sos: Operand, x: Operand, axis: int = -1, padtype: Operand = "odd", padlen: Operand = None
+) -> Result:
     """A filter in second-order sections, run forwards and then backwards:
     `scipy.signal.sosfiltfilt`.
 
@@ -326,6 +342,12 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     -----
     Composed of `sosfilt`, begun in the states of `sosfilt_zi`; so is the derivative.
 
+    References
+    ----------
+    * F. Gustafsson, "Determining the initial states in forward-backward filtering", IEEE
+      Transactions on Signal Processing 44 (1996), 988-992.
+    * SciPy reference, `scipy.signal.sosfiltfilt`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -334,7 +356,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     array([0.25, 0.5 , 0.25, 0.  ])
     """
     sos = _sections("sosfiltfilt", sos)
-    x, axis = _series("sosfiltfilt", x, axis)
+    x, axis = series_along("sosfiltfilt", x, axis)
     states = sosfilt_zi(sos)
     if padtype is None:
         padlen = 0
@@ -345,252 +367,3 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
     n = np.shape(sos)[0]
     zi = np.reshape(states, (n,) + (1,) * axis + (2,) + (1,) * (np.ndim(x) - axis - 1))
     return _both_ways(extended, axis, lambda y, first: sosfilt(sos, y, axis, zi * first)[0], padlen)
-
-
-_EXTENSIONS = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
-
-
-def savgol_filter(
-    x: Any,
-    window_length: int,
-    polyorder: int,
-    deriv: int = 0,
-    delta: float = 1.0,
-    axis: int = -1,
-    mode: str = "interp",
-    cval: Any = 0.0,
-) -> Any:
-    """Smoothing by local polynomials: `scipy.signal.savgol_filter`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    window_length, polyorder : int
-        How many elements go into each polynomial, and its order.
-    deriv : int
-        Which derivative of the polynomials to take.
-    delta : float
-        The distance of the elements.
-    axis : int
-    mode : {'interp', 'mirror', 'constant', 'nearest', 'wrap'}
-        What is done at the ends; by default the outermost polynomials are read there.
-    cval : float
-        The constant.
-
-    Returns
-    -------
-    VarMat, of the shape of `x`
-
-    Raises
-    ------
-    DomainError
-        If `mode` is unknown.
-    ShapeError
-        If `x` is a scalar, or has fewer elements than `window_length` with ``mode='interp'``.
-
-    Notes
-    -----
-    The smoother is linear: a correlation with fixed weights, whose adjoint is a convolution with
-    them.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.savgol_filter(x, 3, 1)[1], np.zeros(4)).round(12)
-    array([0.33333333, 0.33333333, 0.33333333, 0.        ])
-    """
-    from scipy import signal
-
-    window_length, polyorder, deriv = (
-        integer("savgol_filter", name, value)
-        for name, value in (
-            ("window_length", window_length),
-            ("polyorder", polyorder),
-            ("deriv", deriv),
-        )
-    )
-    x, axis = _series("savgol_filter", x, axis)
-    if mode != "interp" and mode not in _EXTENSIONS:
-        raise DomainError(
-            f"savgol_filter: mode is {mode!r}, but must be 'interp', 'mirror', 'constant', "
-            "'nearest' or 'wrap'!"
-        )
-    size = np.shape(x)[axis]
-    if mode == "interp" and size < window_length:
-        raise ShapeError(
-            f"savgol_filter: x has {size} elements along the axis, but must have at least "
-            f"{window_length}!"
-        )
-    weights = signal.savgol_coeffs(window_length, polyorder, deriv, delta)
-    half, shape = window_length // 2, [1] * np.ndim(x)
-    shape[axis] = -1
-    settings = {"mode": "valid", "method": "direct", "axes": tuple(range(-np.ndim(x), 0))}
-    if mode != "interp":
-        around = [(0, 0)] * np.ndim(x)
-        around[axis] = (window_length - 1 - half, half)
-        extra = {"constant_values": cval} if mode == "constant" else {}
-        padded: Any = np.pad(x, around, mode=_EXTENSIONS[mode], **extra)  # type: ignore[call-overload]
-        return nd_convolution(padded, weights.reshape(shape), **settings)
-    middle = nd_convolution(x, weights.reshape(shape), **settings)
-    # What SciPy makes of the columns of the identity are the weights at the ends.
-    ends = signal.savgol_filter(
-        np.eye(window_length), window_length, polyorder, deriv, delta, axis=0
-    )
-    along = (slice(None),) * axis
-
-    def product(rows: Any, part: Any) -> Any:
-        return np.moveaxis(np.moveaxis(x[(*along, part)], axis, -1) @ rows.T, -1, axis)
-
-    left = product(ends[:half], slice(0, window_length))
-    right = product(ends[window_length - half :], slice(size - window_length, size))
-    middle = middle[(*along, slice(2 * half - window_length + 1, None))]
-    return np.concatenate([left, middle, right], axis=axis)
-
-
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:
-    """What is left of a series without its straight line, or its mean: `scipy.signal.detrend`.
-
-    Parameters
-    ----------
-    data : array_like, one axis or more
-    axis : int
-    type : {'linear', 'constant'}
-        Whether a line or the mean is subtracted.
-    bp : int or sequence of int
-        Places at which a new line begins.
-
-    Returns
-    -------
-    VarMat, of the shape of `data`
-
-    Raises
-    ------
-    DomainError
-        If `type` is unknown.
-    ShapeError
-        If `data` is a scalar.
-
-    Notes
-    -----
-    A projection, which is its own adjoint.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.detrend(x, type="constant")[0], np.zeros(4))
-    array([ 0.75, -0.25, -0.25, -0.25])
-    """
-    x, axis = _series("detrend", data, axis)
-    size = np.shape(x)[axis]
-    if type not in ("linear", "constant"):
-        raise DomainError(f"detrend: type is {type!r}, but must be 'linear' or 'constant'!")
-    if type == "constant":
-        return x - np.mean(x, axis=axis, keepdims=True)
-    places = sorted({0, size, *np.atleast_1d(bp).tolist()})
-    x, pieces = np.moveaxis(x, axis, -1), []
-    for start, stop in pairwise(places):
-        piece, times = x[..., start:stop], np.arange(stop - start) - (stop - start - 1) / 2.0
-        piece = piece - np.mean(piece, axis=-1, keepdims=True)
-        square = np.sum(times**2)
-        pieces.append(
-            piece - np.sum(piece * times, axis=-1, keepdims=True) * (times / square)
-            if square
-            else piece
-        )
-    return np.moveaxis(np.concatenate(pieces, axis=-1), -1, axis)
-
-
-def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
-    """The analytic signal, whose real part is `x` and whose absolute value is the envelope:
-    `scipy.signal.hilbert`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    N : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-
-    Returns
-    -------
-    ComplexVar
-
-    Raises
-    ------
-    DomainError
-        If `N` is not positive.
-    ShapeError
-        If `x` is a scalar.
-
-    Notes
-    -----
-    The Fourier transform without the negative frequencies, the positive ones twice, transformed
-    back; so is the derivative.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: np.imag(vm.hilbert(x))[0], np.zeros(4))
-    array([ 0. , -0.5,  0. ,  0.5])
-    """
-    x, axis = _series("hilbert", x, axis)
-    n = np.shape(x)[axis] if N is None else integer("hilbert", "N", N)
-    if n < 1:
-        raise DomainError(f"hilbert: N is {n}, but must be at least 1!")
-    weights = np.zeros(n)
-    weights[: n // 2 + 1] = 2.0
-    weights[0] = 1.0
-    if n % 2 == 0:
-        weights[n // 2] = 1.0
-    return np.fft.ifft(np.fft.fft(x, n, axis) * _column_along(weights, axis, np.ndim(x)), axis=axis)
-
-
-def _column_along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
-    """A vector along one of several axes."""
-    return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
-
-
-def resample(x: Any, num: int, axis: int = 0) -> Any:
-    """A periodic series at another number of places, by Fourier transforms:
-    `scipy.signal.resample`.
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    num : int
-        How many places.
-    axis : int
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `num` is not positive.
-    ShapeError
-        If `x` is a scalar.
-
-    Notes
-    -----
-    High frequencies are left out, or zero ones added; of an even number the highest one counts half
-    of what it stands for. The derivative is that of the transforms.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda x: vm.resample(x, 4)[1], np.zeros(2))
-    array([0.5, 0.5])
-    """
-    x, axis = _series("resample", x, axis)
-    num, n = integer("resample", "num", num), np.shape(x)[axis]
-    if num < 1:
-        raise DomainError(f"resample: num is {num}, but must be at least 1!")
-    least = min(num, n)
-    weights = np.zeros(n // 2 + 1)
-    weights[: least // 2 + 1] = num / n
-    if least % 2 == 0 and num != n:
-        weights[least // 2] *= 2.0 if num < n else 0.5
-    spectrum = np.fft.rfft(x, axis=axis) * _column_along(weights, axis, np.ndim(x))
-    return np.fft.irfft(spectrum, num, axis)

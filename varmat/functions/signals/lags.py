@@ -1,11 +1,11 @@
 """Autocovariances and autocorrelations of series, by fast Fourier transforms.
 
-Two products are each other's adjoints: that of the lags, ``sum over i of x[i] y[i + k]``, and the
-convolution, ``sum over i <= k of x[i] y[k - i]``, both for ``k = 0, ..., n - 1``."""
+Two products are each other's adjoints, for ``k = 0, ..., n - 1``: the lagged products ``sum over i
+of x[i] y[i + k]``, and the convolution ``sum over i <= k of x[i] y[k - i]``."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
 __all__ = ["autocorrelation", "autocovariance"]
 
 
-def _transformed(x: Any, y: Any, conjugate: bool) -> Any:
-    """The product of two Fourier transforms, transformed back, with room so that nothing comes
+def _transformed(x: Operand, y: Operand, conjugate: bool) -> Result:
+    """The inverse transform of the product of two Fourier transforms, padded so that nothing wraps
     around.
     """
     n = x.shape[-1]
@@ -29,7 +32,7 @@ def _transformed(x: Any, y: Any, conjugate: bool) -> Any:
 
 
 @operation()
-def lagged_products(x: Any, y: Any) -> Any:
+def lagged_products(x: Operand, y: Operand) -> Result:
     """The sums over `i` of ``x[i] * y[i + k]``, for ``k = 0, ..., n - 1``, of two vectors of `n`
     elements.
     """
@@ -37,7 +40,7 @@ def lagged_products(x: Any, y: Any) -> Any:
 
 
 @operation()
-def causal_convolution(x: Any, y: Any) -> Any:
+def causal_convolution(x: Operand, y: Operand) -> Result:
     """The sums over ``i <= k`` of ``x[i] * y[k - i]``, for ``k = 0, ..., n - 1``, of two vectors of
     `n` elements.
     """
@@ -45,29 +48,29 @@ def causal_convolution(x: Any, y: Any) -> Any:
 
 
 @lagged_products.reverse
-def lagged_products_reverse(g: Any, r: Any, x: Any, y: Any) -> Any:
+def lagged_products_reverse(g: Adjoint, r: Value, x: Value, y: Value) -> Any:
     return lambda: lagged_products.function(g, y), lambda: causal_convolution.function(g, x)
 
 
 @lagged_products.tangent
-def lagged_products_tangent(r: Any, x: Any, y: Any) -> Any:
+def lagged_products_tangent(r: Value, x: Value, y: Value) -> Any:
     return lambda t: lagged_products(t, y), lambda t: lagged_products(x, t)
 
 
 @causal_convolution.reverse
-def causal_convolution_reverse(g: Any, r: Any, x: Any, y: Any) -> Any:
+def causal_convolution_reverse(g: Adjoint, r: Value, x: Value, y: Value) -> Any:
     return lambda: lagged_products.function(y, g), lambda: lagged_products.function(x, g)
 
 
 @causal_convolution.tangent
-def causal_convolution_tangent(r: Any, x: Any, y: Any) -> Any:
+def causal_convolution_tangent(r: Value, x: Value, y: Value) -> Any:
     return lambda t: causal_convolution(t, y), lambda t: causal_convolution(x, t)
 
 
 _finite = Domain("finite", np.isfinite)
 
 
-def autocovariance(y: Any) -> Any:
+def autocovariance(y: Operand) -> Result:
     """The autocovariances of a series, for all lags.
 
     Parameters
@@ -109,7 +112,7 @@ def autocovariance(y: Any) -> Any:
     return _autocovariance("autocovariance", y)
 
 
-def _autocovariance(function: str, y: Any) -> Any:
+def _autocovariance(function: str, y: Operand) -> Result:
     y = as_operand(y, f"{function}: y")
     shape = np.shape(y)
     if len(shape) != 1 or not shape[0]:
@@ -121,7 +124,7 @@ def _autocovariance(function: str, y: Any) -> Any:
     return lagged_products(centred, centred) / (shape[0] - np.arange(shape[0]))
 
 
-def autocorrelation(y: Any) -> Any:
+def autocorrelation(y: Operand) -> Result:
     """The autocorrelations of a series, for all lags: `autocovariance`, divided by that of lag 0.
 
     Parameters

@@ -4,7 +4,7 @@ those of `scipy.signal`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,13 +13,16 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.plain_arrays import unbroadcast
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
 _METHODS = ("auto", "direct", "fft")
 
 
-def _convolved(a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]) -> Any:
-    """SciPy's value; `axes`, counted from the end, are those along which something slides."""
+def _convolved(a: Operand, v: Operand, mode: str, method: str, axes: tuple[int, ...]) -> Result:
+    """SciPy's value. `axes`, counted from the end, are those along which an operand slides."""
     from scipy import signal
 
     if method in _METHODS and len(axes) == np.ndim(a):
@@ -30,15 +33,19 @@ def _convolved(a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]) ->
     return np.asarray(along)
 
 
-def _window(m: int, n: int, mode: str) -> slice:
-    """Which part of the full convolution of m and n elements a mode keeps."""
+def _scipy_window(m: int, n: int, mode: str) -> slice:
+    """The part of the full convolution of m and n elements that a mode of SciPy keeps: by the first
+    operand.
+    """
     if mode == "same":
         return slice((n - 1) // 2, (n - 1) // 2 + m)
     return slice(0, m + n - 1) if mode == "full" else slice(min(m, n) - 1, max(m, n))
 
 
 @operation()
-def nd_convolution(a: Any, v: Any, *, mode: str, method: str, axes: tuple[int, ...]) -> Any:
+def nd_convolution(
+    a: Operand, v: Operand, *, mode: str, method: str, axes: tuple[int, ...]
+) -> Result:
     """The convolution along `axes`; along the others the operands are broadcast."""
     return _convolved(a, v, mode, method, axes)
 
@@ -46,8 +53,8 @@ def nd_convolution(a: Any, v: Any, *, mode: str, method: str, axes: tuple[int, .
 def _correlated(
     full: np.ndarray, other: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """What is left where one array slides inside another one: what would come around is not asked
-    for.
+    """The correlation of one array with a longer one inside of which it slides; what would wrap
+    around is not computed.
     """
     from scipy import fft
 
@@ -63,17 +70,20 @@ def _correlated(
 
 @nd_convolution.reverse
 def nd_convolution_reverse(
-    g: Any, r: Any, a: Any, v: Any, mode: str, method: str, axes: tuple[int, ...]
+    g: Adjoint, r: Value, a: Value, v: Value, mode: str, method: str, axes: tuple[int, ...]
 ) -> Any:
     shape, window = list(g.shape), [slice(None)] * g.ndim
     for i in axes:
-        shape[i], window[i] = a.shape[i] + v.shape[i] - 1, _window(a.shape[i], v.shape[i], mode)
+        shape[i], window[i] = (
+            a.shape[i] + v.shape[i] - 1,
+            _scipy_window(a.shape[i], v.shape[i], mode),
+        )
     full = np.zeros(shape)
     full[tuple(window)] = g
 
-    def correlation(other: Any, own: Any) -> Any:
-        # Of long arrays, of which few elements are wanted, pieces are of no use, and no room is
-        # needed around them.
+    def correlation(other: Operand, own: Operand) -> Result:
+        # If few elements of long arrays are wanted, cutting into pieces does not help, and no
+        # padding is needed.
         by_transforms = method == "fft" or (method == "overlap" and own.size < other.size)
         correlated = _correlated(full, other, axes, own.shape) if by_transforms else None
         return unbroadcast(
@@ -87,12 +97,12 @@ def nd_convolution_reverse(
 
 
 @nd_convolution.tangent
-def nd_convolution_tangent(r: Any, a: Any, v: Any, **settings: Any) -> Any:
+def nd_convolution_tangent(r: Value, a: Value, v: Value, **settings: Any) -> Any:
     return lambda t: nd_convolution(t, v, **settings), lambda t: nd_convolution(a, t, **settings)
 
 
-def _checked(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
-    """The operands, with as many axes each and at least one element."""
+def _checked(name: str, in1: Operand, in2: Operand, mode: Any) -> tuple[Result, Result]:
+    """The operands, checked to have equally many axes and at least one element."""
     a, v = as_operand(in1, f"{name}: in1"), as_operand(in2, f"{name}: in2")
     if np.ndim(a) != np.ndim(v):
         raise ShapeError(
@@ -107,7 +117,7 @@ def _checked(name: str, in1: Any, in2: Any, mode: Any) -> tuple[Any, Any]:
     return a, v
 
 
-def _check_valid(name: str, a: Any, v: Any, axes: Any) -> None:
+def _check_valid(name: str, a: Operand, v: Operand, axes: Any) -> None:
     pairs = [(np.shape(a)[i], np.shape(v)[i]) for i in axes]
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ShapeError(
@@ -118,8 +128,8 @@ def _check_valid(name: str, a: Any, v: Any, axes: Any) -> None:
 
 
 def _over(
-    name: str, in1: Any, in2: Any, mode: Any, method: str, axes: Any, reverse: bool = False
-) -> Any:
+    name: str, in1: Operand, in2: Operand, mode: Any, method: str, axes: Any, reverse: bool = False
+) -> Result:
     a, v = _checked(name, in1, in2, mode)
     if not np.ndim(a):
         return a * v
@@ -138,7 +148,7 @@ def _over(
     return nd_convolution(a, np.flip(v) if reverse else v, mode=mode, method=method, axes=axes)
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto") -> Result:
     """Convolution of arrays with the same number of axes: `scipy.signal.convolve`.
 
     Parameters
@@ -168,6 +178,10 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     the same method. `numpy.convolve` of vectors is the same but for ``mode='same'``, which there
     has the length of the longer vector.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.convolve`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -180,7 +194,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     return _over("convolve", in1, in2, mode, method, None)
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def correlate(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto") -> Result:
     """Cross-correlation of arrays with the same number of axes: `scipy.signal.correlate`.
 
     Parameters
@@ -205,6 +219,10 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     -----
     It is `convolve` with the second operand reversed, and so is the derivative.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.correlate`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -218,7 +236,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     return _over("correlate", in1, in2, mode, method, None, reverse=True)
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None) -> Result:
     """Convolution by Fourier transforms: `scipy.signal.fftconvolve`.
 
     Parameters
@@ -244,6 +262,10 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     The adjoint of an operand is the correlation of that of the result with the other operand, again
     by Fourier transforms. Small elements beside large ones are as exact as the large ones.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.fftconvolve`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -253,7 +275,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     return _over("fftconvolve", in1, in2, mode, "fft", axes)
 
 
-def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None) -> Result:
     """Convolution by Fourier transforms piece by piece, of a long array with a short one:
     `scipy.signal.oaconvolve`.
 
@@ -280,6 +302,10 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     The adjoint of an operand is the correlation of that of the result with the other operand, by
     the same method.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.oaconvolve`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -293,8 +319,14 @@ _PADDING = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
 def _two_dimensional(
-    name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, reverse: bool
-) -> Any:
+    name: str,
+    in1: Operand,
+    in2: Operand,
+    mode: Any,
+    boundary: Operand,
+    fillvalue: Operand,
+    reverse: bool,
+) -> Result:
     a, v = _checked(name, in1, in2, mode)
     if np.ndim(a) != 2:
         raise ShapeError(f"{name}: in1 has shape {np.shape(a)}, but must be a matrix!")
@@ -306,15 +338,15 @@ def _two_dimensional(
         _check_valid(name, a, v, (0, 1))
     v = v[::-1, ::-1] if reverse else v
     settings = {"method": "direct", "axes": (-2, -1)}
-    # In the middle of a correlation SciPy has the zero lag, in that of a convolution with an even
-    # length the element before it.
+    # SciPy puts the zero lag into the middle of a correlation, and the element before it for a
+    # convolution of even length.
     later = int(reverse and mode == "same")
     plain = boundary == "fill" and isinstance(fillvalue, (int, float)) and fillvalue == 0
     if mode == "valid" or (plain and not later):
         return nd_convolution(a, v, mode=mode, **settings)
     around: list[tuple[int, int]] = []
     for m, n in zip(np.shape(a), np.shape(v), strict=True):
-        part = _window(m, n + later, mode)
+        part = _scipy_window(m, n + later, mode)
         around.append((n - 1 - part.start, part.stop - m))
     extra = {"constant_values": fillvalue} if boundary == "fill" else {}
     padded: Any = np.pad(a, around, mode=_PADDING[boundary], **extra)  # type: ignore[call-overload]
@@ -322,8 +354,8 @@ def _two_dimensional(
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: Operand, in2: Operand, mode: str = "full", boundary: str = "fill", fillvalue: Operand = 0
+) -> Result:
     """Convolution of two matrices, with a choice of what is around the first:
     `scipy.signal.convolve2d`.
 
@@ -352,10 +384,15 @@ def convolve2d(
     The adjoint of an operand is the correlation of that of the result with the other operand; what
     was put around the first is added where it came from.
 
+    References
+    ----------
+    SciPy reference, `scipy.signal.convolve2d`.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda a: vm.convolve2d(a, [[1.0, 2.0]], boundary="wrap")[0, 0], np.zeros((2, 2)))
+    >>> corner = lambda a: vm.convolve2d(a, [[1.0, 2.0]], boundary="wrap")[0, 0]
+    >>> vm.gradient(corner, np.zeros((2, 2)))
     array([[1., 2.],
            [0., 0.]])
     """
@@ -363,8 +400,8 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: Operand, in2: Operand, mode: str = "full", boundary: str = "fill", fillvalue: Operand = 0
+) -> Result:
     """Cross-correlation of two matrices: `scipy.signal.correlate2d`.
 
     Parameters
@@ -390,6 +427,10 @@ def correlate2d(
     Notes
     -----
     It is `convolve2d` with the second operand reversed, and so is the derivative.
+
+    References
+    ----------
+    SciPy reference, `scipy.signal.correlate2d`.
 
     Examples
     --------

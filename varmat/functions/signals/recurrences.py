@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -12,12 +12,15 @@ from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
 __all__ = ["lfilter"]
 
 _nonzero = Domain("nonzero", lambda x: x != 0.0)
 
 
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: Operand, a: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Result:
     """A linear recurrence with constant coefficients, all of whose ingredients may be variables:
     `scipy.signal.lfilter`.
 
@@ -77,11 +80,13 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     with the first one given:
 
     >>> def variances(omega, alpha, beta, first):
-    ...     later, _ = vm.lfilter(1.0, [1.0, -beta], omega + alpha * y[:-1] ** 2, zi=np.atleast_1d(beta * first))
+    ...     state = np.atleast_1d(beta * first)
+    ...     later, _ = vm.lfilter(1.0, [1.0, -beta], omega + alpha * y[:-1] ** 2, zi=state)
     ...     return np.append(first, later)
     >>> np.round(variances(0.01, 0.1, 0.8, 0.1), 6)
     array([0.1    , 0.099  , 0.0932 , 0.10956])
-    >>> _, slopes = vm.value_and_grad(lambda *p: np.sum(variances(*p)), (0, 1, 2, 3))(0.01, 0.1, 0.8, 0.1)
+    >>> slopes_of = vm.grad(lambda *p: np.sum(variances(*p)), (0, 1, 2, 3))
+    >>> slopes = slopes_of(0.01, 0.1, 0.8, 0.1)
     >>> [round(slope, 6) for slope in slopes]
     [5.24, 0.5416, 0.5154, 2.952]
     """
@@ -107,7 +112,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return y if zi is None else (y, zf)
 
 
-def _coefficients(name: str, c: Any) -> Any:
+def _coefficients(name: str, c: Operand) -> Result:
     c = as_operand(c, f"lfilter: {name}")
     if type(c) is float:
         return np.array([c])
@@ -134,21 +139,21 @@ def _check_state(shape: tuple[int, ...], of_x: tuple[int, ...], axis: int, order
         )
 
 
-def _padded(c: Any, length: int) -> Any:
+def _padded(c: Operand, length: int) -> Result:
     """Coefficients with zeros at the end."""
     return np.concatenate((c, np.zeros(length - np.size(c)))) if np.size(c) < length else c
 
 
 @cache
-def _scipy_filter() -> Any:
+def _scipy_filter() -> Result:
     from scipy.signal import lfilter
 
     return lfilter
 
 
-def _backwards(a: Any, g: Any, future: Any) -> Any:
-    """The recursion run from the end to the start; `future` is what its output would be after the
-    end, the nearest first.
+def _backwards(a: Operand, g: Adjoint, future: Operand) -> Result:
+    """The recursion run from the end to the start. `future` is its output after the end, nearest
+    first.
     """
     if future is None:
         return _scipy_filter()(a[:1], a, g[..., ::-1])[..., ::-1]
@@ -159,7 +164,7 @@ def _backwards(a: Any, g: Any, future: Any) -> Any:
 
 
 @operation()
-def recurrence(b: Any, a: Any, x: Any, zi: Any) -> Any:
+def recurrence(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
     """Output and final state of the filter along the last axis."""
     if a[0] == 0.0:
         _nonzero.check("lfilter", "a[0]", float(a[0]))
@@ -168,11 +173,11 @@ def recurrence(b: Any, a: Any, x: Any, zi: Any) -> Any:
     return _scipy_filter()(b, a, x, zi=zi)
 
 
-# With g the adjoint of the output and s that of the final state, what enters the recurrence at the
+# Let g be the adjoint of the output and s that of the final state. The input of the recurrence at
 # time t has the adjoint w[t] = g[t] - (a[1] w[t + 1] + a[2] w[t + 2] + ...) / a[0], where w[T + j]
-# = s[j]: the final state is what would enter next.
+# = s[j], because the final state is the input that would come next.
 @recurrence.reverse
-def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
+def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: Value) -> Any:
     (y, zf), (g, s), order, length = r, g, zi.shape[-1], x.shape[-1]
     w = np.zeros((*x.shape[:-1], length + order))
     if s is not None:
@@ -182,8 +187,8 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
         _backwards(a, g, None if s is None else w[..., length:]) if a.size > 1 and x.size else g
     )
 
-    def correlations(z: Any, count: int) -> Any:
-        """The sum of ``z[t] w[t + i]`` over all times and series, for every lag i."""
+    def correlations(z: Operand, count: int) -> Result:
+        """The sums of ``z[t] w[t + i]`` over all times and series, for every lag i."""
         if not length:
             return np.zeros(count)
         if z.ndim == 1:
@@ -196,9 +201,8 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
             / a[0]
         )
 
-    # The derivative of a[0] (y - ...) = ..., where only the states do not scale with the
-    # coefficients.
-    def of_a() -> Any:
+    # The derivative of a[0] (y - ...) = ...; only the states do not scale with the coefficients.
+    def of_a() -> Result:
         c = -correlations(y, a.size)
         if order:
             c[0] += np.add.reduce(zi * w[..., :order], axis=None) / a[0]
@@ -206,12 +210,12 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
             c[0] -= np.add.reduce(zf * w[..., length:], axis=None) / a[0]
         return c
 
-    def of_x() -> Any:
+    def of_x() -> Result:
         if b.size == 1 or not x.size:
             return w[..., :length] * (b[0] / a[0])
         if x.ndim == 1:
             return np.correlate(w[: length + b.size - 1], b / a[0], "valid")
-        # With a second coefficient SciPy takes its recursive path, which is fast for many series.
+        # A second coefficient makes SciPy take its recursive path, which is fast for many series.
         filtered = _scipy_filter()(b / a[0], np.array([1.0, 0.0]), w[..., ::-1])
         return filtered[..., ::-1][..., :length]
 
@@ -219,11 +223,11 @@ def recurrence_reverse(g: Any, r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
 
 
 @recurrence.tangent
-def recurrence_tangent(r: Any, b: Any, a: Any, x: Any, zi: Any) -> Any:
+def recurrence_tangent(r: Value, b: Value, a: Value, x: Value, zi: Value) -> Any:
     (y, zf), order = r, np.shape(zi)[-1]
     rest = np.zeros((1,) * (np.ndim(x) - 1) + (order,))
 
-    def of_a(t: Any) -> Any:
+    def of_a(t: Operand) -> Result:
         rate = t[0] / a[0] if np.size(x) else 0.0
         ty, tz = recurrence(_padded(-t, order + 1), a, y, rate * zi)
         return ty, tz - rate * zf

@@ -11,73 +11,68 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
-from varmat.functions.special.shape_derivatives import (
-    _ASYMPTOTIC,
-    _DIGAMMA,
-    SMOOTH,
-    _log_less_line,
-    beta_log_weight,
-    beta_mass,
-    on_domain,
-    polynomial,
-    zeta_difference,
-)
-from varmat.functions.special.table import _lazy
+from varmat.functions.rows import special_formula
+from varmat.functions.special.gamma_differences import zeta_difference
+from varmat.functions.special.quadrature import SMOOTH, on_domain
+from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, polynomial
+from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Value
 
 __all__: list[str] = []
 
-# Of an argument, its complement and the logarithms of both: a score and the derivative of that in
-# the precision.
+# A score and its derivative in the precision, as functions of an argument, its complement and the
+# logarithms of both.
 Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
-# In the second digit of a code: the derivative in the end of the tail.
+# Added to a code: the derivative in the end of the tail.
 _END = 10
 
 
-def _less_line(log: Any, less_one: Any) -> Any:
-    """A logarithm less the first term of its series, of an argument that may underflow."""
-    return np.where(
-        np.abs(less_one) < 0.4, _log_less_line(1.0 + less_one, less_one), log - less_one
-    )
+def _less_line(log: Value, less_one: Value) -> Value:
+    """A logarithm less the first term of its series; the argument may underflow."""
+    return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
 
 
-def _less_log(special: Any, z: Any) -> tuple[Any, Any]:
-    """``psi(z) - log(z)`` and the derivative of that."""
-    far = np.maximum(z, _ASYMPTOTIC)
+def _less_log(special: ModuleType, z: Value) -> tuple[Value, Value]:
+    """``psi(z) - log(z)`` and its derivative."""
+    far = np.maximum(z, ASYMPTOTIC)
     inverse = 1.0 / far
-    slopes = tuple(2.0 * (k + 1) * c for k, c in enumerate(_DIGAMMA))
-    value = -0.5 * inverse - inverse**2 * polynomial(inverse**2, _DIGAMMA)
+    slopes = tuple(2.0 * (k + 1) * c for k, c in enumerate(DIGAMMA))
+    value = -0.5 * inverse - inverse**2 * polynomial(inverse**2, DIGAMMA)
     slope = 0.5 * inverse**2 + inverse**3 * polynomial(inverse**2, slopes)
-    near = z < _ASYMPTOTIC
+    near = z < ASYMPTOTIC
     return np.where(near, special.psi(z) - np.log(z), value), np.where(
         near, special.zeta(2.0, z) - 1.0 / z, slope
     )
 
 
-def _rest(special: Any, z: Any, m: Any) -> tuple[Any, Any]:
+def _rest(special: ModuleType, z: Value, m: Value) -> tuple[Value, Value]:
     """``psi(z + m) - psi(z) - log(1 + m / z)``, which is small where z is large, and the derivative
     of that in z.
     """
-    far = np.maximum(z, _ASYMPTOTIC)
+    far = np.maximum(z, ASYMPTOTIC)
     falls = np.log1p(-m / (far + m))
 
-    def power(k: int) -> Any:
+    def power(k: int) -> Value:
         return -(far**-k) * np.expm1(k * falls)
 
     value, slope = 0.5 * power(1), -0.5 * power(2)
-    for k, c in enumerate(_DIGAMMA, start=1):
+    for k, c in enumerate(DIGAMMA, start=1):
         value, slope = value + c * power(2 * k), slope - 2.0 * k * c * power(2 * k + 1)
-    near = z < _ASYMPTOTIC
+    near = z < ASYMPTOTIC
     direct = zeta_difference(special, 1.0, z, m) - np.log1p(m / z)
     in_z = m / (z * (z + m)) - zeta_difference(special, 2.0, z, m)
     return np.where(near, direct, value), np.where(near, in_z, slope)
 
 
-def _of_counts(special: Any, phi: Any, m: Any) -> Score:
+def _of_counts(special: ModuleType, phi: Value, m: Value) -> Score:
     """The density of means above which there are m successes or more is proportional to x**phi y**m
     / s, y / x = s / phi.
     """
@@ -85,9 +80,9 @@ def _of_counts(special: Any, phi: Any, m: Any) -> Score:
     phi, m = phi[:, None], m[:, None]
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
 
-    def score(x: Any, y: Any, log_x: Any, _: Any) -> tuple[Any, Any]:
+    def score(x: Value, y: Value, log_x: Value, _: Value) -> tuple[Value, Value]:
         apart = y - y_mode
-        first = _less_line(log_x, -y) - _log_less_line(x_mode, -y_mode) + rest + m / phi * apart
+        first = _less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + rest + m / phi * apart
         slope = (
             ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
         )
@@ -96,7 +91,7 @@ def _of_counts(special: Any, phi: Any, m: Any) -> Score:
     return score
 
 
-def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
+def _of_proportions(special: ModuleType, mu: Value, kappa: Value) -> Score:
     nu = 1.0 - mu
     values = [_less_log(special, z) for z in (kappa, mu * kappa, nu * kappa)]
     rest, in_kappa = (
@@ -105,7 +100,7 @@ def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
     )
     mu, nu = mu[:, None], nu[:, None]
 
-    def score(x: Any, y: Any, log_x: Any, log_y: Any) -> tuple[Any, Any]:
+    def score(x: Value, y: Value, log_x: Value, log_y: Value) -> tuple[Value, Value]:
         apart = np.where(mu < 0.5, x - mu, nu - y)
         one, other = (
             _less_line(log_x - np.log(mu), apart / mu),
@@ -116,13 +111,15 @@ def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
     return score
 
 
-def _moment(score: Score, order: int, *places: Any) -> Any:
-    """The derivative of the density of this order in the precision, over the density."""
+def _moment(score: Score, order: int, *places: Value) -> Value:
+    """The derivative of the density in the precision, of this order, over the density."""
     first, slope = score(*places)
     return first if order == 1 else first * first + slope
 
 
-def _tail(score: Score, order: int, upper: bool, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def _tail(
+    score: Score, order: int, upper: bool, a: Value, b: Value, x: Value, y: Value
+) -> tuple[Value, Value]:
     """The mean over the tail below or above x, and the tail over the density of the logarithm of
     the odds at x.
     """
@@ -137,10 +134,18 @@ def _tail(score: Score, order: int, upper: bool, a: Any, b: Any, x: Any, y: Any)
 
 
 def _derivative(
-    special: Any, make: Any, upper: bool, code: int, a: Any, b: Any, x: Any, y: Any, *others: Any
-) -> Any:
-    """With the code 1 or 2 the derivative of this order, over the probability; `_END` more: of that
-    in the log odds of x.
+    special: ModuleType,
+    make: Function,
+    upper: bool,
+    code: int,
+    a: Value,
+    b: Value,
+    x: Value,
+    y: Value,
+    *others: Value,
+) -> Value:
+    """The derivative of order 1 or 2, as the code says, over the probability; with `_END` added,
+    its derivative in the log odds of x.
     """
     of_end, order = divmod(code, _END)
     if order > 2:
@@ -156,9 +161,9 @@ def _derivative(
         score = make(special, *(v[which] for v in others))
         values = [v[which] for v in (a, b, x, y)]
         mean, whole = _tail(score, order, upper == small, *values)
-        share: Any = 1.0
+        share: Value = 1.0
         if not small:
-            # SciPy's complements have two digits less.
+            # SciPy's complements have two digits less than this.
             other = np.exp(beta_log_weight(special, *values)) * whole
             share = other / (1.0 - other)
         mean = mean if small else -share * mean
@@ -171,14 +176,16 @@ def _derivative(
     return result
 
 
-def _counts(upper: bool, special: Any, code: Any, phi: Any, mu: Any, m: Any) -> Any:
+def _counts(
+    upper: bool, special: ModuleType, code: Value, phi: Value, mu: Value, m: Value
+) -> Value:
     code, phi, mu, m = np.broadcast_arrays(code, phi, mu, m)
     inside = (phi > 0) & (mu > 0) & (m > 0) & np.isfinite(phi) & np.isfinite(mu) & np.isfinite(m)
 
-    def each(code: int, phi: Any, mu: Any, m: Any) -> Any:
+    def each(code: int, phi: Value, mu: Value, m: Value) -> Value:
         total = mu + phi
-        # Below p = phi / (mu + phi) means are larger, and counts smaller: the probability up to a
-        # count is the lower tail.
+        # The probability up to a count is the tail below p = phi / (mu + phi); the values of p
+        # there belong to larger means.
         found = _derivative(
             special, _of_counts, upper, code, phi, m, phi / total, mu / total, phi, m
         )
@@ -187,11 +194,13 @@ def _counts(upper: bool, special: Any, code: Any, phi: Any, mu: Any, m: Any) -> 
     return on_domain(each, code, inside, phi, mu, m)
 
 
-def _proportions(upper: bool, special: Any, code: Any, theta: Any, mu: Any, kappa: Any) -> Any:
+def _proportions(
+    upper: bool, special: ModuleType, code: Value, theta: Value, mu: Value, kappa: Value
+) -> Value:
     code, theta, mu, kappa = np.broadcast_arrays(code, theta, mu, kappa)
     inside = (theta > 0) & (theta < 1) & (mu > 0) & (mu < 1) & (kappa > 0) & np.isfinite(kappa)
 
-    def each(code: int, theta: Any, mu: Any, kappa: Any) -> Any:
+    def each(code: int, theta: Value, mu: Value, kappa: Value) -> Value:
         rest = 1.0 - theta
         found = _derivative(
             special,
@@ -210,11 +219,11 @@ def _proportions(upper: bool, special: Any, code: Any, theta: Any, mu: Any, kapp
     return on_domain(each, code, inside, theta, mu, kappa)
 
 
-def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    nothing: Any = dict.fromkeys(
+def _row(name: str, function: Function, *partials: str, doc: str) -> Elementwise:
+    nothing: Value = dict.fromkeys(
         ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
     )
-    return new_row(name, _lazy(function), *partials, doc=doc, **nothing)
+    return new_row(name, special_formula(function), *partials, doc=doc, **nothing)
 
 
 def _counts_row(word: str, upper: bool) -> Elementwise:

@@ -1,19 +1,22 @@
 """SciPy's distribution functions and their inverses, as a table: of counts, gamma, chi square, F,
 Student's t, and others.
 
-They are incomplete gamma and beta functions, and have the derivatives of those, in the shapes as
-well. Numbers of events are rounded down: the derivative in them is zero. The inverses solve for any
+They are incomplete gamma and beta functions, with the derivatives of these, in the shapes as well.
+Numbers of events are rounded down, and have the derivative zero. The inverses solve for any
 operand."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.rules import ZERO
 from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -34,8 +37,8 @@ _POLISHED = (
     "The value of a variable is SciPy's and a step of Newton's method beyond where its search ends"
 )
 
-# Gamma, chi square and Poisson distribution: the derivatives of the lower incomplete gamma function
-# in shape and argument.
+# Gamma, chi square and Poisson distributions, with the derivatives of the lower incomplete gamma
+# function.
 
 _SHAPE, _GAMMA = "gammainc_derivative(1.0, {}, {})", "gamma_density_derivative(0.0, {}, {})"
 _CHI = (
@@ -174,8 +177,8 @@ inverse(
     note=_SEARCH,
 )
 
-# Binomial, negative binomial, F and Student's t distribution: the derivatives of the incomplete
-# beta function.
+# Binomial, negative binomial, F and Student's t distributions, with the derivatives of the
+# incomplete beta function.
 
 _IN_A, _IN_B = "betainc_derivative(10.0, {}, {}, {})", "betainc_derivative(1.0, {}, {}, {})"
 _BETA = "beta_density_derivative(0.0, {}, {}, {})"
@@ -189,8 +192,8 @@ _EVENTS, _FAILURES = "0 <= x < y, y = 1, 2, ..., 0 < z < 1", "x >= 0, y = 1, 2, 
 _SUCCESS = ("the number of successes",)
 
 
-def _whole(n: Any) -> Any:
-    """Numbers of trials as integers: SciPy warns of floats."""
+def _whole(n: Value) -> Value:
+    """Numbers of trials as integers, because SciPy warns of floats."""
     return n.astype(int) if np.all(n == np.rint(n)) else n
 
 
@@ -332,8 +335,8 @@ inverse(
     note=_SEARCH,
 )
 
-# With y = dfn x / (dfd + dfn x), of which the derivatives are y (1 - y) over dfn and x, and minus
-# that over dfd.
+# The argument of the beta function is y = dfn x / (dfd + dfn x). Its derivative in dfn is y (1 - y)
+# / dfn, that in dfd is -y (1 - y) / dfd.
 _AT = "{0} * {2} / ({1} + {0} * {2})"
 _LOG_SLOPE = (
     f"{_BETA.format('0.5 * {0}', '0.5 * {1}', _AT)} * {{0}} * {{1}} * {{2}} / "
@@ -390,8 +393,8 @@ inverse(
     polish=lambda s, x, y, z: s.fdtr(x, y, z),
 )
 
-# The probability between 0 and t is half of an incomplete beta function: of t**2 / (df + t**2)
-# where that is small, or else of its complement.
+# The probability between 0 and t is half of an incomplete beta function, of t**2 / (df + t**2)
+# where that is small, and of its complement elsewhere.
 _SMALL = "{1} * {1} / ({0} + {1} * {1})"
 _LARGE = "{0} / ({0} + {1} * {1})"
 _STUDENT_DENSITY = (
@@ -443,8 +446,8 @@ inverse(
     note=_SEARCH,
 )
 
-# Normal distribution: mean and standard deviation from a probability; Tukey's lambda distribution,
-# by its quantile function.
+# Mean and standard deviation of a normal distribution from a probability; Tukey's lambda
+# distribution, by its quantile function.
 
 row(
     "nrdtrimn",

@@ -1,29 +1,32 @@
 """Elliptic integrals and functions, and the arithmetic-geometric mean, with derivatives in all
 operands.
 
-A derivative of an elliptic integral is one of Carlson's integrals with other exponents, of positive
-integrands: they are computed as such, and nothing cancels."""
+A derivative of an elliptic integral is one of Carlson's integrals with other exponents. Their
+integrands are positive, so they are computed directly and nothing cancels."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.special.further_rows import of_scipy, one_of, results, row
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
-# The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far it
-# reaches beyond the operands.
+# The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far the
+# nodes reach beyond the operands.
 _STEP, _REACH = 0.4, 84.0
 _LETTERS = ("x", "y", "z", "w")
 
 
-def carlson(halves: tuple[int, ...], power: int, *operands: Any) -> Any:
+def carlson(halves: tuple[int, ...], power: int, *operands: Value) -> Value:
     """The integral over t from 0 to infinity of ``t**power`` and of ``(t + x)**(-k / 2)`` for each
     operand x and number k.
 
@@ -36,7 +39,7 @@ def carlson(halves: tuple[int, ...], power: int, *operands: Any) -> Any:
         len(used) if power == 0 and len(used) == 1 else 1
     )
 
-    def parts(_: int, *xs: Any) -> Any:
+    def parts(_: int, *xs: Value) -> Value:
         columns = np.array(xs)
         low = np.log(np.min(np.where(columns > 0, columns, np.inf), axis=0))
         high = np.log(np.max(columns, axis=0))
@@ -55,13 +58,13 @@ def carlson(halves: tuple[int, ...], power: int, *operands: Any) -> Any:
 
 @cache
 def carlson_row(*halves: int, power: int = 0) -> str:
-    """The name of the row of an integral; those of its derivatives are made when it is first
+    """The name of the row of an integral. The rows of its derivatives are made when it is first
     evaluated.
     """
     name = "carlson_" + "_".join(map(str, halves)) + f"_{power}"
     above = [tuple(k + 2 * (i == j) for j, k in enumerate(halves)) for i in range(len(halves))]
 
-    def value(_: Any, *operands: Any) -> Any:
+    def value(_: Value, *operands: Value) -> Value:
         for each in above:
             carlson_row(*each, power=power)
         return carlson(halves, power, *operands)
@@ -94,7 +97,7 @@ def _symmetric(
     constant: float,
     about: str,
     reference: str,
-    points: Any,
+    points: Value,
     **settings: Any,
 ) -> Elementwise:
     """The row of one of Carlson's functions: a constant times an integral."""
@@ -160,8 +163,8 @@ row(
     ((0.5, 1.7, 2.5),),
     domain="positive operands, one may be 0",
 )
-# pi over twice the elliptic integral R_F(0, x**2, y**2); homogeneous, so that the larger operand
-# can be taken as the unit.
+# This is pi over twice the elliptic integral R_F(0, x**2, y**2). It is homogeneous, so the larger
+# operand is taken as the unit.
 _MEAN = "0.3183098861837907 * g * square(r / maximum(x, y)) * ({0} / maximum(x, y)) * "
 row(
     "agm",
@@ -177,13 +180,13 @@ row(
 )
 
 
-# Legendre's integrals: of sin(t)**(2 n) (1 - m sin(t)**2)**(-k - 1/2) from 0 to phi, with k = n, or
+# Legendre's integrals of sin(t)**(2 n) (1 - m sin(t)**2)**(-k - 1/2) from 0 to phi, with k = n, or
 # n - 1 for the second kind. In 1 / sin(t)**2 - 1 / sin(phi)**2 they are Carlson's. The two digits
 # of the code are n and n - k.
 
 
-def _legendre(code: Any, phi: Any, m: Any, rest: Any) -> Any:
-    """The integral, given 1 - m as well."""
+def _legendre(code: Value, phi: Value, m: Value, rest: Value) -> Value:
+    """Legendre's integral, given 1 - m as well."""
     code, phi, m, rest = np.broadcast_arrays(code, phi, m, rest)
     turns = np.rint(phi / np.pi)
     with np.errstate(all="ignore"):
@@ -202,7 +205,7 @@ def _legendre(code: Any, phi: Any, m: Any, rest: Any) -> Any:
     return np.where(np.isnan(phi + m), np.nan, result)
 
 
-def _within(code: Any, x: Any, y: Any, z: Any) -> Any:
+def _within(code: Value, x: Value, y: Value, z: Value) -> Value:
     result = np.full(x.shape, np.nan)
     for each in np.unique(code).astype(int):
         n, less = divmod(int(each), 10)
@@ -288,8 +291,8 @@ row(
     domain="y sin(x)**2 < 1",
 )
 
-# Jacobi's functions: the amplitude is the inverse of the incomplete integral, and the others are
-# functions of it.
+# Jacobi's functions. The amplitude is the inverse of the incomplete integral, and the others are
+# functions of the amplitude.
 
 _IN_PARAMETER = "(-0.5 * ellipj_dn(x, y) * elliptic_derivative(10.0, ellipj_ph(x, y), y))"
 _POINTS = ((2.5, 0.6),)

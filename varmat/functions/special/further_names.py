@@ -1,14 +1,12 @@
-"""What answers for the ufuncs of SciPy that `varmat.functions.special.table` does not know, and why
-the others are refused.
+"""What answers for the rarer ufuncs of SciPy, and why some are refused.
 
-Importing this module imports the tables, which are not needed before such a ufunc meets a variable.
+Importing this module imports their tables. It is imported when such a ufunc first meets a variable.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from varmat.core.dispatch import SPECIAL
 from varmat.functions.special import distributions as special_distributions
@@ -19,7 +17,10 @@ from varmat.functions.special import polynomials as special_polynomials
 from varmat.functions.special import sums as special_sums
 from varmat.functions.special import waves as special_waves
 from varmat.functions.special.further_rows import ANSWERS
-from varmat.functions.special.table import zeta
+from varmat.functions.special.zeta_functions import zeta
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -36,7 +37,7 @@ _COMPLEX = "its results are complex numbers"
 _DEGREES = (
     "a derivative in the degrees of freedom is not known, so that there is none of their solution"
 )
-# The ufuncs that are refused, and those behind functions that SciPy has written in Python.
+# Why ufuncs are refused, and functions that SciPy has written in Python.
 REFUSED = {
     "chndtridf": _DEGREES,
     "ncfdtridfd": _DEGREES,
@@ -61,7 +62,7 @@ REFUSED = {
 _PRIVATE = {"_zeta": zeta.call, "_riemann_zeta": ANSWERS["_riemann_zeta"]}
 
 
-def answer(ufunc: Any) -> Callable[..., Any] | None:
+def answer(ufunc: Function) -> Function | None:
     """What answers for a ufunc; None for one that is not of SciPy, or not known."""
     name, special = ufunc.__name__, sys.modules["scipy.special"]
     if all(
@@ -74,8 +75,8 @@ def answer(ufunc: Any) -> Callable[..., Any] | None:
     return ANSWERS.get(name) or SPECIAL.get(name) or _PRIVATE.get(name)
 
 
-def _refusing(name: str) -> Callable[..., Any]:
-    def refuse(*_: Any) -> Any:
+def _refusing(name: str) -> Function:
+    def refuse(*_: Operand) -> Result:
         raise TypeError(
             f"scipy.special.{name.lstrip('_')} is not differentiable here: {REFUSED[name]}"
         )

@@ -1,37 +1,40 @@
-"""How a row of the further ufuncs of SciPy is made: their tables are imported when the first such
+"""How a row for the rarer ufuncs of SciPy is made. Their tables are imported when the first such
 ufunc meets a variable.
 
-A row reads as those of `varmat.functions.special.table`: name, contribution to each operand, what
-it is, the same in mpmath, and points for the tests. Several results of one ufunc are a row each.
-"""
+A row reads as those of `varmat.functions.rows`: name, contribution to each operand, what the
+function is, the same in mpmath, and points for the tests. A ufunc with several results has a row
+for each."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS, Elementwise, for_arrays, new_row
 from varmat.core.rules import OPERANDS, names_in
-from varmat.functions.elementwise import _hold_constant, formula
-from varmat.functions.special.table import _special
+from varmat.functions.rows import formula, hold_constant, scipy_special
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 
-# SciPy's name -> what answers for it; the rows behind it, of several results one each; and what is
-# said of it in the tables.
+# By SciPy's name: what answers for it, the rows behind that (one for each result), and the note for
+# the documentation.
 ANSWERS: dict[str, Callable[..., Any]] = {}
 ROWS_OF: dict[str, tuple[Elementwise, ...]] = {}
 NOTES: dict[str, str] = {}
-# Of every row made here: whether a figure below the bar of the bulk is stated: the largest relative
-# errors of value and derivatives, and of second derivatives.
+# The rows for which a figure below the usual bar is stated: the largest relative errors of value
+# and derivatives, and of second derivatives.
 REACHED: dict[str, tuple[float, float]] = {}
-# A row whose reference is slow -> its digits.
+# The rows whose references are slow -> the digits they are evaluated with.
 DIGITS: dict[str, int] = {}
-# The names of all rows made here, and those rows that are tested by themselves.
+# The names of all rows made here, and the rows that have a test of their own.
 NAMES: set[str] = set()
 MADE: list[Elementwise] = []
 
@@ -41,12 +44,12 @@ def row(
     partials: str | tuple[str | None, ...],
     about: str,
     reference: str,
-    points: tuple[Any, ...],
+    points: tuple[Operand, ...],
     *,
     domain: str = "all real numbers",
     note: str = "",
     held: tuple[str, ...] = (),
-    ufunc: Any = None,
+    ufunc: Function | None = None,
     of: str | None = None,
     reached: tuple[float, float] | None = None,
     tested: bool = True,
@@ -55,9 +58,9 @@ def row(
     """Make a row.
 
     A partial that is None belongs to an operand that must be constant; `held` names these operands.
-    Without `ufunc` it is that of `scipy.special` of this name, for which the row then answers;
-    otherwise it answers for `of`, if that is given. What is not `tested` by itself is tested with
-    the rows that it is a part of."""
+    Without `ufunc` the row computes with the ufunc of `scipy.special` of this name, and answers for
+    it; otherwise it answers for `of`, if given. A row that is not `tested` by itself is tested with
+    the rows that contain it."""
     partials = (partials,) if isinstance(partials, str) else partials
     points = tuple(p if isinstance(p, tuple) else (p,) for p in points)
     made = new_row(
@@ -73,10 +76,10 @@ def row(
         doc=_docstring(partials, about, domain, note),
     )
     NAMES.add(name)
-    SPECIAL.pop(name, None)  # it answers by way of ANSWERS, where its constant operands are checked
+    SPECIAL.pop(name, None)  # ANSWERS answers for it, and checks its constant operands
     positions = [i for i, partial in enumerate(partials) if partial is None]
     answer = (
-        _hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
+        hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
     )
     if digits is not None:
         DIGITS[name] = digits
@@ -87,7 +90,7 @@ def row(
     answers_for = name if ufunc is None else of
     if answers_for is not None:
         ANSWERS[answers_for], ROWS_OF[answers_for], NOTES[answers_for] = answer, (made,), note
-    # Of this object, and not of its class: the process that unpickles it may have to import the
+    # Set on this object, not on its class: the process that unpickles it may have to import the
     # tables first.
     made.__reduce__ = lambda: (found, (name,))  # type: ignore[method-assign]
     return made
@@ -110,20 +113,20 @@ def _docstring(partials: tuple[str | None, ...], about: str, domain: str, note: 
     )
 
 
-def of_scipy(function: Callable[..., Any]) -> Any:
-    """A formula with functions of `scipy.special`, which it gets as its first argument; in programs
-    it is called.
+def of_scipy(function: Function) -> Result:
+    """A formula with functions of `scipy.special`, which `function` gets as its first argument.
+    Programs call it as it is.
     """
-    ufunc: Any = formula(lambda *values: function(_special(), *values))
-    del ufunc.formula  # it looks at numbers
+    ufunc: Any = formula(lambda *values: function(scipy_special(), *values))
+    del ufunc.formula  # a formula must not look at values, and this one may
     return ufunc
 
 
 def results(name: str, *parts: Elementwise, note: str = "") -> None:
-    """Let rows, one for each result, answer for a ufunc of SciPy."""
+    """Let rows answer for a ufunc of SciPy with several results, one row for each."""
     arity = parts[0].arity
 
-    def answer(*args: Any) -> tuple[Any, ...]:
+    def answer(*args: Operand) -> tuple[Result, ...]:
         if len(args) != arity:
             raise TypeError(f"{name}: {len(args)} operands are given, but must be {arity}!")
         return tuple(part(*args) for part in parts)
@@ -131,7 +134,7 @@ def results(name: str, *parts: Elementwise, note: str = "") -> None:
     ANSWERS[name], ROWS_OF[name], NOTES[name] = answer, parts, note
 
 
-def one_of(name: str, k: int) -> Any:
+def one_of(name: str, k: int) -> Result:
     """The result number k of a ufunc of SciPy that has several."""
     return of_scipy(lambda s, *values: getattr(s, name)(*values)[k])
 
@@ -142,17 +145,16 @@ def inverse(
     place: int,
     about: str,
     reference: str,
-    points: tuple[Any, ...],
-    polish: Callable[..., Any] | None = None,
+    points: tuple[Operand, ...],
+    polish: Function | None = None,
     **settings: Any,
 ) -> Elementwise:
-    """The row of the solution of ``F(...) = p`` for the operand at `place`, where p stands in its
-    place.
+    """The row of the solution of ``F(...) = p`` for the operand at `place`, which p replaces.
 
-    `of` has the derivatives of F in its operands, as texts with ``{0}``, ``{1}``, ... for them. By
-    the theorem of implicit functions the derivatives of the solution are their quotients. The
-    reference is the solution in mpmath, or where that is slow the name of F. Where SciPy's search
-    stops early, one step of Newton's method follows, with `polish` for F."""
+    `of` has the derivatives of F in its operands, with ``{0}``, ``{1}``, ... for these. By the
+    implicit function theorem the derivatives of the solution are their quotients. The reference is
+    the solution in mpmath, or, where that is slow, the name of F. If SciPy's search stops early,
+    `polish` is F, with which one step of Newton's method follows."""
     names = [*OPERANDS[: len(of)]]
     names[place] = "r"
     slope = of[place]
@@ -165,10 +167,8 @@ def inverse(
     return row(name, tuple(texts), about, reference, points, **settings)
 
 
-def _polished(
-    name: str, function: Callable[..., Any], place: int, slope: str
-) -> Callable[..., Any]:
-    def value(special: Any, *values: Any) -> Any:
+def _polished(name: str, function: Function, place: int, slope: str) -> Function:
+    def value(special: ModuleType, *values: Operand) -> Result:
         names = [*OPERANDS[: len(values)]]
         names[place] = "r"
         text = slope.format(*names)
@@ -186,5 +186,5 @@ def _polished(
 
 
 def direct(of: tuple[str | None, ...], sign: str = "") -> tuple[str | None, ...]:
-    """The contributions of F itself, or with a sign of its complement."""
+    """The contributions of F itself, or, with a sign, of its complement."""
     return tuple(text and f"{sign}g * ({text.format(*OPERANDS)})" for text in of)

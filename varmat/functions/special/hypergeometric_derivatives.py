@@ -2,38 +2,42 @@
 algorithm.
 
 The power series, and the Taylor series of the differential equation, are summed in numbers that
-carry the derivatives along. So there is no special case of parameters, neither negative integers
-nor integer differences.
+carry the derivatives along. Negative integers as parameters, and integer differences of parameters,
+are therefore no special cases.
 
-The function gets `scipy.special` as its first argument; `varmat.functions.special.table` has the
-rows that call it."""
+The function gets `scipy.special` as its first argument; `hypergeometric_functions` has the rows
+that call it."""
 
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
-# Up to here, and up to there for large c, the power series is summed; beyond, Taylor series at
-# points that halve the distance to 1.
+# The power series is summed up to these arguments, the second one for large c. Beyond them follow
+# Taylor series, at points that halve the distance to 1.
 _SERIES, _SERIES_LARGE = 0.5, 0.9
 _LARGE = 20.0
 _TERMS = 20000
-# The relative error that is not accepted, by the size of the terms that cancel.
+# Larger relative errors are refused; they are estimated from the size of the terms that cancel.
 _LOST = 1e-8
 _NAMES = "abc"
 
 
 @cache
 def _pairs(size: int) -> tuple[tuple[int, int, int], ...]:
-    """What a product consists of, beyond the terms with a value: part, part of the one factor, part
-    of the other.
+    """The terms of each part of a product, beyond those with a value: the part, and the parts of
+    the two factors.
     """
     return tuple((m, i, m ^ i) for m in range(size) for i in range(1, m) if i & m == i)
 
@@ -48,7 +52,7 @@ class Jet:
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Any) -> None:
+    def __init__(self, parts: Value) -> None:
         self.parts = parts
 
     def __mul__(self, other: Jet) -> Jet:
@@ -62,18 +66,20 @@ class Jet:
     def __add__(self, other: Jet) -> Jet:
         return Jet(self.parts + other.parts)
 
-    def times(self, c: Any) -> Jet:
+    def times(self, c: Value) -> Jet:
         """Times a number."""
         return Jet(c * self.parts)
 
-    def plus(self, c: Any) -> Jet:
+    def plus(self, c: Value) -> Jet:
         """Plus a number."""
         parts = self.parts.copy()
         parts[0] += c
         return Jet(parts)
 
-    def composed(self, *derivatives: Any) -> Jet:
-        """A function of it, given by its derivatives, if it is linear in the infinitesimals."""
+    def composed(self, *derivatives: Value) -> Jet:
+        """A function of this number, from its derivatives; the number must be linear in the
+        infinitesimals.
+        """
         parts = np.empty_like(self.parts)
         parts[0] = 1.0
         for m in range(1, len(parts)):
@@ -84,15 +90,15 @@ class Jet:
         return Jet(parts)
 
     def reciprocal(self) -> Jet:
-        """One over it, if it is linear in the infinitesimals."""
+        """The reciprocal of this number, which must be linear in the infinitesimals."""
         r = 1.0 / self.parts[0]
         powers = [r]
         for n in range(1, len(self.parts).bit_length()):
             powers.append(-n * r * powers[-1])
         return self.composed(*powers)
 
-    def exponential(self, value: Any) -> Jet:
-        """Its exponential, given the value of that."""
+    def exponential(self, value: Value) -> Jet:
+        """The exponential of this number, given that of its value."""
         parts = np.zeros_like(self.parts)
         parts[0] = value
         for m in range(1, len(parts)):
@@ -105,14 +111,14 @@ class Jet:
 
 
 class Sum:
-    """A sum of jets, and the sum of the sizes of its terms, which says what cancels."""
+    """A sum of jets, with the sum of the sizes of its terms, which tells how much cancelled."""
 
     def __init__(self, first: Jet) -> None:
         self.total = first
         self.sizes = np.abs(first.parts)
 
     def add(self, term: Jet) -> bool:
-        """Add a term; whether it is nothing against the sum."""
+        """Add a term, and tell whether it is negligible beside the sum."""
         sizes = np.abs(term.parts)
         self.total = self.total + term
         self.sizes += sizes
@@ -121,13 +127,15 @@ class Sum:
             np.all((sizes <= 1e-17 * self.sizes) | (self.sizes == np.inf) | np.isnan(self.sizes))
         )
 
-    def lost(self) -> Any:
-        """The relative error of the last part, by what has cancelled."""
+    def lost(self) -> Value:
+        """The relative error of the last part that comes from cancellation."""
         scale = np.abs(self.total.parts[-1]) + np.abs(self.total.parts[0])
         return np.finfo(float).eps * self.sizes[-1] / np.where(scale > 0, scale, 1.0)
 
 
-def hyp2f1_derivative(special: Any, axes: tuple[int, ...], a: Any, b: Any, c: Any, z: Any) -> Any:
+def hyp2f1_derivative(
+    special: ModuleType, axes: tuple[int, ...], a: Value, b: Value, c: Value, z: Value
+) -> Value:
     """The derivative of 2F1(a, b; c; z) with respect to its parameters, given by their numbers 0,
     1, 2.
     """
@@ -138,7 +146,7 @@ def hyp2f1_derivative(special: Any, axes: tuple[int, ...], a: Any, b: Any, c: An
     return on_domain(partial(_parts, special, axes), region, inside, a, b, c, z, block=4096)
 
 
-def _parts(special: Any, axes: tuple[int, ...], region: int, *values: Any) -> Any:
+def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Value) -> Value:
     z = values[3]
     jets = []
     for i, value in enumerate(values[:3]):
@@ -153,8 +161,8 @@ def _parts(special: Any, axes: tuple[int, ...], region: int, *values: Any) -> An
     elif region == 0:
         result, lost = _continued(a, b, c, z, 1.0 - z)
     else:
-        # Pfaff: F(a, b; c; z) = (1 - z)**-a F(a, c - b; c; z / (z - 1)). With the smaller of the
-        # two parameters as b most terms are positive.
+        # Pfaff's transformation: F(a, b; c; z) = (1 - z)**-a F(a, c - b; c; z / (z - 1)). Most
+        # terms are positive if b is the smaller of the two parameters.
         logarithm = -np.log1p(-z)
         result, lost = _continued(a, c + b.times(-1.0), c, z / (z - 1.0), 1.0 / (1.0 - z))
         result = result * a.times(logarithm).exponential((1.0 - z) ** -a.parts[0])
@@ -169,7 +177,7 @@ def _parts(special: Any, axes: tuple[int, ...], region: int, *values: Any) -> An
     return result.parts[-1]
 
 
-def _continued(a: Jet, b: Jet, c: Jet, z: Any, rest: Any) -> tuple[Jet, Any]:
+def _continued(a: Jet, b: Jet, c: Jet, z: Value, rest: Value) -> tuple[Jet, Value]:
     """The function at z from 0 to 1, given 1 - z as well, and the relative error."""
     start = np.where(np.abs(c.parts[0]) < _LARGE, _SERIES, _SERIES_LARGE)
     value, slope, lost = _power_series(a, b, c, np.minimum(z, start))
@@ -177,7 +185,7 @@ def _continued(a: Jet, b: Jet, c: Jet, z: Any, rest: Any) -> tuple[Jet, Any]:
     while np.any(gap > rest):
         which = gap > rest
         here = gap[which]
-        # Short steps for large c, or rounding would excite the second solution z**(1 - c).
+        # For large c steps are short, because rounding would excite the second solution z**(1 - c).
         step = np.minimum(
             here - np.maximum(0.5 * here, rest[which]), 5.0 / (1.0 + np.abs(c.parts[0, which]))
         )
@@ -189,7 +197,7 @@ def _continued(a: Jet, b: Jet, c: Jet, z: Any, rest: Any) -> tuple[Jet, Any]:
     return value, lost
 
 
-def _power_series(a: Jet, b: Jet, c: Jet, z: Any) -> tuple[Jet, Jet, Any]:
+def _power_series(a: Jet, b: Jet, c: Jet, z: Value) -> tuple[Jet, Jet, Value]:
     """Value, derivative in z and relative error of the sum of (a)_k (b)_k / ((c)_k k!) z**k."""
     term = a.times(0.0).plus(1.0)
     value, slope = Sum(term), Sum(a.times(0.0))
@@ -204,8 +212,8 @@ def _power_series(a: Jet, b: Jet, c: Jet, z: Any) -> tuple[Jet, Jet, Any]:
 
 
 def _taylor_series(
-    gap: Any, step: Any, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet
-) -> tuple[Jet, Jet, Any]:
+    gap: Value, step: Value, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet
+) -> tuple[Jet, Jet, Value]:
     """Value, derivative and relative error at 1 - gap + step, given value and derivative at 1 -
     gap.
     """
@@ -225,8 +233,10 @@ def _taylor_series(
     return total.total, change.total, np.full(gap.shape, np.inf)
 
 
-def _at_one(special: Any, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Any]:
-    """At z = 1, by Gauss: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b))."""
+def _at_one(special: ModuleType, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Value]:
+    """The value at z = 1, by Gauss's theorem: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c -
+    b)).
+    """
     less_a, less_b = a.times(-1.0), b.times(-1.0)
     logarithm = a.times(0.0)
     for sign, jet in ((1.0, c), (1.0, c + less_a + less_b), (-1.0, c + less_a), (-1.0, c + less_b)):

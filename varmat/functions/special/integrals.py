@@ -1,5 +1,5 @@
-"""Integrals and solutions of differential equations of one argument: sine and exponential
-integrals, Fresnel, Airy, Kelvin, Struve.
+"""Integrals, and solutions of differential equations, as functions of one argument: sine and
+exponential integrals, Fresnel, Airy, Kelvin, Struve.
 
 The derivatives follow from the integrands and from the differential equations. Orders are constant.
 """
@@ -7,11 +7,15 @@ The derivatives follow from the integrands and from the differential equations. 
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.functions.special.further_rows import of_scipy, one_of, results, row
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -30,8 +34,8 @@ def _part(
     reference: str,
     points: tuple[float, ...],
     **settings: Any,
-) -> Any:
-    """The row of the result number k of a ufunc."""
+) -> Value:
+    """The row of result number k of a ufunc."""
     return row(f"{of}_{name}", partial, about, reference, points, ufunc=one_of(of, k), **settings)
 
 
@@ -135,10 +139,10 @@ results(
     ),
 )
 
-# Airy functions: the second derivative is the argument times the function.
+# Airy functions, whose second derivative is the argument times the function.
 
 
-def _airy(k: int, name: str, partial: str, about: str, reference: str) -> Any:
+def _airy(k: int, name: str, partial: str, about: str, reference: str) -> Value:
     return _part("airy", k, name, partial, about, reference, (0.7, -2.3, 5.0))
 
 
@@ -151,7 +155,7 @@ results(
 )
 
 
-def _airye(k: int, name: str, partial: str, about: str, reference: str) -> Any:
+def _airye(k: int, name: str, partial: str, about: str, reference: str) -> Value:
     return _part("airye", k, name, partial, about, reference, (0.7, 5.0), domain=_POSITIVE)
 
 
@@ -179,7 +183,7 @@ results(
 )
 
 
-def _itairy(k: int, name: str, partial: str, about: str, reference: str) -> Any:
+def _itairy(k: int, name: str, partial: str, about: str, reference: str) -> Value:
     return _part(
         "itairy",
         k,
@@ -206,7 +210,8 @@ results(
     note=_SPECFUN.format("1e-4"),
 )
 
-# Kelvin functions, in pairs: ``x f'' = -f' - x bei`` for ber, ``x f'' = -f' + x ber`` for bei.
+# Kelvin functions, in pairs: ber satisfies ``x f'' = -f' - x bei``, and bei ``x f'' = -f' + x
+# ber``.
 
 _LOGARITHMIC = (
     "sum({}(psi(0, k + 1) + mpf(1) / (2 * k) - log(x / 2)) * (x / 2)**(2 * k) / (2 * k * "
@@ -215,7 +220,7 @@ _LOGARITHMIC = (
 )
 for _kind, _first in (("be", "first"), ("ke", "second")):
     _r, _i = _kind + "r", _kind + "i"
-    _both: dict[str, Any] = {
+    _both: dict[str, Value] = {
         "domain": "x > 0" if _kind == "ke" else "all real numbers",
         "note": _SPECFUN.format("1e-9"),
         "reached": (1e-9, 1e-9),
@@ -277,7 +282,7 @@ row(
     domain="y > 0",
     held=_ORDER,
 )
-_NUMERICAL: dict[str, Any] = {
+_NUMERICAL: dict[str, Value] = {
     "domain": _POSITIVE,
     "note": _SPECFUN.format("1e-7"),
     "reached": (1e-7, 1e-11),
@@ -358,8 +363,8 @@ results(
 )
 
 
-def _less_one(special: Any, x: Any, sign: float) -> Any:
-    """``i0(x) - 1``, or with the sign -1 ``1 - j0(x)``: near 0 by their series."""
+def _less_one(special: ModuleType, x: Value, sign: float) -> Value:
+    """``i0(x) - 1``, or with the sign -1 ``1 - j0(x)``; by their series near 0."""
     function = special.i0 if sign > 0 else special.j0
     total, term = np.zeros(np.shape(x)), np.ones(np.shape(x))
     for k in range(1, 14):
@@ -447,7 +452,7 @@ row(
 
 # Parabolic cylinder functions: pairs of a function and its derivative.
 
-_CYLINDER: dict[str, Any] = {
+_CYLINDER: dict[str, Value] = {
     "held": ("the order x",),
     "note": _SPECFUN.format("1e-9"),
     "reached": (1e-9, 1e-9),

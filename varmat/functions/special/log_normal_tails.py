@@ -5,26 +5,28 @@ also around the circle.
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.elementwise import row
-from varmat.functions.special.shape_derivatives import gauss
-from varmat.functions.special.table import ROOT_HALF, ROOT_TWO_OVER_PI, _lazy
+from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, row, special_formula
+from varmat.functions.special.quadrature import gauss
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-# Up to this ratio of the second term to the first one their difference keeps its digits, but for
-# one or two.
+# Up to this ratio of the second term to the first their difference loses one or two digits only.
 _RATIO = 0.98
 
 
-def _log_exp_mod_normal(special: Any, x: Any, y: Any) -> Any:
+def _log_exp_mod_normal(special: ModuleType, x: Value, y: Value) -> Value:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
-    # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above 5 the first
-    # term is one, and R overflows.
+    # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above x = 5 the
+    # first term is replaced by one, because R overflows.
     left = np.minimum(x, 5.0)
     ratio = special.erfcx((y - left) * math.sqrt(0.5)) / special.erfcx(left * -math.sqrt(0.5))
     first, above = special.log_ndtr(x), x > 5.0
@@ -48,9 +50,9 @@ def _log_exp_mod_normal(special: Any, x: Any, y: Any) -> Any:
     return result[()]
 
 
-def _log_integral(x: Any, y: Any) -> Any:
-    """The integral of normal_density(x - s) (1 - exp(-y s)) over s > 0, of positive terms, where y
-    s is of the order of one.
+def _log_integral(x: Value, y: Value) -> Value:
+    """The integral of normal_density(x - s) (1 - exp(-y s)) over s > 0. Its terms are positive; it
+    serves where y s is of the order of one.
     """
     nodes, weights = gauss(64)
     start = np.maximum(x - 9.0, 0.0)
@@ -70,26 +72,25 @@ _OVER = (
     " y * (0.5 * y - x) + log_ndtr(maximum(x - y, 0.0))) - r)"
 )
 _MEAN = f"(x - y + {ROOT_TWO_OVER_PI} / erfcx({ROOT_HALF} * maximum(y - x, -37.0)))"
-log_exp_mod_normal = row(
-    "log_exp_mod_normal",
-    (f"g * y * {_OVER}", f"g * {_MEAN} * {_OVER}"),
+
+
+# fmt: off
+log_exp_mod_normal = row("log_exp_mod_normal", (f"g * y * {_OVER}", f"g * {_MEAN} * {_OVER}"),
     "Logarithm of the distribution function at x of the sum of a standard normal and an "
     "exponential variable of rate y",
-    None,
-    "log((erfc(-x / sqrt(2)) - exp(y * y / 2 - x * y) * erfc((y - x) / sqrt(2))) / 2)",
-    ((0.3, 0.5), (-2.0, 1e-3), (6.0, 1e-2), (1.5, 4.0), (-3.0, 20.0)),
-    0.988518,
-    domain="y > 0",
-    ufunc=_lazy(_log_exp_mod_normal),
-)
+    None, "log((erfc(-x / sqrt(2)) - exp(y * y / 2 - x * y) * erfc((y - x) / sqrt(2))) / 2)",
+    ((0.3, 0.5), (-2.0, 1e-3), (6.0, 1e-2), (1.5, 4.0), (-3.0, 20.0)), 0.988518,
+    source="DLMF 7.20(iii); Stan Exponentially modified normal distribution", domain="y > 0",
+    ufunc=special_formula(_log_exp_mod_normal))
+# fmt: on
 
 
-def _log_skew_normal(special: Any, x: Any, y: Any) -> Any:
+def _log_skew_normal(special: ModuleType, x: Value, y: Value) -> Value:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     twice = 2.0 * special.owens_t(x, y)
     above = np.asarray(special.ndtr(x) - twice > 0.5)
-    # Mirrored, the distribution is that of the opposite shape: the smaller probability has the
-    # digits.
+    # The mirrored distribution has the opposite shape. The smaller of the two probabilities is
+    # computed, because it keeps its digits.
     small = np.array(
         _log_small(
             special, np.where(above, -x, x), np.where(above, -y, y), np.where(above, -twice, twice)
@@ -99,7 +100,7 @@ def _log_skew_normal(special: Any, x: Any, y: Any) -> Any:
     return small[()]
 
 
-def _log_small(special: Any, x: Any, y: Any, twice: Any) -> Any:
+def _log_small(special: ModuleType, x: Value, y: Value, twice: Value) -> Value:
     normal = special.ndtr(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(normal - twice))
@@ -109,8 +110,8 @@ def _log_small(special: Any, x: Any, y: Any, twice: Any) -> Any:
     return result
 
 
-def _log_skew_integral(special: Any, x: Any, y: Any) -> Any:
-    """The integral of the density, on panels of one scale each: below 0, up to where the skewing
+def _log_skew_integral(special: ModuleType, x: Value, y: Value) -> Value:
+    """The integral of the density in panels of one scale each: below 0, up to where the skewing
     factor is one, and beyond.
     """
     nodes, weights = gauss(64)
@@ -132,27 +133,25 @@ def _log_skew_integral(special: Any, x: Any, y: Any) -> Any:
     return largest + np.log(total) + 0.5 * math.log(2.0 / math.pi)
 
 
-log_skew_normal = row(
-    "log_skew_normal",
-    (
-        f"{ROOT_TWO_OVER_PI} * g * exp(log_ndtr(x * y) - 0.5 * x * x - r)",
-        f"-{1.0 / math.pi!r} * g * exp(-0.5 * (1.0 + y * y) * (x * x) - r) / (1.0 + y * y)",
-    ),
+# fmt: off
+log_skew_normal = row("log_skew_normal",
+    (f"{ROOT_TWO_OVER_PI} * g * exp(log_ndtr(x * y) - 0.5 * x * x - r)",
+    f"-{1.0 / math.pi!r} * g * exp(-0.5 * (1.0 + y * y) * (x * x) - r) / (1.0 + y * y)"),
     "Logarithm of the distribution function at x of the skew normal distribution of shape y",
     None,
     "log(quad(lambda t: exp(-t * t / 2) * erfc(-y * t / sqrt(2)), [-inf, min(x, 0) - 6 / (1 + "
-    "max(y, 0)), x]) / sqrt(2 * pi))",
-    ((0.3, 0.8), (-2.0, -1.5), (-3.0, 2.0), (0.1, 30.0)),
-    1.0952,
-    ufunc=_lazy(_log_skew_normal),
-)
+    "max(y, 0)), x]) / sqrt(2 * pi))", ((0.3, 0.8), (-2.0, -1.5), (-3.0, 2.0), (0.1, 30.0)), 1.0952,
+    source=("Azzalini (1985), A class of distributions which includes the normal ones, "
+    "Scandinavian Journal of Statistics 12, 171-178; Stan Skew normal distribution"),
+    ufunc=special_formula(_log_skew_normal))
+# fmt: on
 
 
-def _log_circular(special: Any, x: Any, y: Any, z: Any) -> Any:
+def _log_circular(special: ModuleType, x: Value, y: Value, z: Value) -> Value:
     return _circular(special, 0, x, y, z)[0]
 
 
-def _circular(special: Any, n: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
+def _circular(special: ModuleType, n: Value, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
     """The logarithm of the integral of exp(-z (1 - cos(t))) from x to y, and the mean of (1 -
     cos(t))**n under it.
     """
@@ -160,8 +159,8 @@ def _circular(special: Any, n: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
         n, np.asarray(x, float), np.asarray(y, float), np.asarray(z, float)
     )
     nodes, weights = gauss(64)
-    # Between multiples of pi the integrand is monotone: each panel is cut where nothing is left of
-    # it.
+    # Between multiples of pi the integrand is monotone, so each panel ends where the integrand
+    # becomes negligible.
     panels = []
     for k in (-2, -1, 0, 1):
         start, stop = np.clip(x, k * np.pi, (k + 1) * np.pi), np.clip(y, k * np.pi, (k + 1) * np.pi)
@@ -197,38 +196,26 @@ def _circular(special: Any, n: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 _GAP = "2.0 * square(sin(0.5 * {}))"
 _CIRCLE = "-2 * pi <= x <= y <= 2 * pi, z >= 0"
-log_von_mises_integral = row(
-    "log_von_mises_integral",
-    (
-        f"-g * exp(-z * ({_GAP.format('x')}) - r)",
-        f"g * exp(-z * ({_GAP.format('y')}) - r)",
-        "-g * von_mises_moment(1.0, x, y, z)",
-    ),
+
+
+# fmt: off
+log_von_mises_integral = row("log_von_mises_integral", (f"-g * exp(-z * ({_GAP.format('x')}) - r)",
+    f"g * exp(-z * ({_GAP.format('y')}) - r)", "-g * von_mises_moment(1.0, x, y, z)"),
     "Logarithm of the integral of ``exp(-z (1 - cos(t)))`` over t from x to y",
-    None,
-    "log(quad(lambda t: exp(-z * (1 - cos(t))), [x, y]))",
-    ((-1.0, 0.5, 2.0), (-4.0, 1.0, 0.5), (0.5, 3.0, 40.0)),
-    -0.327691,
-    domain=_CIRCLE,
-    ufunc=_lazy(_log_circular),
-)
+    None, "log(quad(lambda t: exp(-z * (1 - cos(t))), [x, y]))",
+    ((-1.0, 0.5, 2.0), (-4.0, 1.0, 0.5), (0.5, 3.0, 40.0)), -0.327691,
+    source="DLMF 10.32(i); Stan Von Mises distribution", domain=_CIRCLE,
+    ufunc=special_formula(_log_circular))
 _RATE = "exp(-w * ({0}) - log_von_mises_integral(y, z, w))"
 _ENDS = [f"(power({_GAP.format(v)}, x) - r) * " + _RATE.format(_GAP.format(v)) for v in "yz"]
-von_mises_moment = row(
-    "von_mises_moment",
-    (
-        None,
-        f"-g * {_ENDS[0]}",
-        f"g * {_ENDS[1]}",
-        "g * (r * von_mises_moment(1.0, y, z, w) - von_mises_moment(x + 1.0, y, z, w))",
-    ),
+von_mises_moment = row("von_mises_moment", (None, f"-g * {_ENDS[0]}", f"g * {_ENDS[1]}",
+    "g * (r * von_mises_moment(1.0, y, z, w) - von_mises_moment(x + 1.0, y, z, w))"),
     "Mean of ``(1 - cos(t))**x`` over t from y to z, with the weight ``exp(-w (1 - cos(t)))``",
     None,
-    "quad(lambda t: (1 - cos(t))**x * exp(-w * (1 - cos(t))), [y, z]) / quad(lambda t: exp(-w * (1 "
-    "- cos(t))), [y, z])",
-    ((1, -1.0, 0.5, 2.0), (2, -4.0, 1.0, 0.5), (1, 0.5, 3.0, 40.0)),
+    "quad(lambda t: (1 - cos(t))**x * exp(-w * (1 - cos(t))), [y, z]) / quad(lambda t: exp(-w * "
+    "(1 - cos(t))), [y, z])", ((1, -1.0, 0.5, 2.0), (2, -4.0, 1.0, 0.5), (1, 0.5, 3.0, 40.0)),
     -0.120734,
+    source="DLMF 10.32(i); Stan Von Mises distribution",
     domain="x = 0, 1, ..., " + _CIRCLE.replace("z", "w").replace("y", "z").replace("<= x", "<= y"),
-    constant=("the order x",),
-    ufunc=_lazy(lambda special, *v: _circular(special, *v)[1]),
-)
+    constant=("the order x",), ufunc=special_formula(lambda special, *v: _circular(special, *v)[1]))
+# fmt: on

@@ -2,13 +2,12 @@
 of any order: the algorithms.
 
 Where a function is small, its logarithm and derivatives come from one integral over its own tail:
-value and derivatives share a weight that may underflow, and in the logarithm the weight is a term
-of its own. Where it is not small, the other tail is subtracted from one, and a derivative is that
-of the function, divided by it.
+value and derivatives share a weight that may underflow, and in the logarithm the weight is a
+separate term. Where it is not small, it is one minus the other tail, and its derivative is divided
+by it.
 
 The functions get `scipy.special` as an argument; `varmat.functions.special.log_incomplete` has the
-rows that call them. The digits of an `order` are the orders of differentiation in each argument.
-"""
+rows that call them. The digits of an `order` are the orders of differentiation in each argument."""
 
 from __future__ import annotations
 
@@ -16,51 +15,52 @@ from collections.abc import Callable
 from functools import partial, reduce
 from itertools import product
 from math import comb, factorial, prod
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.functions.special.quadrature import SMOOTH, double_exponential, gauss, on_domain
+from varmat.functions.special.series import expm1_less_line
 from varmat.functions.special.shape_derivatives import (
-    SMOOTH,
-    _expm1_less_line,
-    _gamma_reach,
     beta_cumulants,
     beta_integral,
     beta_log_weight,
     beta_mass,
     betainc_derivative,
-    double_exponential,
     gamma_cumulants,
     gamma_integral,
     gamma_log_weight,
+    gamma_reach,
     gamma_series,
     gammainc_derivative,
-    gauss,
-    on_domain,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
 Order = tuple[int, ...]
-# Below this SciPy's functions come near to underflow.
+# Below this value SciPy's functions are close to underflow.
 _TINY = 1e-270
-# Shapes up to which the terms of the logarithm of a density may be added up as they are: that costs
+# Up to these shapes the terms of the logarithm of a density may be added as they are, which costs
 # two digits.
 _MODERATE = 20.0
-# Up to here the logarithm of a probability has its digits, but for one.
+# Up to this probability its logarithm has all digits but one.
 _NEAR_ONE = 0.9
-# Down to this logarithm a density is divided by the function; below, the difference of the two
-# logarithms loses digits.
+# Down to this logarithm a density is divided by the function. Below, it would underflow, and the
+# difference of logarithms, which loses some digits, is taken.
 _DIVIDED = -100.0
 
 
-def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Any:
-    """The sum over the orders i up to that of a first derivative taken apart, of ``function(i,
-    order - i)`` times binomials.
+def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Value:
+    """The derivative of a product with one derivative taken apart: the sum of ``function(i, order -
+    i)`` times binomials over all orders i.
     """
     axis = next(k for k, n in enumerate(order) if n)
     rest = tuple(n - (k == axis) for k, n in enumerate(order))
-    total: Any = 0.0
+    total: Value = 0.0
     for i in product(*(range(n + 1) for n in rest)):
         inner = tuple(m + (k == axis) for k, m in enumerate(i))
         outer = tuple(n - m for n, m in zip(rest, i, strict=True))
@@ -68,23 +68,28 @@ def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Any:
     return total
 
 
-def of_exponential(order: Order, f: Callable[[Order], Any]) -> Any:
-    """The derivative of exp(f), over exp(f), given the derivatives of f."""
+def of_exponential(order: Order, f: Callable[[Order], Any]) -> Value:
+    """The derivative of exp(f) over exp(f), from the derivatives of f."""
     return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
 
 
-def of_logarithm(order: Order, moment: Callable[[Order], Any]) -> Any:
-    """The derivative of log(f), given those of f, over f."""
+def of_logarithm(order: Order, moment: Callable[[Order], Value]) -> Value:
+    """The derivative of log(f), from the derivatives of f over f."""
     return moment(order) - _parts(
         order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0
     )
 
 
 def _log(
-    tail: Any, small: Any, other: Any, inside: Any, *values: Any, near_one: Any = _NEAR_ONE
-) -> Any:
-    """The logarithm of the probability `small`, or of one minus the `other` one, or by `tail` where
-    it is tiny: three functions.
+    tail: Value,
+    small: Value,
+    other: Value,
+    inside: Value,
+    *values: Value,
+    near_one: Value = _NEAR_ONE,
+) -> Value:
+    """The logarithm of a probability, from three functions: `small` computes it, `other` its
+    complement, and `tail` its logarithm where it is tiny.
     """
     value = np.asarray(small(*values))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,15 +103,17 @@ def _log(
     return result[()]
 
 
-def _parts_of(which: Any, values: Any) -> list[Any]:
-    """The elements in question; numbers stay numbers, of which functions are computed once."""
+def _parts_of(which: Value, values: Value) -> list[Value]:
+    """The chosen elements of arrays. Numbers stay numbers, so that functions of them are computed
+    only once.
+    """
     return [v if np.ndim(v) == 0 else np.broadcast_to(v, which.shape)[which] for v in values]
 
 
-# The incomplete gamma function: P(a, x) and, where `upper`, Q(a, x).
+# The incomplete gamma function: P(a, x), or Q(a, x) if `upper`.
 
 
-def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
+def log_gamma(upper: bool, special: ModuleType, a: Value, x: Value) -> Value:
     """The logarithm of the regularised incomplete gamma function."""
     small, other = (special.gammaincc, special.gammainc)[:: 1 if upper else -1]
     return _log(
@@ -119,15 +126,15 @@ def log_gamma(upper: bool, special: Any, a: Any, x: Any) -> Any:
     )
 
 
-def _inside(*positive: Any) -> Any:
+def _inside(*positive: Value) -> Value:
     return reduce(np.logical_and, [(v > 0) & np.isfinite(v) for v in positive])
 
 
-def _log_gamma_tail(special: Any, upper: bool, a: Any, x: Any) -> Any:
+def _log_gamma_tail(special: ModuleType, upper: bool, a: Value, x: Value) -> Value:
     return gamma_log_weight(special, a, x) + np.log(_gamma_integrals(special, 0, upper, a, x))
 
 
-def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
+def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Value, x: Value) -> Value:
     """The derivative of order n of the tail, over the weight."""
     cumulant = gamma_cumulants(special, a, x)
     result = np.empty(x.shape)
@@ -136,7 +143,7 @@ def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
         if not which.any():
             continue
 
-        def here(i: int, j: int, which: Any = which) -> Any:
+        def here(i: int, j: int, which: Value = which) -> Value:
             value = cumulant(i, j)
             return value[which] if np.ndim(value) else value
 
@@ -150,7 +157,9 @@ def _gamma_integrals(special: Any, n: int, upper: bool, a: Any, x: Any) -> Any:
     return result
 
 
-def log_gamma_slope(upper: bool, special: Any, order: Any, a: Any, x: Any, log_value: Any) -> Any:
+def log_gamma_slope(
+    upper: bool, special: ModuleType, order: Value, a: Value, x: Value, log_value: Value
+) -> Value:
     """The first derivative of `log_gamma` in the argument, given its value; the order is 1."""
     if not _all_inside(a, x):
         return log_gamma_derivative(upper, special, order, a, x)
@@ -161,21 +170,21 @@ def log_gamma_slope(upper: bool, special: Any, order: Any, a: Any, x: Any, log_v
     return _beside_far(rate, log_value, lambda _, *v: _log_gamma_parts(special, upper, 3, *v), a, x)
 
 
-def _all_inside(*positive: Any) -> bool:
+def _all_inside(*positive: Value) -> bool:
     return all(
         bool(np.min(v, initial=1.0) > 0.0 and np.max(v, initial=1.0) < np.inf) for v in positive
     )
 
 
-def _beside_far(rate: Any, log_value: Any, far_away: Any, *values: Any) -> Any:
-    """A rate, which where the value is far away is that of another function."""
+def _beside_far(rate: Value, log_value: Value, far_away: Value, *values: Value) -> Value:
+    """A rate, replaced where the value is far in the tail by that of another function."""
     if np.min(log_value, initial=0.0) >= _DIVIDED:
         return rate
     far = np.asarray(log_value) < _DIVIDED
     return np.where(far, on_domain(far_away, 0, far, *values), rate)
 
 
-def _log_gamma_density(special: Any, a: Any, x: Any) -> Any:
+def _log_gamma_density(special: ModuleType, a: Value, x: Value) -> Value:
     """The logarithm of the density."""
     log_x, small = np.log(x), np.asarray(a) < _MODERATE
     if not small.all() and (not np.ndim(a) or not small.any()):
@@ -188,20 +197,22 @@ def _log_gamma_density(special: Any, a: Any, x: Any) -> Any:
     return result[()]
 
 
-def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) -> Any:
+def log_gamma_derivative(
+    upper: bool, special: ModuleType, order: Value, a: Value, x: Value
+) -> Value:
     """A derivative of `log_gamma` in the shape and the argument."""
     if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, x):
         return log_gamma_slope(upper, special, order, a, x, log_gamma(upper, special, a, x))
     order, a, x = np.broadcast_arrays(order, a, x)
     inside = _inside(a, x) & (order > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Up to 1 there is a series for the lower one, with all digits of its derivatives.
+        # Up to x = 1 the lower function has a series whose derivatives keep all digits.
         in_tail = (np.log(x) > special.psi(a)) & (x > 1.0) if upper else np.log(x) <= special.psi(a)
     code = np.where(inside, 2 * order + in_tail, 0)
     result = on_domain(
         lambda code, *v: _log_gamma_parts(special, upper, code, *v), code, inside, a, x
     )
-    # At the end at which it is one, the function is constant, but for exp(-x).
+    # At one end the function is one, and constant up to exp(-x).
     constant = (a > 0) & (np.isinf(x) if not upper else x == 0) & (order > 0)
     result = np.where(constant, np.where(upper & (a == 1) & (order == 1), -1.0, 0.0), result)
     # At the other end it falls as x**a, or as x**(a - 1) exp(-x).
@@ -218,33 +229,33 @@ def log_gamma_derivative(upper: bool, special: Any, order: Any, a: Any, x: Any) 
     )
 
 
-# In a tail the logarithm is that of the weight and that of an integral over steps u in the
-# logarithm, of exp(a u - x (exp(u) - 1)): its second derivatives are covariances. As a product of
-# the density and a difference they would be the small rest of a square.
+# In a tail the logarithm is that of the weight plus that of the integral of exp(a u - x (exp(u) -
+# 1)) over steps u in the logarithm. The second derivatives are covariances of this integrand; as
+# products of the density and a difference they would cancel.
 
 
-def _gamma_curvature(upper: bool, of_shape: bool, a: Any, x: Any) -> Any:
-    """The derivative in the argument of that in the shape, or in the argument."""
+def _gamma_curvature(upper: bool, of_shape: bool, a: Value, x: Value) -> Value:
+    """The second derivatives of which one is in the argument."""
     side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
-    distance = _gamma_reach(a, x, side)
+    distance = gamma_reach(a, x, side)
     for which, (nodes, weights) in ((a >= SMOOTH, gauss(32)), (a < SMOOTH, double_exponential())):
         steps = (side * distance)[which, None] * nodes
         mass = weights * np.exp(
-            (a - x)[which, None] * steps - x[which, None] * _expm1_less_line(steps)
+            (a - x)[which, None] * steps - x[which, None] * expm1_less_line(steps)
         )
         fall = -np.expm1(steps)
         spread[which] = _covariance(mass, steps if of_shape else fall, fall)
     return spread + (1.0 / x if of_shape else -a / (x * x))
 
 
-def _covariance(mass: Any, u: Any, v: Any) -> Any:
-    """Under a mass, along the last axis."""
+def _covariance(mass: Value, u: Value, v: Value) -> Value:
+    """The covariance under a mass, along the last axis."""
     mass = mass / np.sum(mass, axis=-1, keepdims=True)
     u, v = (t - np.sum(mass * t, axis=-1, keepdims=True) for t in (u, v))
     return np.sum(mass * u * v, axis=-1)
 
 
-def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> Any:
+def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Value, x: Value) -> Value:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11):
         near_zero = (x <= 1.0) & (not upper)
@@ -265,14 +276,14 @@ def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> An
         whole = np.exp(log_value)
         rate = np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value)
 
-    def density(i: Order) -> Any:
+    def density(i: Order) -> Value:
         n, m = i
         if m == 0:
             return cumulant(n, 0) - (-1.0) ** n * factorial(n - 1) / a**n
         power = (-1.0) ** (m - 1) * factorial(m - 1) / x**m
         return power * (a - 1.0) - (m == 1) if n == 0 else power if n == 1 else 0.0
 
-    def moment(i: Order) -> Any:
+    def moment(i: Order) -> Value:
         n, m = i
         if m:
             return sign * rate * of_exponential((n, m - 1), density)
@@ -283,11 +294,11 @@ def _log_gamma_parts(special: Any, upper: bool, code: int, a: Any, x: Any) -> An
     return of_logarithm(divmod(order, 10), moment)
 
 
-# The incomplete beta function: I_x(a, b) and, where `upper`, its complement, which is that of the
-# shapes exchanged at 1 - x.
+# The incomplete beta function I_x(a, b), or its complement if `upper`, which is the function with
+# exchanged shapes at 1 - x.
 
 
-def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
+def log_beta(upper: bool, special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     """The logarithm of the regularised incomplete beta function."""
     if _is_constant(upper, a, b, x):
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
@@ -300,29 +311,29 @@ def log_beta(upper: bool, special: Any, a: Any, b: Any, x: Any) -> Any:
         a,
         b,
         x,
-        # Of large shapes SciPy has the smaller one of the two probabilities to three digits more.
+        # For large shapes SciPy has three more digits for the smaller of the two probabilities.
         near_one=np.where(np.maximum(a, b) > LARGE_SHAPE, 0.5, _NEAR_ONE),
     )
 
 
-def _is_constant(upper: bool, a: Any, b: Any, x: Any) -> bool:
-    """Whether the argument is the number at which the function is one."""
+def _is_constant(upper: bool, a: Value, b: Value, x: Value) -> bool:
+    """Whether the argument is the end of the range at which the function is one."""
     return np.ndim(x) == 0 and bool(x == (0.0 if upper else 1.0)) and _all_inside(a, b)
 
 
 LARGE_SHAPE = 1e4
 
 
-def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
+def _upper_beta(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     """The complement of the incomplete beta function, with all digits up to 0.9.
 
     It is computed as the function of the complement, which SciPy has ten times as fast.
     """
     y = 1.0 - x
     value = np.asarray(special.betainc(b, a, y))
-    # What the complement has lost, times the density, which must not change over that.
+    # The rounding error of the complement, times the density, which must not change over it.
     lost = np.asarray((1.0 - y) - x)
-    # Of a large and a small shape SciPy has five digits more by the complement itself.
+    # For a large and a small shape SciPy's own complement has five digits more.
     large = np.maximum(a, b) > LARGE_SHAPE
     if lost.any() or large.any():
         inside = (x > 0.0) & (value < 0.9)
@@ -339,16 +350,20 @@ def _upper_beta(special: Any, a: Any, b: Any, x: Any) -> Any:
     return value[()]
 
 
-def _towards(upper: bool, a: Any, b: Any, x: Any) -> tuple[Any, ...]:
-    """Shapes, argument and complement such that the tail lies above the argument."""
+def _towards(upper: bool, a: Value, b: Value, x: Value) -> tuple[Value, ...]:
+    """Shapes, argument and complement, exchanged if need be, such that the tail lies above the
+    argument.
+    """
     return (a, b, x, 1.0 - x) if upper else (b, a, 1.0 - x, x)
 
 
-def _log_beta_tail(special: Any, values: tuple[Any, ...]) -> Any:
+def _log_beta_tail(special: ModuleType, values: tuple[Value, ...]) -> Value:
     return beta_log_weight(special, *values) + np.log(_beta_integrals(special, (0, 0), values))
 
 
-def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ...]) -> Any:
+def _beta_integrals(
+    special: ModuleType, orders: tuple[int, int], values: tuple[Value, ...]
+) -> Value:
     result = np.empty(values[0].shape)
     smooth = np.minimum(values[0], values[1]) >= SMOOTH
     for which in (smooth, ~smooth):
@@ -360,8 +375,8 @@ def _beta_integrals(special: Any, orders: tuple[int, int], values: tuple[Any, ..
 
 
 def log_beta_slope(
-    upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any, log_value: Any
-) -> Any:
+    upper: bool, special: ModuleType, order: Value, a: Value, b: Value, x: Value, log_value: Value
+) -> Value:
     """The first derivative of `log_beta` in the argument, given its value; the order is 1."""
     if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
         return log_beta_derivative(upper, special, order, a, b, x)
@@ -374,7 +389,7 @@ def log_beta_slope(
     )
 
 
-def _log_beta_density(special: Any, a: Any, b: Any, x: Any) -> Any:
+def _log_beta_density(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     """The logarithm of the density."""
     log_x, log_y, small = np.log(x), np.log1p(-x), np.asarray(a + b) < _MODERATE
     numbers = not small.ndim
@@ -388,7 +403,9 @@ def _log_beta_density(special: Any, a: Any, b: Any, x: Any) -> Any:
     return result[()]
 
 
-def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x: Any) -> Any:
+def log_beta_derivative(
+    upper: bool, special: ModuleType, order: Value, a: Value, b: Value, x: Value
+) -> Value:
     """A derivative of `log_beta` in both shapes and the argument."""
     if (
         np.ndim(order) == 0
@@ -411,7 +428,7 @@ def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x
     result = on_domain(
         lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x
     )
-    # As above, but for (1 - x)**b and x**a.
+    # As for the gamma function, but for (1 - x)**b and x**a.
     constant = (a > 0) & (b > 0) & (x == (0 if upper else 1)) & (order > 0)
     slope = np.where((order == 1) & ((a if upper else b) == 1), -b if upper else a, 0.0)
     result = np.where(constant, slope, result)
@@ -430,12 +447,12 @@ def log_beta_derivative(upper: bool, special: Any, order: Any, a: Any, b: Any, x
     )
 
 
-def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
-    """A derivative of the second order, of which one is in the argument: as above, with steps in
-    the log odds.
+def _beta_curvature(upper: bool, order: int, a: Value, b: Value, x: Value) -> Value:
+    """The second derivatives of which one is in the argument, as for the gamma function, with steps
+    in the log odds.
     """
     a, b, x, y = _towards(upper, a, b, x)
-    # The shape that belongs to x is the second one if the tail is the lower one.
+    # If the tail is the lower one, x belongs to the second shape.
     of_first, of_second = order == (101 if upper else 11), order == (11 if upper else 101)
     result = np.empty(x.shape)
     smooth = np.minimum(a, b) >= SMOOTH
@@ -445,7 +462,7 @@ def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
         one, other, p, q = (v[which] for v in (a, b, x, y))
         down, up, mass = beta_mass(bool(smooth[which][0]), one, other, p, q)
         mass = mass / np.sum(mass, axis=-1, keepdims=True)
-        # By how much the argument grows.
+        # How far the argument grows.
         gain = -q[:, None] * np.expm1(-up)
         mean, total = np.sum(mass * gain, axis=-1), one + other
         if of_first:
@@ -462,7 +479,9 @@ def _beta_curvature(upper: bool, order: int, a: Any, b: Any, x: Any) -> Any:
     return result if upper or order == 2 else -result
 
 
-def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any) -> Any:
+def _log_beta_parts(
+    special: ModuleType, upper: bool, code: int, a: Value, b: Value, x: Value
+) -> Value:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11, 101):
         return _beta_curvature(upper, order, a, b, x)
@@ -476,7 +495,7 @@ def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any
         whole = np.exp(log_value)
         rate = np.exp(beta_log_weight(special, a, b, x, y) - np.log(x) - np.log(y) - log_value)
 
-    def density(i: Order) -> Any:
+    def density(i: Order) -> Value:
         n, m, k = i
         if k == 0:
             return cumulant(n, m)
@@ -485,7 +504,7 @@ def _log_beta_parts(special: Any, upper: bool, code: int, a: Any, b: Any, x: Any
             return (a - 1.0) * of_x - (b - 1.0) * of_y
         return {(1, 0): of_x, (0, 1): -of_y}.get((n, m), 0.0)
 
-    def moment(i: Order) -> Any:
+    def moment(i: Order) -> Value:
         n, m, k = i
         if k:
             return sign * rate * of_exponential((n, m, k - 1), density)

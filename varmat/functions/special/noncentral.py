@@ -1,17 +1,21 @@
 """Noncentral distributions of SciPy: chi square, F and Student's t, with derivatives in argument
 and noncentrality.
 
-That in the noncentrality is minus a density, of more degrees of freedom, and the densities are
-confluent hypergeometric functions. There is no derivative in the degrees of freedom."""
+The derivative in the noncentrality is minus a density of more degrees of freedom, and the densities
+are confluent hypergeometric functions. There is no derivative in the degrees of freedom."""
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
-from varmat.functions.special.shape_derivatives import gauss
+from varmat.functions.special.quadrature import gauss
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -21,10 +25,10 @@ _POLISHED = (
 )
 _SEARCH = "The value is what SciPy's search finds, to about 1e-11"
 
-# Chi square: the density is a scaled Bessel function, for small noncentrality the limit of that.
+# Chi square: the density is a scaled Bessel function; for small noncentrality its limit is taken.
 
 
-def _chi_square_density(s: Any, x: Any, df: Any, nc: Any) -> Any:
+def _chi_square_density(s: ModuleType, x: Value, df: Value, nc: Value) -> Value:
     order = 0.5 * df - 1.0
     product = nc * x
     near = (
@@ -155,21 +159,21 @@ inverse(
 )
 
 
-# Student's t: with s the root of a chi square variable over its degrees of freedom the probability
-# below t is the mean of Phi(s t - nc). Its derivatives are means of s**k phi(s t - nc): one smooth
-# positive hump in log s.
+# Student's t: with s the root of a chi square variable over its degrees of freedom, the probability
+# below t is the mean of Phi(s t - nc). Its derivatives are means of s**k phi(s t - nc), each a
+# smooth positive hump in log s.
 
 
-def _mean_of_power(special: Any, k: Any, df: Any, nc: Any, t: Any) -> Any:
+def _mean_of_power(special: ModuleType, k: Value, df: Value, nc: Value, t: Value) -> Value:
     k, df, nc, t = (v[..., None] for v in np.broadcast_arrays(k, df, nc, t))
     power = df + k
-    # The peak in log s of s**power exp(-df s**2 / 2 - (s t - nc)**2 / 2).
+    # The place of the peak, in log s, of s**power exp(-df s**2 / 2 - (s t - nc)**2 / 2).
     peak = (t * nc + np.sqrt(np.square(t * nc) + 4.0 * power * (df + t * t))) / (2.0 * (df + t * t))
     middle = np.log(peak)
     width = 1.0 / np.sqrt(2.0 * df * peak**2 + 2.0 * np.square(t * peak) - t * nc * peak)
     nodes, weights = gauss(96)
     low, high = 10.0 * width + 60.0 / power, np.minimum(10.0 * width + 1.0, 12.0 * np.sqrt(width))
-    total: Any = 0.0
+    total: Value = 0.0
     for start, length in ((middle - low, low), (middle, high)):
         u = start + length * nodes
         s = np.exp(u)

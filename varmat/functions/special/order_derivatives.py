@@ -2,46 +2,41 @@
 argument: the algorithms.
 
 Both functions are integrals of an exponential over a path. On the path of steepest descent the
-exponential is positive, and so is what differentiation in the order puts beside it: nothing
-cancels. The derivatives of the logarithm are the cumulants of the derivatives of the exponent under
-that weight, in which large exponents drop out.
+exponential is positive, and so are the factors that differentiation in the order brings: nothing
+cancels. The derivatives of the logarithm are the cumulants of the derivatives of the exponent, with
+the exponential as weight; large exponents drop out of these.
 
-The functions get `scipy.special` as their first argument; `varmat.functions.special.table` has the
-rows that call them. `order` is a number of two digits: how often to differentiate with respect to
-the order v of the function, and to its argument x."""
+The functions get `scipy.special` as their first argument; `bessel_functions` has the rows that call
+them. The two digits of `order` tell how often to differentiate with respect to the order v of the
+function, and to its argument x."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 from math import comb, factorial, pi
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.special.shape_derivatives import (
-    DROP,
-    Derivative,
-    bell,
-    double_exponential,
-    gauss,
-    log_rising,
-    on_domain,
-    polynomial,
-    reach,
-    unbell,
-)
+from varmat.functions.special.bell_polynomials import Derivative, bell, unbell
+from varmat.functions.special.gamma_differences import log_rising
+from varmat.functions.special.quadrature import DROP, double_exponential, gauss, on_domain, reach
+from varmat.functions.special.series import polynomial
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
-# Below this order of the function the path of steepest descent turns sharply, and the path along
-# the axes is taken.
+# Below this order the path of steepest descent turns sharply, and a path along the axes is better.
 _STRAIGHT = 0.5
-# From here on of hypot(v, x) the integrand of I is a hump far from the end of the path.
+# Where hypot(v, x) is larger, the integrand of I is a hump far from the end of the path.
 _HUMP = 30.0
-# From here on of hypot(v, x) one term of the expansion for large orders and arguments is enough.
+# Where hypot(v, x) is larger, one term of the expansion for large orders and arguments is enough.
 _WIDE = 1e8
-# For arguments up to here the integrand of K is long and flat.
+# Up to this argument the integrand of K is long and flat.
 _FLAT = 1e-3
 # (t - sin t) / t**3 and (sin t - t cos t) / t**3 as polynomials of t**2.
 _SINE = tuple((-1.0) ** k / factorial(2 * k + 3) for k in range(10))
@@ -49,14 +44,14 @@ _SLOPE = tuple((-1.0) ** k * (2 * k + 2) / factorial(2 * k + 3) for k in range(1
 _HYPERBOLIC_SINE = tuple(map(abs, _SINE))
 
 
-def cumulant(order: int, weights: Any, derivative: Derivative) -> Any:
-    """The derivative of the logarithm of a sum of exponentials: given are their values and the
-    derivatives of the exponents.
+def cumulant(order: int, weights: Value, derivative: Derivative) -> Value:
+    """The derivative of the logarithm of a sum of exponentials, from the values of these and the
+    derivatives of their exponents.
     """
     n, m = divmod(order, 10)
     total = np.sum(weights.real, axis=1)
 
-    def mean(values: Any) -> Any:
+    def mean(values: Value) -> Value:
         return np.sum((weights * values).real, axis=1) / total
 
     if n + m == 1:
@@ -65,7 +60,7 @@ def cumulant(order: int, weights: Any, derivative: Derivative) -> Any:
         (i, j): mean(derivative(i, j))[:, None] for i, j in ((1, 0), (0, 1)) if i <= n and j <= m
     }
 
-    def moment(i: int, j: int) -> Any:
+    def moment(i: int, j: int) -> Value:
         return (
             float(i + j == 0)
             if i + j < 2
@@ -80,7 +75,7 @@ def cumulant(order: int, weights: Any, derivative: Derivative) -> Any:
 # the sum of Re(c), times exp of the largest exponent.
 
 
-def log_iv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
+def log_iv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> Value:
     """The derivative with respect to v and x of the logarithm of I(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     region = np.where(
@@ -99,7 +94,7 @@ def log_iv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
     return np.where(order == 0, log_iv(special, v, x), result)
 
 
-def _log_iv_parts(special: Any, order: int, region: int, v: Any, x: Any) -> Any:
+def _log_iv_parts(special: ModuleType, order: int, region: int, v: Value, x: Value) -> Value:
     if region == 0:
         return _log_iv_reflected(special, order, -v, x)
     v, x = v[:, None], x[:, None]
@@ -110,9 +105,9 @@ def _log_iv_parts(special: Any, order: int, region: int, v: Any, x: Any) -> Any:
     return cumulant(order, c, lambda i, j: (-t, np.cosh(t))[j] if i + j == 1 else 0.0)
 
 
-def log_iv(special: Any, v: Any, x: Any) -> Any:
-    """The logarithm of the modified Bessel function of the first kind, also where that is not among
-    the numbers there are.
+def log_iv(special: ModuleType, v: Value, x: Value) -> Value:
+    """The logarithm of the modified Bessel function of the first kind, also where the function
+    itself overflows or underflows.
     """
     scaled, width = special.ive(v, x), np.hypot(v, x)
     region = np.where(
@@ -129,8 +124,8 @@ def log_iv(special: Any, v: Any, x: Any) -> Any:
     return np.where((v == np.inf) & (x >= 0) & np.isfinite(x), -np.inf, result)
 
 
-def _log_iv_at(special: Any, region: int, v: Any, x: Any) -> Any:
-    if region == 1:  # the logarithm of the leading term, and of the sum of all over it
+def _log_iv_at(special: ModuleType, region: int, v: Value, x: Value) -> Value:
+    if region == 1:  # the logarithms of the leading term, and of the sum of all terms over it
         terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
         return v * np.log(0.5 * x) - log_rising(special, 1.0, v) + np.log1p(np.sum(terms, axis=1))
     if region == 2:  # DLMF 10.41.3; the next term is below the last digit
@@ -144,7 +139,7 @@ def _log_iv_at(special: Any, region: int, v: Any, x: Any) -> Any:
     return _log_iv_small(region == 4, v, x)
 
 
-def _log_iv_small(hump: bool, v: Any, x: Any) -> Any:
+def _log_iv_small(hump: bool, v: Value, x: Value) -> Value:
     paths = _iv_path(v[:, None], x[:, None], straight=False, hump=hump)
     return (
         np.hypot(v, x)
@@ -153,7 +148,7 @@ def _log_iv_small(hump: bool, v: Any, x: Any) -> Any:
     )
 
 
-def _iv_terms(v: Any, x: Any) -> Any:
+def _iv_terms(v: Value, x: Value) -> Value:
     # I(v, x) = sum over k of (x / 2)**(2 k + v) / (k! gamma(v + k + 1)); the terms, over the first
     # one.
     k = np.arange(11.0)
@@ -162,11 +157,11 @@ def _iv_terms(v: Any, x: Any) -> Any:
     )
 
 
-def _iv_series(special: Any, v: Any, x: Any) -> tuple[Any, Derivative]:
+def _iv_series(special: ModuleType, v: Value, x: Value) -> tuple[Value, Derivative]:
     k, terms = np.arange(11.0), _iv_terms(v, x)
 
-    def derivative(i: int, j: int) -> Any:
-        # Of (2 k + v) log(x / 2) - log gamma(v + k + 1).
+    def derivative(i: int, j: int) -> Value:
+        # The derivatives of (2 k + v) log(x / 2) - log gamma(v + k + 1).
         logarithm = np.log(0.5 * x) if j == 0 else (-1.0) ** (j + 1) * factorial(j - 1) / x**j
         if i == 0:
             return (2.0 * k + v) * logarithm
@@ -181,7 +176,7 @@ def _iv_series(special: Any, v: Any, x: Any) -> tuple[Any, Derivative]:
     return terms, derivative
 
 
-def _iv_path(v: Any, x: Any, straight: bool, hump: bool) -> Iterator[tuple[Any, Any]]:
+def _iv_path(v: Value, x: Value, straight: bool, hump: bool) -> Iterator[tuple[Value, Value]]:
     for angle, sine, weight in _angles(np.hypot(v, x), hump):
         if straight:
             yield (
@@ -200,8 +195,9 @@ def _iv_path(v: Any, x: Any, straight: bool, hump: bool) -> Iterator[tuple[Any, 
             )
 
 
-def _steepest(v: Any, x: Any, angle: Any, sine: Any, weight: Any) -> tuple[Any, Any]:
-    # The exponent is real where t = T + i A with sinh T = (v / x) A / sin A, and largest at A = 0.
+def _steepest(v: Value, x: Value, angle: Value, sine: Value, weight: Value) -> tuple[Value, Value]:
+    # On the path t = T + i A with sinh T = (v / x) A / sin A the exponent is real, and largest at A
+    # = 0.
     near = np.minimum(angle, 1.0)
     stretch = angle / sine
     # stretch**2 - 1
@@ -215,7 +211,7 @@ def _steepest(v: Any, x: Any, angle: Any, sine: Any, weight: Any) -> tuple[Any, 
         / sine**2
     )
     width, here = np.hypot(v, x), np.hypot(x, v * stretch)
-    # What T grows from A = 0 on, from the difference of the squares of sinh T.
+    # How far T grows from A = 0 on, from the difference of the squares of sinh T.
     growth = np.arcsinh(v * excess / (stretch * width + here))
     exponent = (
         2.0 * width * np.sinh(0.5 * growth) ** 2
@@ -227,7 +223,7 @@ def _steepest(v: Any, x: Any, angle: Any, sine: Any, weight: Any) -> tuple[Any, 
     ) + growth + 1j * angle
 
 
-def _sinh_less(t: Any) -> Any:
+def _sinh_less(t: Value) -> Value:
     """``sinh(t) - t``."""
     near = np.clip(t, -1.0, 1.0)
     return np.where(
@@ -235,7 +231,7 @@ def _sinh_less(t: Any) -> Any:
     )
 
 
-def _angles(width: Any, hump: bool) -> Iterator[tuple[Any, Any, Any]]:
+def _angles(width: Value, hump: bool) -> Iterator[tuple[Value, Value, Value]]:
     """Nodes from 0 to pi, their sines, and weights."""
     if hump:
         nodes, weights = gauss(48)
@@ -244,28 +240,28 @@ def _angles(width: Any, hump: bool) -> Iterator[tuple[Any, Any, Any]]:
         return
     nodes, weights = gauss(32)
     yield 0.5 * pi * nodes, np.sin(0.5 * pi * nodes), 0.5 * pi * weights
-    # From pi downwards, for the sake of the sines.
+    # The angles are counted from pi downwards, where their sines are exact.
     nodes, weights = gauss(48)
     yield pi - 0.5 * pi * nodes, np.sin(0.5 * pi * nodes), 0.5 * pi * weights
 
 
 def _half_line(
-    start: Any, corner: Any, beyond: Any, flat: bool = False
-) -> Iterator[tuple[Any, Any]]:
+    start: Value, corner: Value, beyond: Value, flat: bool = False
+) -> Iterator[tuple[Value, Value]]:
     """Nodes from `start` over `corner` to `corner + beyond`, and weights."""
     nodes, weights = double_exponential() if flat else gauss(32)
     for low, length in ((start, corner - start), (corner, beyond)):
         yield low + length * nodes, length * weights
 
 
-def _log_iv_reflected(special: Any, order: int, v: Any, x: Any) -> Any:
+def _log_iv_reflected(special: ModuleType, order: int, v: Value, x: Value) -> Value:
     """At the order -v: I(-v) = I(v) + (2 / pi) sin(pi v) K(v)."""
     whole = np.round(v)
     sign, angle = 1.0 - 2.0 * (whole % 2.0), pi * (v - whole)
     sines = [sign * f for f in (np.sin(angle), np.cos(angle), -np.sin(angle), -np.cos(angle))]
     first, second = special.ive(v, x), special.kve(v, x) * np.exp(-2.0 * x) * (2.0 / pi)
 
-    def derivative(i: int, j: int) -> Any:
+    def derivative(i: int, j: int) -> Value:
         total = first * bell(i, j, lambda p, q: log_iv_derivative(special, 10 * p + q, v, x))
         for k in range(i + 1):
             other = second * bell(
@@ -282,7 +278,7 @@ def _log_iv_reflected(special: Any, order: int, v: Any, x: Any) -> Any:
 # K(v, x) is the integral of exp(-x cosh t) cosh(v t) from 0 to infinity.
 
 
-def log_kv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
+def log_kv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> Value:
     """The derivative with respect to v and x of the logarithm of K(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)
@@ -291,7 +287,7 @@ def log_kv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
     return np.where(order == 0, np.log(special.kve(v, x)) - x, result)
 
 
-def _log_kv_parts(order: int, flat: int, v: Any, x: Any) -> Any:
+def _log_kv_parts(order: int, flat: int, v: Value, x: Value) -> Value:
     sign = np.where(v < 0, -1.0, 1.0) ** (order // 10)
     v, x = np.abs(v)[:, None], x[:, None]
     width, peak = np.hypot(v, x), np.arcsinh(v / x)
@@ -307,8 +303,8 @@ def _log_kv_parts(order: int, flat: int, v: Any, x: Any) -> Any:
     off = t - peak
     fall = np.where(off < -1.0, v * -off + x * np.cosh(t) - width, _kv_fall(width, v, off)[0])
 
-    def derivative(i: int, j: int) -> Any:
-        # Of log cosh(v t) - x cosh t.
+    def derivative(i: int, j: int) -> Value:
+        # The derivatives of log cosh(v t) - x cosh t.
         if i == 0:
             return -np.cosh(np.minimum(t, 700.0)) if j == 1 else 0.0
         return t**i * polynomial(np.tanh(v * t), _log_cosh(i)) if j == 0 else 0.0
@@ -316,8 +312,8 @@ def _log_kv_parts(order: int, flat: int, v: Any, x: Any) -> Any:
     return sign * cumulant(order, weight * np.exp(-fall) * (1.0 + np.exp(-2.0 * v * t)), derivative)
 
 
-def _kv_fall(width: Any, v: Any, off: Any) -> tuple[Any, Any]:
-    """By how much the exponent falls from the peak on, and the slope of that."""
+def _kv_fall(width: Value, v: Value, off: Value) -> tuple[Value, Value]:
+    """How far the exponent has fallen from its peak, and the slope of the fall."""
     rest = 2.0 * np.sinh(0.5 * off) ** 2
     return width * rest + v * _sinh_less(off), width * np.sinh(off) + v * rest
 

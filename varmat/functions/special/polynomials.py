@@ -1,27 +1,31 @@
-"""Orthogonal polynomials of SciPy: derivatives in the argument are others of lower degree, and some
-have one in the parameter.
+"""Orthogonal polynomials of SciPy. Derivatives in the argument are polynomials of lower degree;
+some have a derivative in the parameter.
 
-A degree that is a whole number goes to SciPy as an integer, for which it has a recurrence that
-loses no digits; its other form, a hypergeometric function, is taken for fractional degrees."""
+A whole degree goes to SciPy as an integer: for integers it has a recurrence that loses no digits.
+The other form, a hypergeometric function, serves fractional degrees."""
 
 from __future__ import annotations
 
 from math import factorial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.special.further_rows import of_scipy, row
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
 _DEGREE = "the degree x"
 
 
-def _evaluated(special: Any, name: str, n: Any, *values: Any) -> Any:
-    """A polynomial; of a negative degree it is zero, as the derivatives of a constant, or nan if it
-    is Chebyshev's.
+def _evaluated(special: ModuleType, name: str, n: Value, *values: Value) -> Value:
+    """A polynomial. For a negative degree it is zero, like the derivative of a constant, or nan for
+    Chebyshev's.
     """
     function = getattr(special, name)
     n, *others = np.broadcast_arrays(n, *values)
@@ -32,7 +36,7 @@ def _evaluated(special: Any, name: str, n: Any, *values: Any) -> Any:
     )
     other = n != np.rint(n)
     if np.any(other):
-        # Those of Hermite are known of whole degrees alone.
+        # Hermite's polynomials are defined for whole degrees only.
         fractional = np.nan if "hermite" in name else function(np.where(other, n, 0.5), *others)
         result = np.where(other, fractional, result)
     return result
@@ -43,7 +47,7 @@ def _polynomial(
     slope: str,
     about: str,
     reference: str,
-    points: Any,
+    points: Value,
     parameters: tuple[str, ...] = (),
     domain: str = "",
     in_parameter: str = "",
@@ -64,13 +68,13 @@ def _polynomial(
     )
 
 
-def _in_parameter(kind: str, order: int, n: int, a: Any, x: Any) -> Any:
-    """The derivative of some order in the parameter, by the recurrence in numbers with an
-    infinitesimal e added to it.
+def _in_parameter(kind: str, order: int, n: int, a: Value, x: Value) -> Value:
+    """The derivative of some order in the parameter, by the recurrence with an infinitesimal e
+    added to the parameter.
     """
     zero = np.zeros_like(x)
 
-    def times(c: Any, slope: float, p: list[Any]) -> list[Any]:  # (c + slope e) p
+    def times(c: Value, slope: float, p: list[Value]) -> list[Value]:  # (c + slope e) p
         return [c * p[k] + (slope * p[k - 1] if k else zero) for k in range(order + 1)]
 
     before, here = [zero] * (order + 1), [zero + 1.0, *[zero] * order]
@@ -89,7 +93,7 @@ def _in_parameter(kind: str, order: int, n: int, a: Any, x: Any) -> Any:
 def _derivative_row(name: str, kind: str, slope: str, reference: str) -> None:
     """The row of the derivatives in the parameter."""
 
-    def value(_: Any, *values: Any) -> Any:
+    def value(_: Value, *values: Value) -> Value:
         order, n, a, x = np.broadcast_arrays(*values)
         code = np.where((n >= 0) & (n == np.rint(n)) & (n < 1e5), order * 1e5 + n, 0.0)
         inside = (code == order * 1e5 + n) & np.isfinite(a + x)

@@ -6,23 +6,27 @@ from __future__ import annotations
 
 from functools import cache
 from math import comb, factorial, lgamma
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.special.further_rows import inverse, of_scipy, row
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
-# Faddeeva's function w and its derivatives: the code is twice the order, plus one for the imaginary
+# Faddeeva's function w and its derivatives. The code is twice the order, plus one for the imaginary
 # part.
 
-# From here on of abs(z) its asymptotic series has all digits.
+# Where abs(z) is larger, the asymptotic series has all digits.
 _FAR = 8.0
 
 
-def _faddeeva(special: Any, code: int, a: Any, b: Any) -> Any:
+def _faddeeva(special: ModuleType, code: int, a: Value, b: Value) -> Value:
     order, imaginary = divmod(code, 2)
     z = a + 1j * b
     near, previous = special.wofz(z), np.zeros_like(z)
@@ -66,14 +70,14 @@ row(
         )
     ),
 )
-# With w of (y + i z) / (y sqrt(2)), over y sqrt(2 pi).
+# The profile is the real part of w((x + i z) / (y sqrt(2))), over y sqrt(2 pi).
 _VOIGT = "faddeeva_derivative({0}, 0.7071067811865476 * x / y, 0.7071067811865476 * z / y)"
 _TWO_ROOT_PI = "0.28209479177387814"  # 1 / (2 sqrt(pi))
 row(
     "voigt_profile",
     (
         f"{_TWO_ROOT_PI} * g * {_VOIGT.format('2.0')} / square(y)",
-        # By the heat equation y times the second derivative in x.
+        # By the heat equation the derivative in y is y times the second derivative in x.
         f"0.19947114020071635 * g * {_VOIGT.format('4.0')} / square(y)",
         f"-{_TWO_ROOT_PI} * g * {_VOIGT.format('3.0')} / square(y)",
     ),
@@ -85,8 +89,8 @@ row(
     domain="y > 0, z > 0",
 )
 
-# Wright's function: the sum of x**k / (k! gamma(a k + b)), of which the derivative is that of b +
-# a.
+# Wright's function is the sum of x**k / (k! gamma(a k + b)); its derivative is the function with b
+# + a in place of b.
 
 _WRIGHT = "fsum(z**k / factorial(k) * rgamma(x * k + y) for k in range(50))"
 _PARAMETERS = ("the parameter x", "the parameter y")
@@ -109,8 +113,8 @@ row(
     held=_PARAMETERS,
 )
 
-# The derivatives of the zeta functions in the exponent, by the series of Euler and Maclaurin in
-# numbers with infinitesimals.
+# The derivatives of the zeta functions in the exponent, by the Euler-Maclaurin series in numbers
+# with infinitesimals.
 
 _BERNOULLI = (
     1 / 6,
@@ -126,18 +130,16 @@ _BERNOULLI = (
 )
 
 
-def _product(p: list[Any], q: list[Any]) -> list[Any]:
+def _product(p: list[Value], q: list[Value]) -> list[Value]:
     """The product of two Taylor polynomials, to the same order."""
     return [sum(p[i] * q[k - i] for i in range(k + 1)) for k in range(len(p))]
 
 
-def zeta_derivative(order: int, s: Any, a: Any) -> Any:
-    """The derivative with respect to s of the zeta function of Hurwitz, less the term 1 if a is
-    1.
-    """
+def zeta_derivative(order: int, s: Value, a: Value) -> Value:
+    """The derivative of Hurwitz' zeta function with respect to s, without the term 1 if a is 1."""
     n = 12
 
-    def power(base: Any) -> list[Any]:  # base**-(s + e), in powers of e
+    def power(base: Value) -> list[Value]:  # base**-(s + e), in powers of e
         return [np.power(base, -s) * (-np.log(base)) ** k / factorial(k) for k in range(order + 1)]
 
     one = [0.0 * s + 1.0, *[0.0 * s] * order]
@@ -201,12 +203,12 @@ row(
     of="_riemann_zeta",
 )
 
-# Kolmogorov's distribution: a sum of exp(-2 k**2 x**2), or for small x of exp(-(2 k - 1)**2 pi**2 /
-# (8 x**2)) / x.
+# Kolmogorov's distribution is a sum of exp(-2 k**2 x**2), and for small x of exp(-(2 k - 1)**2
+# pi**2 / (8 x**2)) / x.
 
 
 @cache
-def _hermite(n: int) -> Any:
+def _hermite(n: int) -> Value:
     return np.polynomial.hermite.Hermite.basis(n).convert(kind=np.polynomial.Polynomial).coef
 
 
@@ -222,9 +224,9 @@ def _inward(n: int, c: float) -> tuple[float, ...]:
     return tuple(p.coef)
 
 
-def kolmogorov_derivative(order: int, x: Any) -> Any:
+def kolmogorov_derivative(order: int, x: Value) -> Value:
     """The derivative of order 1, 2, ... of the probability above x."""
-    above: Any = 0.0
+    above: Value = 0.0
     far = np.maximum(x, 0.8)
     for k in range(1, 12):
         root = np.sqrt(2.0) * k
@@ -233,7 +235,7 @@ def kolmogorov_derivative(order: int, x: Any) -> Any:
         ) ** order * np.polynomial.polynomial.polyval(root * far, _hermite(order)) * np.exp(
             -((root * far) ** 2)
         )
-    below: Any = 0.0
+    below: Value = 0.0
     u = 1.0 / np.minimum(x, 0.9)
     for k in range(1, 8):
         c = (2.0 * k - 1.0) ** 2 * np.pi**2 / 8.0
@@ -275,11 +277,11 @@ inverse(
     domain="0 < x < 1",
 )
 
-# Smirnov's distribution: x times the sum over j up to n (1 - x) of binom(n, j) (x + j / n)**(j - 1)
-# (1 - x - j / n)**(n - j).
+# Smirnov's distribution is x times the sum over j up to n (1 - x) of binom(n, j) (x + j / n)**(j -
+# 1) (1 - x - j / n)**(n - j).
 
 
-def _smirnov(order: int, n: int, x: Any) -> Any:
+def _smirnov(order: int, n: int, x: Value) -> Value:
     """The derivative of order 0, 1, ... in x."""
     total = np.zeros(x.shape)
     for j in range(n):
@@ -288,8 +290,8 @@ def _smirnov(order: int, n: int, x: Any) -> Any:
         down = np.where(inside, down, 1.0)
         logarithm = lgamma(n + 1) - lgamma(j + 1) - lgamma(n - j + 1)
         term = 0.0
-        # Leibniz, of the factors x, up**(j - 1) and down**(n - j); the first has two derivatives
-        # that are not zero.
+        # Leibniz' rule for the factors x, up**(j - 1) and down**(n - j), of which the first has
+        # only two derivatives that are not zero.
         for i in range(order + 1):
             for k in range(order + 1 - i):
                 m = order - i - k
@@ -309,7 +311,7 @@ def _smirnov(order: int, n: int, x: Any) -> Any:
     return total
 
 
-def _smirnov_derivative(special: Any, order: Any, n: Any, x: Any) -> Any:
+def _smirnov_derivative(special: ModuleType, order: Value, n: Value, x: Value) -> Value:
     order, n, x = np.broadcast_arrays(order, n, x)
     inside = (x > 0) & (x < 1) & (n == np.rint(n)) & (n > 0)
     code = np.where(inside, order * 1e6 + n, 0.0)

@@ -1,28 +1,34 @@
 """Mathieu and spheroidal wave functions.
 
-Their characteristic values are eigenvalues of a matrix that is linear in a parameter, and have the
-derivatives of those, of any order. The functions come with their own first derivative in the
-argument; further ones follow from the differential equations."""
+Their characteristic values are eigenvalues of a matrix that is linear in a parameter, and have
+derivatives of any order, by perturbation theory. The functions come with their first derivative in
+the argument; further ones follow from the differential equations."""
 
 from __future__ import annotations
 
 from math import factorial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.operation import is_differentiable
 from varmat.functions.special.further_rows import ANSWERS, NOTES, ROWS_OF, of_scipy, results, row
-from varmat.functions.special.shape_derivatives import on_domain
+from varmat.functions.special.quadrature import on_domain
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__: list[str] = []
 
-# Of larger parameters, and of orders beyond 1000, the matrices are not made, and the derivative is
-# nan.
+# For larger parameters, and for orders beyond 1000, the matrices would be too large, and the
+# derivative is nan.
 _MOST = 1e5
 
 
-def eigenvalue_derivative(diagonal: Any, change: Any, q: float, index: int, order: int) -> float:
+def eigenvalue_derivative(
+    diagonal: Value, change: Value, q: float, index: int, order: int
+) -> float:
     """The derivative of some order in q of an eigenvalue of ``diag(diagonal) + q * change``, by
     perturbation theory.
     """
@@ -38,10 +44,10 @@ def eigenvalue_derivative(diagonal: Any, change: Any, q: float, index: int, orde
     return float(factorial(order) * coefficients[order])
 
 
-# Mathieu: in the Fourier series of period pi or 2 pi, even or odd.
+# Mathieu functions, as Fourier series of period pi or 2 pi, even or odd.
 
 
-def _mathieu(code: int, m: Any, q: Any) -> Any:
+def _mathieu(code: int, m: Value, q: Value) -> Value:
     order, odd = divmod(code, 2)
     return np.array(
         [
@@ -64,7 +70,7 @@ def _mathieu_derivative(order: int, odd: bool, m: int, q: float) -> float:
     )
 
 
-def _mathieu_values(s: Any, x: Any, y: Any, z: Any) -> Any:
+def _mathieu_values(s: ModuleType, x: Value, y: Value, z: Value) -> Value:
     x, y, z = np.broadcast_arrays(x, y, z)
     return on_domain(_mathieu, x, (np.abs(z) <= _MOST) & (y >= np.fmod(x, 2.0)) & (y <= 1e3), y, z)
 
@@ -105,9 +111,9 @@ _NUMERICAL = "The value is of the library specfun"
 
 
 def _mathieu_pair(
-    name: str, value: str, curve: str, about: str, unit: str, points: Any, **settings: Any
+    name: str, value: str, curve: str, about: str, unit: str, points: Value, **settings: Any
 ) -> None:
-    """The rows of a Mathieu function and of its derivative, with a unit for the argument."""
+    """The rows of a Mathieu function and of its derivative; `unit` is that of the argument."""
     curve = curve.replace("VALUE", f"{value}(x, y)")
     f, p = (
         row(
@@ -134,7 +140,7 @@ def _mathieu_pair(
     results(name, f, p, note=_NUMERICAL)
 
 
-def _part(name: str, k: int) -> Any:
+def _part(name: str, k: int) -> Value:
     return of_scipy(lambda s, *values: getattr(s, name)(*values)[k])
 
 
@@ -166,11 +172,11 @@ for _name, _value, _about in (
         domain="y > 0, z > 0",
     )
 
-# Spheroidal functions: in Legendre's functions, with c**2 as the parameter, which is negative for
-# oblate ones.
+# Spheroidal functions, as series of Legendre's functions. The parameter is c**2, which is negative
+# for oblate ones.
 
 
-def _spheroidal(code: int, m: Any, n: Any, q: Any) -> Any:
+def _spheroidal(code: int, m: Value, n: Value, q: Value) -> Value:
     return np.array(
         [
             _spheroidal_derivative(code, int(i), int(k), float(p))
@@ -183,8 +189,9 @@ def _spheroidal_derivative(order: int, m: int, n: int, q: float) -> float:
     size = 30 + n + int(2.0 * abs(q) ** 0.5)
     degree = m + (n - m) % 2 + 2.0 * np.arange(size)
 
-    # what the argument takes from one degree to the next, of normalised functions
-    def step(k: Any) -> Any:
+    # what multiplication by the argument takes from one degree to the next, for normalised
+    # functions
+    def step(k: Value) -> Value:
         return np.sqrt((k * k - m * m) / (4.0 * k * k - 1.0))
 
     off = step(degree[:-1] + 1.0) * step(degree[:-1] + 2.0)
@@ -194,7 +201,7 @@ def _spheroidal_derivative(order: int, m: int, n: int, q: float) -> float:
     return eigenvalue_derivative(degree * (degree + 1.0), change, q, (n - m) // 2, order)
 
 
-def _spheroidal_values(s: Any, x: Any, y: Any, z: Any, w: Any) -> Any:
+def _spheroidal_values(s: ModuleType, x: Value, y: Value, z: Value, w: Value) -> Value:
     x, y, z, w = np.broadcast_arrays(x, y, z, w)
     return on_domain(
         _spheroidal, x, (np.abs(w) <= _MOST) & (y >= 0) & (z >= y) & (z <= 1e3), y, z, w
@@ -233,7 +240,7 @@ row(
     held=_MODES,
 )
 
-# Both modes are one operand, for there are no more than four: m * 4096 + n.
+# Rows have no more than four operands, so both modes are one operand: m * 4096 + n.
 _BOTH = 4096.0
 _HELD = ("the mode m", "the mode n", "the parameter c", "the characteristic value")
 
@@ -256,7 +263,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
             "(1.0 - w * w)"
         )
 
-    def part(k: int) -> Any:
+    def part(k: int) -> Value:
         return of_scipy(
             lambda s, both, c, cv, x: getattr(s, f"{name}_cv")(
                 np.floor(both / _BOTH), np.fmod(both, _BOTH), c, cv, x
@@ -290,7 +297,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
         ),
     )
 
-    def of_value(m: Any, n: Any, c: Any, cv: Any, x: Any) -> tuple[Any, ...]:
+    def of_value(m: Value, n: Value, c: Value, cv: Value, x: Value) -> tuple[Value, ...]:
         for title, operand in zip(_HELD, (m, n, c, cv), strict=True):
             if is_differentiable(operand):
                 raise TypeError(
@@ -304,7 +311,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
             for each in parts
         )
 
-    def of_modes(m: Any, n: Any, c: Any, x: Any) -> tuple[Any, ...]:
+    def of_modes(m: Value, n: Value, c: Value, x: Value) -> tuple[Value, ...]:
         import scipy.special
 
         cv = (

@@ -1,7 +1,8 @@
-"""The NumPy runner: a program as a list of bound calls on arrays that are there.
+"""The NumPy runner: a program as a list of calls, bound to arrays.
 
-An instance has memory of its own. Several threads at once take several instances; between two calls
-none keeps anything."""
+An instance has memory of its own, and keeps no results between calls. Threads that run at the same
+time take instances of their own.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import numpy as np
 from varmat.programs.memory import Plan
 from varmat.programs.program import FLOAT, OBJECT, Program, Value
 
-# Elements from which arguments and results are not copied: the steps that use them are bound anew
-# at every call.
+# Elements from which arguments and results are not copied. The steps that use them are then bound
+# anew at every call.
 LARGE = 1 << 12
 
 
@@ -63,9 +64,7 @@ class Instance:
             whole = self._arrays.get(id(base))
             if whole is None:
                 whole = self._arrays[id(base)] = self._new(base)
-        if not value.is_view:
-            return whole
-        return np.ndarray(value.shape, value.dtype, whole, value.offset, value.strides)
+        return value.array_in(whole)
 
     def _new(self, base: Value) -> Any:
         if base.dtype is OBJECT:

@@ -13,7 +13,7 @@ import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -37,6 +37,9 @@ from varmat.programs.runners.compiled import (
     words_at,
 )
 from varmat.programs.runners.native import Frame, NativeRunner
+
+if TYPE_CHECKING:
+    pass
 
 # The words of a block; the block of the values at a draw follows that of the density.
 TABLE, LENGTH, SLOTS, COUNT, ELSEWHERE, MADE, KEPT, REFUSED, BLOCK = range(9)

@@ -1,30 +1,33 @@
 """Generalised hypergeometric functions of any numbers of parameters, with derivatives in all of
 them.
 
-The power series is summed in decimal arithmetic with as many digits as its terms lose by
+The power series is summed in decimal arithmetic, with as many digits as its terms lose by
 cancellation, so that all digits of the result are right wherever it converges. The derivatives are
-summed with it: a term is a number with infinitesimals, one for each differentiation, whose squares
-are zero. So parameters that are negative integers are no special case."""
+summed with it: a term is a number with one infinitesimal for each differentiation, and the squares
+of infinitesimals are zero. Parameters that are negative integers are therefore no special case."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Value
+
 __all__ = ["hypergeometric_2F2", "hypergeometric_3F2", "hypergeometric_pFq"]
 
-# Digits with which the series is tried first, how many of them must be left, and how many are tried
-# at most.
+# The digits of the first attempt at a series, the digits that must be left after cancellation, and
+# the most digits that are tried.
 _DIGITS, _WANTED, _MOST_DIGITS = 40, 20, 2000
 _TERMS = 200_000
-# With so many digits beyond those of the largest term, all sums show that are not less than the
-# smallest float.
+# With this number of digits beyond those of the largest term, even a sum as small as the smallest
+# float is exact.
 _RANGE = 350
 
 
@@ -32,8 +35,8 @@ class _SeriesError(Exception):
     """Why a series is not summed."""
 
 
-def _times(term: list[Any], c: Any, bits: int) -> list[Any]:
-    """A number with infinitesimals times ``c`` plus one of those in `bits` each."""
+def _times(term: list[Value], c: Value, bits: int) -> list[Value]:
+    """A number with infinitesimals times the sum of ``c`` and the infinitesimals in `bits`."""
     product = [c * part for part in term]
     for m in range(1, len(term) if bits else 1):
         for bit in _bits(m & bits):
@@ -41,8 +44,8 @@ def _times(term: list[Any], c: Any, bits: int) -> list[Any]:
     return product
 
 
-def _over(term: list[Any], c: Any, bits: int) -> list[Any]:
-    """A number with infinitesimals divided by ``c`` plus one of those in `bits` each."""
+def _over(term: list[Value], c: Value, bits: int) -> list[Value]:
+    """A number with infinitesimals divided by the sum of ``c`` and the infinitesimals in `bits`."""
     quotient = [term[0] / c]
     for m in range(1, len(term)):
         part = term[m]
@@ -56,12 +59,12 @@ def _bits(m: int) -> list[int]:
     return [1 << k for k in range(m.bit_length()) if m >> k & 1]
 
 
-def _ratio(above: Any, below: Any, z: Any, k: int) -> float:
-    """An upper bound of the ratios of all terms from the k-th on, each to the one before.
+def _ratio(above: Value, below: Value, z: Value, k: int) -> float:
+    """An upper bound of the ratios of successive terms, from the k-th on.
 
-    A quotient ``(a + k) / (b + k)`` of positive numbers goes to 1, monotonically. So each parameter
-    above, with one below, counts 1 at least, and what is left below the others counts as it is now.
-    """
+    A quotient ``(a + k) / (b + k)`` of positive numbers goes to 1 monotonically. So a pair of an
+    upper and a lower parameter counts at least 1, and lower parameters without a partner count with
+    their present value."""
     upper = sorted(float(c) + k for c in above)
     lower = sorted([*(float(c) + k for c in below), 1.0 + k])
     ratio = abs(float(z))
@@ -72,19 +75,21 @@ def _ratio(above: Any, below: Any, z: Any, k: int) -> float:
     return ratio
 
 
-def _summed(above: Any, below: Any, z: Any, bits: list[int], digits: int) -> tuple[Any, Any]:
+def _summed(
+    above: Value, below: Value, z: Value, bits: list[int], digits: int
+) -> tuple[Value, Value]:
     """The part of the sum with all infinitesimals, and the size of the largest term of any part,
-    which rounding comes from.
+    from which the rounding error comes.
     """
     number = type(z)
     parts = 1 << max(bits, default=0).bit_length()
     term = [number(1)] + [number(0)] * (parts - 1)
     total, largest = term[-1], number(1)
     small, rounding = number(10) ** -_WANTED, number(10) ** -digits
-    # From there on no parameter plus k is negative.
+    # From this index on no parameter plus k is negative.
     last = max(0.0, *(-float(c) for c in (*above, *below)))
     p = len(above)
-    # What has no infinitesimals is one factor.
+    # The factors without infinitesimals are multiplied together first.
     fixed = number(1) if bits[-1] else z
     held = [c for c, bit in zip(above, bits, strict=False) if not bit]
     moving = [(c, bit) for c, bit in zip(above, bits, strict=False) if bit]
@@ -117,15 +122,15 @@ def _summed(above: Any, below: Any, z: Any, bits: list[int], digits: int) -> tup
     raise _SeriesError(f"the series converges in {_TERMS} terms")
 
 
-# A Hessian asks for each of them several times.
+# Cached, because a Hessian asks for each of them several times.
 @lru_cache(maxsize=1024)
 def _series(
     above: tuple[float, ...], below: tuple[float, ...], z: float, axes: tuple[int, ...]
 ) -> float:
-    """The derivative along the axes, which number the parameters above, those below, and the
+    """The derivative along the given axes: upper parameters first, then lower ones, then the
     argument.
     """
-    import decimal  # where it is needed: importing it takes longer than the rest of this module
+    import decimal  # imported here because that takes longer than the rest of this module
 
     bits = [0] * (len(above) + len(below) + 1)
     for k, axis in enumerate(axes):
@@ -142,7 +147,7 @@ def _series(
                 return float(total)
         enough = largest.adjusted() + _RANGE
         if digits >= enough:
-            return 0.0  # for it is less than the smallest float
+            return 0.0  # because it is less than the smallest float
         if digits >= _MOST_DIGITS:
             raise _SeriesError(
                 f"the terms of the series do not cancel in all of {_MOST_DIGITS} digits"
@@ -152,8 +157,8 @@ def _series(
 
 @operation()
 def hypergeometric_series(
-    c: Any, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
-) -> Any:
+    c: Value, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
+) -> Value:
     """The derivative of a hypergeometric function along some axes.
 
     `c` holds the `p` parameters above, those below, and the argument.
@@ -169,7 +174,9 @@ def hypergeometric_series(
 
 
 @hypergeometric_series.reverse
-def hypergeometric_series_reverse(g: Any, r: Any, c: Any, p: int, axes: Any, function: str) -> Any:
+def hypergeometric_series_reverse(
+    g: Adjoint, r: Value, c: Value, p: int, axes: Any, function: str
+) -> Any:
     return np.array(
         [
             g * hypergeometric_series.function(c, p=p, axes=(*axes, i), function=function)
@@ -179,7 +186,7 @@ def hypergeometric_series_reverse(g: Any, r: Any, c: Any, p: int, axes: Any, fun
 
 
 @hypergeometric_series.tangent
-def hypergeometric_series_tangent(r: Any, c: Any, p: int, axes: Any, function: str) -> Any:
+def hypergeometric_series_tangent(r: Value, c: Value, p: int, axes: Any, function: str) -> Any:
     slopes = np.stack(
         [
             hypergeometric_series(c, p=p, axes=(*axes, i), function=function)
@@ -189,7 +196,7 @@ def hypergeometric_series_tangent(r: Any, c: Any, p: int, axes: Any, function: s
     return lambda t: np.sum(slopes * t)
 
 
-def _check(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | None) -> None:
+def _check(function: str, a: Value, b: Value, z: Value, orders: tuple[int, int] | None) -> None:
     for i, (name, x) in enumerate((("a", a), ("b", b))):
         shape = np.shape(x)
         if len(shape) != 1 or (orders is not None and shape != (orders[i],)):
@@ -199,8 +206,8 @@ def _check(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | None
         raise ShapeError(f"{function}: z has shape {np.shape(z)}, but must be a scalar!")
 
 
-def _check_convergence(function: str, p: int, c: Any) -> None:
-    """Refuse, of plain values, what the series is not defined for, or does not converge at."""
+def _check_convergence(function: str, p: int, c: Value) -> None:
+    """Refuse plain values at which the series is not defined or does not converge."""
     z, below = float(c[-1]), c[p:-1]
     for i, x in enumerate(c):
         name = f"a[{i}]" if i < p else f"b[{i - p}]" if i < c.size - 1 else "z"
@@ -223,7 +230,9 @@ def _check_convergence(function: str, p: int, c: Any) -> None:
         )
 
 
-def _evaluated(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | None = None) -> Any:
+def _evaluated(
+    function: str, a: Value, b: Value, z: Value, orders: tuple[int, int] | None = None
+) -> Value:
     a, b, z = (
         as_operand(a, f"{function}: a"),
         as_operand(b, f"{function}: b"),
@@ -235,7 +244,7 @@ def _evaluated(function: str, a: Any, b: Any, z: Any, orders: tuple[int, int] | 
     return hypergeometric_series(c, p=p, function=function)
 
 
-def hypergeometric_pFq(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's name
+def hypergeometric_pFq(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
     """The generalised hypergeometric function pFq(a; b; z).
 
     Parameters
@@ -283,7 +292,7 @@ def hypergeometric_pFq(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     return _evaluated("hypergeometric_pFq", a, b, z)
 
 
-def hypergeometric_2F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's name
+def hypergeometric_2F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
     """The hypergeometric function 2F2(a; b; z): `hypergeometric_pFq` of two and two parameters.
 
     Parameters
@@ -309,6 +318,10 @@ def hypergeometric_2F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     -----
     The derivatives are those of `hypergeometric_pFq`.
 
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 16.2.1, 16.3.1.
+
     Examples
     --------
     >>> import varmat as vm
@@ -318,7 +331,7 @@ def hypergeometric_2F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     return _evaluated("hypergeometric_2F2", a, b, z, (2, 2))
 
 
-def hypergeometric_3F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's name
+def hypergeometric_3F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
     """The hypergeometric function 3F2(a; b; z): `hypergeometric_pFq` of three and two parameters.
 
     Parameters
@@ -345,6 +358,10 @@ def hypergeometric_3F2(a: Any, b: Any, z: Any) -> Any:  # noqa: N802 - Stan's na
     Notes
     -----
     The derivatives are those of `hypergeometric_pFq`.
+
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, 16.2.1, 16.3.1.
 
     Examples
     --------

@@ -1,0 +1,63 @@
+"""The operators of variables: each is answered by the operation that the table names."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.core import dispatch
+from varmat.core.elementwise import ROWS
+from varmat.core.operators import ANSWERS, InPlaceOperators, Operators, ReflectedOperators
+from varmat.core.variables import VARIABLES
+
+BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+    "floordiv": np.floor_divide, "mod": np.remainder, "matmul": np.matmul,
+}  # fmt: skip
+
+
+def makers() -> list[object]:
+    x = np.array([1.5, 2.0])
+    return [vm.var(x), vm.var(np.array([0.5, *x]))[1:], vm.Dual(x, np.ones(2)), vm.matvar(x)]
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_an_operator_is_the_function_of_numpy(name):
+    y = np.array([2.0, 0.75])
+    for x in makers():
+        for a, b in ((x, y), (y, x)):
+            result = vm.value(getattr(operator, name)(a, b))
+            np.testing.assert_allclose(result, BINARY[name](vm.value(a), vm.value(b)), rtol=1e-15)
+
+
+def test_every_operator_has_an_answer():
+    for name, answer in ANSWERS.items():
+        assert answer is ROWS.get(name, answer), name
+        assert callable(answer.call), name
+    names = {name for name in vars(Operators) if name.startswith("__")}
+    for name in BINARY:
+        assert {f"__{name}__", f"__r{name}__"} <= names
+        assert f"__i{name}__" in vars(InPlaceOperators)
+        assert f"__r{name}__" in vars(ReflectedOperators)
+
+
+def test_a_user_makes_an_operator():
+    ufunc = np.frompyfunc(lambda x, y: x * 2.0**y, 2, 1)
+    vm.elementwise("shifted_left", ufunc, "g * exp2(y)", "0.0 * g", operator="lshift")
+    try:
+        x = vm.var(np.array([1.0, 3.0]))
+        y = x << 2.0
+        np.testing.assert_array_equal(vm.value(y), [4.0, 12.0])
+        np.sum(y).grad()
+        np.testing.assert_array_equal(x.adj, [4.0, 4.0])
+        y <<= 1.0
+        np.testing.assert_array_equal(vm.value(y), [8.0, 24.0])
+        np.testing.assert_array_equal(vm.value(3.0 << x), [6.0, 24.0])
+    finally:
+        for kind in (*VARIABLES, vm.Dual, vm.MatVar):
+            for name in {"__lshift__", "__rlshift__", "__ilshift__"} & vars(kind).keys():
+                delattr(kind, name)
+        del ROWS["shifted_left"], ANSWERS["shifted_left"], dispatch.SUPPORTED[ufunc]

@@ -1,0 +1,66 @@
+"""Data: what users hand over besides variables, as floats and float64 arrays."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.array_methods import FLOAT64
+from varmat.core.dispatch import ComplexDataError
+from varmat.core.errors import ShapeError, called
+from varmat.plain_arrays import is_scipy_sparse
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
+
+_SPARSE = (
+    "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ "
+    "x and x @ a take x as it is"
+)
+
+
+def data(x: Any, name: str = "data") -> Value:
+    """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
+    value.
+    """
+    if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
+        return x
+    _refuse_masks_and_matrices(x, name)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!"
+        ) from error
+    if array.dtype is not FLOAT64:
+        if array.dtype.kind not in "biuf":
+            raise _refusal(x, array, name)
+        # A pickled array brings a dtype of its own, which is equal; fast paths ask for the one
+        # object.
+        array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
+    return array if array.ndim else float(array)
+
+
+def _refuse_masks_and_matrices(x: Any, name: str) -> None:
+    masked = sys.modules.get("numpy.ma")  # not imported with NumPy
+    if masked is not None and isinstance(x, masked.MaskedArray):
+        text = "a masked array, but must be real numbers without a mask; use x.compressed() or "
+        raise TypeError(called(f"{name} is {text}x.filled(value)"))
+    if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
+        text = "a numpy.matrix, but must be an array; use np.asarray(x), and @ for products of "
+        raise TypeError(called(f"{name} is {text}matrices"))
+
+
+def _refusal(x: Any, array: np.ndarray, name: str) -> TypeError:
+    """What to raise for something that NumPy makes an array of, but not of real numbers."""
+    if is_scipy_sparse(x):
+        return TypeError(
+            called(f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}")
+        )
+    is_object = array.dtype.kind == "O" and not array.ndim
+    kind = f" (type {type(x).__name__})" if is_object else ""
+    text = "but must be real numbers (float64, or what converts to it)"
+    refusal = ComplexDataError if array.dtype.kind == "c" else TypeError
+    return refusal(called(f"{name} has dtype {array.dtype}{kind}, {text}"))

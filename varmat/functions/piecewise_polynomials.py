@@ -1,0 +1,251 @@
+"""Piecewise polynomials, in the coefficients, the knots and the places at once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import check_values
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Value
+
+__all__ = ["PPoly"]
+
+
+def _pieces(knots: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The index of the piece of each place; beyond the ends, that of the outermost piece."""
+    return np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
+
+
+def _factor(power: int, nu: int) -> float:
+    """The factor that the derivative of order `nu` brings to a power."""
+    return float(np.prod(np.arange(power - nu + 1, power + 1, dtype=float)))
+
+
+def _evaluated(c: np.ndarray, knots: np.ndarray, x: np.ndarray, nu: int) -> np.ndarray:
+    i = _pieces(knots, x)
+    s, r = (x - knots[i])[:, None], np.zeros((x.size, c.shape[2]))
+    for j in range(c.shape[0] - nu):
+        r = r * s + _factor(c.shape[0] - 1 - j, nu) * c[j, i]
+    return r
+
+
+@operation()
+def piecewise_polynomial(c: Operand, knots: Operand, x: Operand, *, nu: int) -> Result:
+    """The derivative of the order `nu` of piecewise polynomials with coefficients ``c[power, piece,
+    series]``, highest first.
+    """
+    return _evaluated(c, knots, x, nu)
+
+
+@piecewise_polynomial.reverse
+def piecewise_polynomial_reverse(
+    g: Adjoint, r: Value, c: Value, knots: Value, x: Value, nu: int
+) -> Any:
+    i = _pieces(knots, x)
+
+    def of_c() -> Result:
+        a, s = np.zeros(c.shape), (x - knots[i])[:, None]
+        for j in range(c.shape[0] - nu):
+            power = c.shape[0] - 1 - j
+            np.add.at(a[j], i, _factor(power, nu) * s ** (power - nu) * g)
+        return a
+
+    def of_x() -> Result:
+        return np.einsum("nd,nd->n", g, _evaluated(c, knots, x, nu + 1))
+
+    return of_c, lambda: -np.bincount(i, of_x(), knots.size), of_x
+
+
+@piecewise_polynomial.tangent
+def piecewise_polynomial_tangent(r: Value, c: Value, knots: Value, x: Value, nu: int) -> Any:
+    slope = piecewise_polynomial(c, knots, x, nu=nu + 1)
+
+    def of_knots(t: Operand) -> Result:
+        # The tangent of the knot where the piece of each place begins.
+        return -slope * piecewise_polynomial(t[None, :-1, None], knots, x, nu=0)
+
+    return (
+        lambda t: piecewise_polynomial(t, knots, x, nu=nu),
+        of_knots,
+        lambda t: slope * t[:, None],
+    )
+
+
+def check_increasing(function: str, name: str, x: Operand, least: int = 2) -> Result:
+    """A vector, checked to increase."""
+    x = as_operand(x, f"{function}: {name}")
+    if np.ndim(x) != 1 or np.size(x) < least:
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a vector of at least {least} "
+            "elements!"
+        )
+    check_values(partial(_check_increasing, function, name), x)
+    return x
+
+
+def _check_increasing(function: str, name: str, x: Operand) -> None:
+    wrong = np.flatnonzero(~(np.diff(x) > 0.0))
+    if wrong.size:
+        i = int(wrong[0])
+        raise DomainError(
+            f"{function}: {name}[{i + 1}] is {x[i + 1]}, but must be larger than {name}[{i}], "
+            f"which is {x[i]}!"
+        )
+
+
+def series_of(function: str, y: Operand, n: int, axis: int) -> tuple[Result, tuple[int, ...], int]:
+    """Values as a matrix with a column for each series, the shape of the other axes, and the axis
+    along which they lie.
+    """
+    y = as_operand(y, f"{function}: y")
+    if not np.ndim(y):
+        raise ShapeError(f"{function}: y is a scalar, but must have at least one axis!")
+    axis = normalize_axis_index(axis, np.ndim(y))
+    y = np.moveaxis(y, axis, 0)
+    if np.shape(y)[0] != n:
+        raise ShapeError(
+            f"{function}: y has {np.shape(y)[0]} elements along the axis, but must have {n}, as x "
+            "has!"
+        )
+    return np.reshape(y, (n, -1)) if np.size(y) else np.zeros((n, 0)), np.shape(y)[1:], axis
+
+
+def placed(r: Operand, places: tuple[int, ...], rest: tuple[int, ...], axis: int) -> Result:
+    """Results for places and series, with the axes of the places put where the axis of the values
+    was.
+    """
+    r, count = np.reshape(r, places + rest), len(places)
+    order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
+    return r if order == list(range(len(order))) else np.transpose(r, order)
+
+
+class PPoly:
+    """Piecewise polynomials, given by their coefficients: `scipy.interpolate.PPoly`.
+
+    Parameters
+    ----------
+    c : array_like, shape (k, m, ...)
+        The coefficients of each piece in powers of the distance from its beginning, the highest
+        power first.
+    x : array_like, shape (m + 1,)
+        The ends of the pieces, which increase.
+    extrapolate : bool or 'periodic'
+        Whether the outermost pieces go on beyond the ends, or everything is repeated; otherwise it
+        is nan there.
+
+    Raises
+    ------
+    ShapeError
+        If coefficients and ends do not go together.
+    DomainError
+        If the ends do not increase.
+
+    Notes
+    -----
+    Differentiable in the coefficients, the ends and the places. At an end between two pieces the
+    derivative is that to the right.
+
+    References
+    ----------
+    SciPy reference, `scipy.interpolate.PPoly`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda c: vm.PPoly(c, [0.0, 1.0, 2.0])(1.5), np.ones((2, 2)))
+    array([[0. , 0.5],
+           [0. , 1. ]])
+    """
+
+    def __init__(self, c: Operand, x: Operand, extrapolate: bool | str | None = True) -> None:
+        c = as_operand(c, "PPoly: c")
+        x = check_increasing("PPoly", "x", x)
+        if np.ndim(c) < 2 or np.shape(c)[1] != np.size(x) - 1:
+            raise ShapeError(
+                f"PPoly: c has shape {np.shape(c)}, but must have shape (k, {np.size(x) - 1}, ...)!"
+            )
+        rest = np.shape(c)[2:]
+        self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, 0, extrapolate)
+
+    def _set(
+        self,
+        c: Operand,
+        x: Operand,
+        rest: tuple[int, ...],
+        axis: int,
+        extrapolate: bool | str | None,
+    ) -> None:
+        if extrapolate not in (True, False, "periodic"):
+            raise DomainError(
+                f"{type(self).__name__}: extrapolate is {extrapolate!r}, but must be True, False "
+                "or 'periodic'!"
+            )
+        self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, rest, axis, extrapolate
+
+    def _other(self, c: Operand, extrapolate: bool | str | None) -> PPoly:
+        other = object.__new__(PPoly)
+        other._set(c, self.x, self._rest, self.axis, extrapolate)
+        return other
+
+    @property
+    def c(self) -> Result:
+        """The coefficients, shape (k, m, ...)."""
+        return np.reshape(self._c, (*np.shape(self._c)[:2], *self._rest))
+
+    def __call__(self, x: Operand, nu: int = 0, extrapolate: bool | str | None = None) -> Result:
+        """The polynomials, or their derivative of the order `nu`, at the places `x`, which may have
+        any shape.
+        """
+        places = as_operand(x, f"{type(self).__name__}: x")
+        flat = np.reshape(places, (-1,))
+        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        first, last = self.x[0], self.x[-1]
+        if extrapolate == "periodic":
+            flat = flat - np.floor((flat - first) / (last - first)) * (last - first)
+        r = piecewise_polynomial(self._c, self.x, flat, nu=int(nu))
+        if not extrapolate:
+            r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
+        return placed(r, np.shape(places), self._rest, self.axis)
+
+    def derivative(self, nu: int = 1) -> PPoly:
+        """The derivative of the order `nu`, as piecewise polynomials; of a negative order the
+        antiderivative.
+        """
+        if nu < 0:
+            return self.antiderivative(-nu)
+        k = np.shape(self._c)[0]
+        factors = np.array([_factor(power, nu) for power in range(k - 1, nu - 1, -1)]).reshape(
+            -1, 1, 1
+        )
+        c = self._c[: k - nu] * factors if k > nu else np.zeros((1, *np.shape(self._c)[1:]))
+        return self._other(c, self.extrapolate)
+
+    def antiderivative(self, nu: int = 1) -> PPoly:
+        """The antiderivative of the order `nu`: continuous, and zero at the first end."""
+        c, h = self._c, np.diff(self.x)
+        for _ in range(nu):
+            k = np.shape(c)[0]
+            c = c / np.arange(k, 0, -1).reshape(-1, 1, 1)
+            rise: Any = 0.0
+            for j in range(k):
+                rise = (rise + c[j]) * h[:, None]
+            start = np.concatenate([np.zeros((1, np.shape(c)[2])), np.cumsum(rise, axis=0)[:-1]])
+            c = np.concatenate([c, start[None]])
+        return self._other(c, True if self.extrapolate == "periodic" else self.extrapolate)
+
+    def integrate(self, a: Operand, b: Operand) -> Result:
+        """The definite integral between `a` and `b`, which may be variables."""
+        if self.extrapolate == "periodic":
+            raise DomainError(
+                f"{type(self).__name__}: the integral of what is repeated is not there; integrate "
+                "over each period!"
+            )
+        total = self.antiderivative()
+        return total(b) - total(a)

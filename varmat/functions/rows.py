@@ -1,0 +1,256 @@
+"""How a row of a table of elementwise functions is made.
+
+The tables are `varmat.functions.elementwise`, with the functions of NumPy, and the modules of
+`varmat.functions.special`. A row reads: name, contribution to the adjoint of each operand, what the
+function is, function for scalars, the same in mpmath, points for the tests, derivative at the first
+point for the docstring, and sources. Rules, dispatch, docstrings and tests are made from
+it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from varmat.core.dispatch import FURTHER, SPECIAL, SUPPORTED
+from varmat.core.elementwise import Elementwise, new_row
+from varmat.core.errors import called
+from varmat.core.operation import is_differentiable
+from varmat.core.rules import OPERANDS
+from varmat.plain_arrays import with_out
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
+__all__: list[str] = []
+
+Points: TypeAlias = Sequence[float | tuple[float, ...]]
+
+# Constants, as expressions of rows name them: by their digits.
+LN2 = repr(math.log(2.0))
+LN10 = repr(math.log(10.0))
+DEGREE = repr(math.pi / 180.0)
+TWO_OVER_ROOT_PI = repr(2.0 / math.sqrt(math.pi))
+ROOT_PI_OVER_TWO = repr(math.sqrt(math.pi) / 2.0)
+ROOT_PI = repr(math.sqrt(math.pi))
+ROOT_HALF = repr(math.sqrt(0.5))
+ONE_OVER_ROOT_TWO_PI = repr(1.0 / math.sqrt(2.0 * math.pi))
+ROOT_TWO_PI = repr(math.sqrt(2.0 * math.pi))
+ROOT_TWO_OVER_PI = repr(math.sqrt(2.0 / math.pi))
+ROOT_HALF_PI = repr(math.sqrt(math.pi / 2.0))
+
+# Row -> {position of an operand that must be constant: its name}.
+CONSTANT_OPERANDS: dict[str, dict[int, str]] = {}
+
+_DOC = """{about}.
+
+Parameters
+----------
+{parameters}
+
+Returns
+-------
+Var, VarMat or MatVar
+    A float or an ndarray if no argument is a variable.
+
+Notes
+-----
+Domain: {domain}.{note} With `g` the adjoint of the result `r`, the contribution to the adjoint of
+
+{rules}
+
+References
+----------
+{references}
+
+Examples
+--------
+>>> import numpy as np, varmat as vm
+>>> {x} = vm.var({at!r})
+>>> {call}.grad()
+>>> print(f"{{{x}.adj:.6g}}")
+{slope:.6g}
+"""
+
+
+def row(
+    name: str,
+    partials: str | tuple[str | None, ...],
+    about: str,
+    scalar: str | Callable[..., float] | None,
+    reference: str,
+    points: Points,
+    slope: float,
+    *,
+    source: str,
+    domain: str = "all real numbers",
+    note: str = "",
+    constant: tuple[str, ...] = (),
+    ufunc: Function | str | None = None,
+    answers_for: str | None = None,
+    shortcuts: dict[float, str] | None = None,
+    with_itself: str | None = None,
+    call: str | None = None,
+) -> Elementwise:
+    """Make a row, with its docstring.
+
+    A partial that is None belongs to an operand that must be constant; `constant` names these
+    operands. Without `ufunc` it is NumPy's of this name, or that of `scipy.special`, imported when
+    it is first used; `answers_for` names a ufunc of SciPy for which the row answers although it
+    computes with another function. `source` is written as `references_of` reads it. `call` is how
+    a row without a name of its own is called."""
+    if isinstance(partials, str):
+        partials = (partials,)
+    if ufunc is None:
+        ufunc = getattr(np, name) if isinstance(getattr(np, name, None), np.ufunc) else name
+    module = "vm" if isinstance(ufunc, str) or not hasattr(np, name) else "np"
+    tuples = tuple(p if isinstance(p, tuple) else (p,) for p in points)
+    made = new_row(
+        name,
+        ufunc,
+        # The derivative in a constant operand is never asked for; it would be nan.
+        *(p or "nan * g" for p in partials),
+        scalar=scalar,
+        operator=None,
+        shortcuts=shortcuts,
+        with_itself=with_itself,
+        points=tuples,
+        reference=reference,
+        doc=_docstring(name, partials, about, domain, note, source, tuples[0], slope, module, call),
+    )
+    answer = made.call
+    if constant:
+        positions = [i for i, partial in enumerate(partials) if partial is None]
+        answer = hold_constant(made, dict(zip(positions, constant, strict=True)))
+    # The row also answers for a function of NumPy that has its name but does not compute it.
+    if callable(like := getattr(np, name, None)):
+        SUPPORTED[like] = answer if isinstance(like, np.ufunc) else made
+    for special in (ufunc, answers_for):
+        if isinstance(special, str):
+            SPECIAL[special] = answer
+    return made
+
+
+def _docstring(
+    name: str,
+    partials: tuple[str | None, ...],
+    about: str,
+    domain: str,
+    note: str,
+    source: str,
+    point: tuple[float, ...],
+    slope: float,
+    module: str,
+    call: str | None,
+) -> str:
+    names = OPERANDS[: len(partials)]
+    kinds = [
+        "array_like of real numbers" + (", not a variable" if p is None else "") for p in partials
+    ]
+    first = next(i for i, partial in enumerate(partials) if partial is not None)
+    arguments = [*map(repr, point[:first]), names[first], *map(repr, point[first + 1 :])]
+    return _DOC.format(
+        about=about,
+        parameters="\n".join(f"{x} : {kind}" for x, kind in zip(names, kinds, strict=True)),
+        domain=domain,
+        note=f" {note}." if note else "",
+        rules="\n".join(
+            f"* `{x}` is ``{p}``" for x, p in zip(names, partials, strict=True) if p is not None
+        ),
+        references=references_of(source, name),
+        x=names[first],
+        at=point[first],
+        call=call or f"{module}.{name}({', '.join(arguments)})",
+        slope=slope,
+    )
+
+
+def references_of(source: str, name: str) -> str:
+    """The section References of a docstring. In a source, entries are separated by semicolons;
+    "DLMF 7.2.1" is an equation or a section, "SciPy" and "NumPy" are the page of the function, and
+    "Stan Link functions" is a section of Stan's reference.
+    """
+    return "\n".join(f"* {_reference(entry, name)}." for entry in source.split("; "))
+
+
+def _reference(entry: str, name: str) -> str:
+    work, _, place = entry.partition(" ")
+    if work == "DLMF":
+        return f"NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, {place}"
+    if work == "Stan":
+        return f'Stan Functions Reference, "{place}"'
+    if work in ("NumPy", "SciPy"):
+        return f"{work} reference, `{'numpy' if work == 'NumPy' else 'scipy.special'}.{name}`"
+    return entry
+
+
+def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
+    """Refuse variables where there is no derivative, before anything is recorded."""
+    CONSTANT_OPERANDS[made.name] = names
+    call = made.call
+
+    def checked(*args: Operand) -> Operand:
+        for position, title in names.items():
+            if is_differentiable(args[position]):
+                kind = type(args[position]).__name__
+                text = (
+                    f"{made.name}: {title} is a {kind}, but must be a constant (varmat.value "
+                    "gives one): "
+                )
+                raise TypeError(called(text + "there is no derivative with respect to it here!"))
+        return call(*args)
+
+    made.call = checked
+    return checked
+
+
+def _answer_of_scipy(ufunc: Function) -> Function | None:
+    """What answers for a ufunc of SciPy. Most are rare, and their tables are imported only when one
+    of them is met.
+    """
+    name = ufunc.__name__
+    if name in SPECIAL and getattr(sys.modules["scipy.special"], name, None) is ufunc:
+        return SPECIAL[name]
+    if getattr(np, name, None) is ufunc:
+        return None
+    from varmat.functions.special import further_names
+
+    return further_names.answer(ufunc)
+
+
+FURTHER.append(_answer_of_scipy)
+
+
+def formula(function: Function) -> Function:
+    """A NumPy expression with the calling convention of a ufunc, without warnings about values that
+    `np.where` drops.
+    """
+    return with_out(np.errstate(all="ignore")(function))
+
+
+@cache
+def scipy_special() -> ModuleType:
+    """`scipy.special`, which takes longer to import than varmat."""
+    import scipy.special
+
+    return scipy.special  # type: ignore[no-any-return]
+
+
+def special_formula(function: Function, straight: Function | None = None) -> Function:
+    """A formula with functions of `scipy.special`, which `function` gets as its first argument.
+
+    `straight` stands for it in programs. It is needed where `function` chooses by the values
+    between two ways of which either would take too long for all elements."""
+
+    def with_special(*values: Operand) -> Operand:
+        return function(scipy_special(), *values)
+
+    ufunc = formula(with_special)
+    if straight is not None:
+        ufunc.formula = straight  # type: ignore[attr-defined]
+    return ufunc

@@ -1,0 +1,158 @@
+"""Kernels that work element by element: ufuncs, functions of users, `numpy.where`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
+from varmat.programs.program import BOOL, FLOAT, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
+
+
+class Ufunc(Kernel):
+    """A ufunc of NumPy or SciPy; made by `ufunc_kernel`."""
+
+    in_place = True
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self.ufunc, self.name = ufunc, ufunc.__name__
+        self._dtypes: dict[Any, Any] = {}
+
+    def dtype(self, operands: Sequence[Value]) -> Any:
+        """The type of the result."""
+        key = tuple(v.dtype.char for v in operands)
+        if key not in self._dtypes:
+            made = self.ufunc.resolve_dtypes(
+                (*(v.dtype for v in operands), *(None,) * self.ufunc.nout)
+            )[-1]
+            self._dtypes[key] = BOOL if made == BOOL else FLOAT
+        return self._dtypes[key]
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(shape_of(operands), self.dtype(operands))]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (self.ufunc(*operands),)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        if not results[0].ndim and self.ufunc in _OF_NUMBERS:
+            run: Run = _OF_NUMBERS[self.ufunc](*[memoryview(x) for x in (*operands, *results)])
+            return run
+        if self.ufunc in (np.maximum, np.minimum):  # these take a third argument for an operand
+            return partial(self.ufunc, *operands, out=results[0])
+        return partial(self.ufunc, *operands, *results)
+
+    def signature(self, operands: Sequence[Value], results: Sequence[Value]) -> str:
+        return f"{''.join(v.dtype.char for v in operands)}->{results[0].dtype.char}"
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.elementwise(
+            table.loop_of(self.ufunc, self.signature(operands, results)), operands, results[0]
+        )
+
+
+Memory = Any  # a `memoryview` of a number
+
+
+def _added(x: Memory, y: Memory, out: Memory) -> Run:
+    def run() -> None:
+        out[HERE] = x[HERE] + y[HERE]
+
+    return run
+
+
+def _subtracted(x: Memory, y: Memory, out: Memory) -> Run:
+    def run() -> None:
+        out[HERE] = x[HERE] - y[HERE]
+
+    return run
+
+
+def _multiplied(x: Memory, y: Memory, out: Memory) -> Run:
+    def run() -> None:
+        out[HERE] = x[HERE] * y[HERE]
+
+    return run
+
+
+def _divided(x: Memory, y: Memory, out: Memory) -> Run:
+    def run() -> None:
+        try:
+            out[HERE] = x[HERE] / y[HERE]
+        except ZeroDivisionError:
+            out[HERE] = float(np.divide(x[HERE], y[HERE]))
+
+    return run
+
+
+def _negative_of(x: Memory, out: Memory) -> Run:
+    def run() -> None:
+        out[HERE] = -x[HERE]
+
+    return run
+
+
+def _squared(x: Memory, out: Memory) -> Run:
+    return _multiplied(x, x, out)
+
+
+_OF_NUMBERS: dict[np.ufunc, Callable[..., Run]] = {
+    np.add: _added, np.subtract: _subtracted, np.multiply: _multiplied, np.divide: _divided,
+     np.negative: _negative_of,
+    np.square: _squared,
+}  # fmt: skip
+
+
+@cache
+def ufunc_kernel(ufunc: np.ufunc) -> Ufunc:
+    """The kernel of a ufunc: one object for each."""
+    return Ufunc(ufunc)
+
+
+class Function(Kernel):
+    """An elementwise function that is no true ufunc, as those of users. It is a call of Python."""
+
+    is_native = False
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(shape_of(operands), FLOAT)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (np.asarray(self.function(*operands), FLOAT),)
+
+
+class Select(Kernel):
+    """``numpy.where``: of three operands, the first of truth values."""
+
+    name = "where"
+    in_place = True
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(shape_of(operands), FLOAT)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (np.where(*operands),)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        condition, x, y = operands
+        (out,) = results
+
+        def run() -> None:
+            out[...] = np.where(condition, x, y)
+
+        return run
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.elementwise(table.own("select"), operands, results[0])
+
+
+SELECT = Select()

@@ -1,0 +1,74 @@
+"""Guards: they end a run at a point where the straight line of a program does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run
+from varmat.programs.program import ElsewhereError, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
+
+
+class Guard(Kernel):
+    """Ends the run unless all truth values hold."""
+
+    name = "guard"
+    is_pure = False
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return []
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        if not np.all(operands[0]):
+            raise ElsewhereError
+        return ()
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        return partial(self.evaluate, *operands)
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.guard(operands[0])
+
+
+GUARD = Guard()
+
+
+@dataclass(frozen=True, repr=False)
+class GuardBetween(Kernel):
+    """Ends the run unless a number lies between two others."""
+
+    low: float
+    high: float
+
+    name = "guard_between"
+    is_pure = False
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return []
+
+    def settings(self, *operands: Value) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        if not self.low < operands[0] < self.high:
+            raise ElsewhereError
+        return ()
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        x = memoryview(operands[0])
+
+        def run() -> None:
+            if not self.low < x[HERE] < self.high:
+                raise ElsewhereError
+
+        return run
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.guard_between(operands[0], self.low, self.high)

@@ -1,0 +1,156 @@
+"""Products of matrices, factorisations and solves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.program import FLOAT, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
+
+
+class Matmul(Kernel):
+    """``numpy.matmul`` of vectors, matrices, and stacks of matrices."""
+
+    name = "matmul"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        a, b = (v.shape for v in operands)
+        leading = np.broadcast_shapes(a[:-2], b[:-2])
+        return [(leading + a[-2:-1] + (b[-1:] if len(b) > 1 else ()), FLOAT)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (np.matmul(*operands),)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        return partial(np.matmul, *operands, *results)
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (a, b), (out,) = operands, results
+        # A vector is a matrix of one row, or of one column.
+        a_core = (0, a.strides[0]) if len(a.shape) == 1 else a.strides[-2:]
+        b_core = (b.strides[0], 0) if len(b.shape) == 1 else b.strides[-2:]
+        m, k, n = (
+            (1 if len(a.shape) == 1 else a.shape[-2]),
+            a.shape[-1],
+            (1 if len(b.shape) == 1 else b.shape[-1]),
+        )
+        core = list(out.strides[len(out.shape) - (len(a.shape) > 1) - (len(b.shape) > 1) :])
+        out_core = (
+            core.pop(0) if len(a.shape) > 1 else 8 * n,
+            core.pop(0) if len(b.shape) > 1 else 8,
+        )
+        # BLAS wants rows and columns of one element to have strides as if there were more.
+        table.gufunc(
+            table.loop_of(np.matmul, "dd->d"),
+            [a, b, out],
+            [
+                max(len(a.shape) - 2, 0),
+                max(len(b.shape) - 2, 0),
+                len(out.shape) - (len(a.shape) > 1) - (len(b.shape) > 1),
+            ],
+            (m, k, n),
+            (*_spread(a_core, (m, k)), *_spread(b_core, (k, n)), *_spread(out_core, (m, n))),
+        )
+
+
+def _spread(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, int]:
+    """The strides of a matrix, with those of axes of length one as if it were C-contiguous."""
+    (rows, columns), (m, n) = strides, shape
+    if n == 1:
+        columns = 8
+    if m == 1:
+        rows = max(8 * n, columns * n)
+    return rows, columns
+
+
+MATMUL = Matmul()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Gufunc(Kernel):
+    """A generalised ufunc of `numpy.linalg`, as ``(m,m),(m,n)->(m,n)``."""
+
+    ufunc: np.ufunc
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return str(self.ufunc.__name__)
+
+    @property
+    def axes(self) -> list[str]:
+        """The letters of the core axes, of the operands and of the results."""
+        return [
+            "".join(re.findall(r"\w", each))
+            for each in re.findall(r"\(([^)]*)\)", str(self.ufunc.signature))
+        ]
+
+    def results(self, *operands: Value) -> list[Layout]:
+        leading, lengths = self.parted(operands)
+        shape = np.broadcast_shapes(*(v.shape[:n] for v, n in zip(operands, leading, strict=True)))
+        return [
+            ((*shape, *(lengths[letter] for letter in core)), FLOAT)
+            for core in self.axes[self.ufunc.nin :]
+        ]
+
+    def parted(self, values: Sequence[Value]) -> tuple[list[int], dict[str, int]]:
+        """How many leading axes values have, and how long the core axes are."""
+        pairs = list(zip(values, self.axes, strict=False))
+        leading = [len(v.shape) - len(core) for v, core in pairs]
+        return leading, {
+            c: n
+            for (v, core), k in zip(pairs, leading, strict=True)
+            for c, n in zip(core, v.shape[k:], strict=True)
+        }
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        made = self.ufunc(*operands)
+        return made if self.ufunc.nout > 1 else (made,)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        return partial(self.ufunc, *operands, *results)
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        values = [*operands, *results]
+        leading, lengths = self.parted(values)
+        steps = [stride for v, n in zip(values, leading, strict=True) for stride in v.strides[n:]]
+        loop = table.loop_of(self.ufunc, f"{'d' * len(operands)}->{'d' * len(results)}")
+        table.gufunc(loop, values, leading, list(lengths.values()), steps)
+
+
+@dataclass(frozen=True, repr=False)
+class SolveTriangular(Kernel):
+    """``a^-1 b`` or ``a^-T b`` with a lower triangular matrix, by BLAS."""
+
+    transposed: bool
+
+    name = "solve_triangular"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(operands[1].shape, FLOAT)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        from scipy.linalg.blas import dtrsm, dtrsv
+
+        a, b = operands
+        # To BLAS, which reads columns first, a C-contiguous lower triangle is the transposed upper.
+        if b.ndim == 1:
+            return (dtrsv(a.T, b, lower=0, trans=not self.transposed),)
+        return (
+            np.ascontiguousarray(dtrsm(1.0, a.T, b.T, side=1, lower=0, trans_a=self.transposed).T),
+        )
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (a, b), (out,) = operands, results
+        if not table.is_same_place(b, out):
+            table.elementwise(table.loop_of(np.positive, "d->d"), [b], out)
+        n, columns = a.shape[-1], 1 if len(b.shape) == 1 else b.shape[-1]
+        table.call(table.own("solve"), [a, out], (n, columns, int(self.transposed)), ())

@@ -1,0 +1,217 @@
+"""Kernels that move elements: copies, gathers, and arrays made of parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.program import BOOL, FLOAT, Layout, Shape, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
+
+
+class Copy(Kernel):
+    """The values of a view, or of a number repeated, in memory of their own."""
+
+    in_place = True
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape, self.name = shape, "copy"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(self.shape, operands[0].dtype)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (np.array(np.broadcast_to(operands[0], self.shape), order="C"),)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        return partial(np.copyto, results[0], operands[0])
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        if results[0].dtype == BOOL:
+            table.elementwise(
+                table.loop_of(np.logical_or, "??->?"), [*operands, *operands], results[0]
+            )
+        else:
+            table.elementwise(table.loop_of(np.positive, "d->d"), operands, results[0])
+
+
+class Kept(Copy):
+    """A copy of what is about to be written over: it keeps its place among the steps, and is never
+    batched.
+    """
+
+
+@cache
+def copy_kernel(shape: Shape) -> Copy:
+    return Copy(shape)
+
+
+@cache
+def kept_kernel(shape: Shape) -> Kept:
+    return Kept(shape)
+
+
+class Gather(Kernel):
+    """Elements of a contiguous array, by their places in it: ``x.reshape(-1)[index]``."""
+
+    name = "gather"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(operands[1].shape, operands[0].dtype)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        x, index = operands
+        return (np.reshape(x, -1)[index],)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        x, index = operands
+        return partial(np.take, x.reshape(-1), index, None, results[0], "clip")
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.call(table.own("gather"), [*operands, *results], (results[0].size,), ())
+
+
+GATHER = Gather()
+
+
+@dataclass(frozen=True, repr=False)
+class Assemble(Kernel):
+    """An array made of parts: zeros, or the first operand, with the other operands added at their
+    places.
+
+    A place is ``(offset, strides)``, in bytes, of a view of the result. If it is None, the part is
+    followed by the places of its elements in the flattened result. With `is_partition` the parts
+    cover the result and do not overlap.
+    """
+
+    shape: Shape
+    places: tuple[Any, ...]
+    has_base: bool = False
+    is_partition: bool = False
+    # Other than float64 only with `is_partition`, for truth values and indices.
+    dtype: Any = FLOAT
+    shapes: tuple[Shape, ...] = ()
+
+    name = "assemble"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(self.shape, self.dtype)]
+
+    def parts(self, operands: Sequence[Any]) -> list[tuple[Any, Shape, Any, Any]]:
+        """For each part its place, the shape there, the values, and the index if it has one."""
+        following = iter(operands[self.has_base :])
+        return [
+            (place, shape, next(following), next(following) if place is None else None)
+            for place, shape in zip(self.places, self.shapes, strict=True)
+        ]
+
+    def settings(self, *operands: Value) -> str:
+        places = [
+            "listed" if place is None else str(place[0] // self.dtype.itemsize)
+            for place in self.places
+        ]
+        return f"at {', '.join(places)}" if len(places) > 1 else ""
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        result = (
+            np.array(operands[0], self.dtype) if self.has_base else np.zeros(self.shape, self.dtype)
+        )
+        for run in self._runs(operands, result):
+            run()
+        return (result,)
+
+    def _runs(self, operands: Arrays, result: np.ndarray) -> list[Run]:
+        runs: list[Run] = []
+        flat = result.reshape(-1)
+        for place, shape, part, index in self.parts(operands):
+            if place is None:
+                runs.append(
+                    partial(
+                        np.add.at, flat, index.reshape(-1), np.broadcast_to(part, shape).reshape(-1)
+                    )
+                )
+                continue
+            view = np.ndarray(shape, result.dtype, result, *place)
+            runs.append(
+                partial(np.copyto, view, part)
+                if self.is_partition
+                else partial(np.add, view, part, view)
+            )
+        return runs
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        (result,) = results
+        runs = self._runs(operands, result)
+        if self.has_base and not np.may_share_memory(result, operands[0]):
+            runs.insert(0, partial(np.copyto, result, operands[0]))
+        elif not (self.has_base or self.is_partition):
+            runs.insert(0, partial(result.fill, 0.0))
+        return runs[0] if len(runs) == 1 else partial(_run_all, runs)
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (result,) = results
+        copy, add = table.loop_of(np.positive, "d->d"), table.loop_of(np.add, "dd->d")
+        if self.has_base:
+            if not table.is_same_place(operands[0], result):
+                table.elementwise(copy, operands[:1], result)
+        elif not self.is_partition:
+            table.elementwise(copy, [table.number(0.0)], result)
+        for place, shape, part, index in self.parts(operands):
+            if place is None:
+                table.call(
+                    table.own("scatter"),
+                    [part, index, result],
+                    (math.prod(shape), 8 if part.shape else 0),
+                    (),
+                )
+                continue
+            view = result.view(shape, *place)
+            table.elementwise(*((copy, [part]) if self.is_partition else (add, [view, part])), view)
+
+
+@dataclass(frozen=True, repr=False)
+class Write(Kernel):
+    """An array with one part replaced, as by an assignment.
+
+    The place is ``(offset, strides)``, in bytes, of the part in the result.
+    """
+
+    shape: Shape
+    place: tuple[int, Shape]
+    part: Shape
+
+    name = "write"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(self.shape, FLOAT)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        result = np.array(operands[0], order="C")
+        np.copyto(np.ndarray(self.part, FLOAT, result, *self.place), operands[1])
+        return (result,)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        (result,), (before, part) = results, operands
+        run = partial(np.copyto, np.ndarray(self.part, FLOAT, result, *self.place), part)
+        if np.may_share_memory(result, before):
+            return run
+        return partial(_run_all, [partial(np.copyto, result, before), run])
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (before, part), (result,), copy = operands, results, table.loop_of(np.positive, "d->d")
+        if not table.is_same_place(before, result):
+            table.elementwise(copy, [before], result)
+        table.elementwise(copy, [part], result.view(self.part, *self.place))
+
+
+def _run_all(runs: Sequence[Run]) -> None:
+    for run in runs:
+        run()

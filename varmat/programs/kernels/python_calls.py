@@ -1,0 +1,53 @@
+"""Calls of Python: everything that has no kernel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.program import OBJECT, Layout, Value
+
+
+class PythonCall(Kernel):
+    """A call of a Python function of arrays: everything that has no kernel of its own."""
+
+    is_native = False
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., tuple[Any, ...]],
+        makes: Sequence[Layout],
+        pure: bool,
+    ) -> None:
+        self.name, self.function, self.makes, self.is_pure = name, function, list(makes), pure
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return self.makes
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return self.function(*operands)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        function = self.function
+        pairs = list(
+            zip(
+                range(len(results)),
+                results,
+                [dtype is OBJECT for _, dtype in self.makes],
+                strict=True,
+            )
+        )
+
+        def run() -> None:
+            made = function(*[x[0] if type(x) is list else x for x in operands])
+            for i, place, is_object in pairs:
+                if is_object:
+                    place[0] = made[i]
+                else:
+                    place[...] = made[i]
+
+        return run

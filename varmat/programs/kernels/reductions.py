@@ -1,0 +1,127 @@
+"""Sums and their like: reductions over axes, running results, sums of several values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
+from varmat.programs.program import FLOAT, Layout, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.table import Table
+
+
+@dataclass(frozen=True, repr=False)
+class Reduce(Kernel):
+    """A reduction by a ufunc over axes, counted from the front."""
+
+    ufunc: np.ufunc
+    axes: tuple[int, ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.ufunc.__name__}.reduce"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        (x,) = operands
+        return [(tuple(n for i, n in enumerate(x.shape) if i not in self.axes), x.dtype)]
+
+    def settings(self, *operands: Value) -> str:
+        return (
+            f"axes {', '.join(map(str, self.axes))}"
+            if len(self.axes) < len(operands[0].shape)
+            else ""
+        )
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (self.ufunc.reduce(operands[0], self.axes),)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        (x,), (out,), ufunc = operands, results, self.ufunc
+        axes = None if len(self.axes) == x.ndim else self.axes
+        if ufunc in (np.maximum, np.minimum) and any(stride < 0 for stride in x.strides):
+            # NumPy 2.0 takes wrong elements if it is to write into an array.
+            return lambda: np.copyto(out, ufunc.reduce(x, axes))
+        return partial(ufunc.reduce, x, axes, None, out)
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.reduce(self.ufunc, operands[0], self.axes, results[0])
+
+
+@dataclass(frozen=True, repr=False)
+class Accumulate(Kernel):
+    """Running results of a ufunc of two operands along an axis."""
+
+    ufunc: np.ufunc
+    axis: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.ufunc.__name__}.accumulate"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(operands[0].shape, FLOAT)]
+
+    def settings(self, *operands: Value) -> str:
+        return f"axis {self.axis}" if len(operands[0].shape) > 1 else ""
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (self.ufunc.accumulate(operands[0], self.axis),)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        return partial(self.ufunc.accumulate, operands[0], self.axis, None, results[0])
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        table.accumulate(self.ufunc, operands[0], self.axis, results[0])
+
+
+class Sum(Kernel):
+    """The sum of several values that broadcast: contributions to an adjoint, terms of a density."""
+
+    name = "sum"
+    in_place = True
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(shape_of(operands), FLOAT)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        total = operands[0]
+        for x in operands[1:]:
+            total = total + x
+        return (total,)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        (out,) = results
+        if not out.ndim:
+            terms: list[Any] = [memoryview(x) for x in operands]
+            place: Any = memoryview(out)
+
+            def run_numbers() -> None:
+                place[HERE] = sum([x[HERE] for x in terms])
+
+            return run_numbers
+        if len(operands) == 2:
+            return partial(np.add, *operands, out)
+        rest = operands[2:]
+
+        def run() -> None:
+            np.add(operands[0], operands[1], out)
+            for x in rest:
+                np.add(out, x, out)
+
+        return run
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (out,), loop = results, table.loop_of(np.add, "dd->d")
+        total = operands[0]
+        for x in operands[1:]:
+            table.elementwise(loop, (total, x), out)
+            total = out
+
+
+SUM = Sum()
