@@ -228,7 +228,7 @@ def test_a_start_that_is_far_from_the_likeliest(times):
 def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
     args = chain(states, 100_000 if states < 4 else 20_000, spread)
     value, gradients = value_and_grad(*args)
-    monkeypatch.setattr(hmm_filter, "LARGEST", 0)
+    monkeypatch.setattr(hmm_filter, "TREE_ELEMENTS", 0)
     expected, slopes = value_and_grad(*args)
     assert value == pytest.approx(expected, rel=1e-13)
     for ours, theirs in zip(gradients, slopes, strict=True):
@@ -243,7 +243,7 @@ def test_what_underflows_in_a_tree_does_not_in_the_filter(monkeypatch):
         np.array([[0.5, 0.5], [0.0, 1.0]]),
         np.array([0.0, 1.0]),
     )
-    monkeypatch.setattr(hmm_filter, "_log_filter", None)
+    monkeypatch.setattr(hmm_filter, "log_filter", None)
     value, gradients = value_and_grad(*args)
     assert value == 0.0
     np.testing.assert_array_equal(gradients[0], [[0.0] * times, [1.0] * times])
@@ -276,8 +276,8 @@ def test_all_routes_agree(shape):
 
 
 def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
-    monkeypatch.setattr(hmm_filter, "LARGEST", 0)
-    monkeypatch.setattr(hmm_filter, "LONG", 4)
+    monkeypatch.setattr(hmm_filter, "TREE_ELEMENTS", 0)
+    monkeypatch.setattr(hmm_filter, "LONG_CHAIN", 4)
     args = free_chain(2, 8)
     expect_ad(free, *args)
     expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), np.asfortranarray(args[0])[:, ::-1])
@@ -285,7 +285,7 @@ def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
 
 @pytest.mark.parametrize("states", [2, 5])
 def test_all_routes_agree_for_a_tree(states, monkeypatch):
-    monkeypatch.setattr(hmm_filter, "SHORT", 2)
+    monkeypatch.setattr(hmm_filter, "ROOT_MATRICES", 2)
     args = free_chain(states, 12)
     expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), args[0])
     expect_ad(lambda gamma, rho: free(args[0], gamma, rho), *args[1:])
@@ -310,10 +310,10 @@ def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypa
     if kind.startswith("with"):
         log_omegas[0, ::3] = -np.inf if states > 1 else 0.0
     logs, slopes = (
-        hmm_filter._log_filter(log_omegas, gamma, rho)[0],
+        hmm_filter.log_filter(log_omegas, gamma, rho)[0],
         hmm_filter._log_posterior(log_omegas, gamma, rho),
     )
-    for settings in ({}, {"LARGEST": 0}, {"LARGEST": 0, "LONG": 10**9}):
+    for settings in ({}, {"TREE_ELEMENTS": 0}, {"TREE_ELEMENTS": 0, "LONG_CHAIN": 10**9}):
         for name, setting in settings.items():
             monkeypatch.setattr(hmm_filter, name, setting)
         value, gradients = value_and_grad(log_omegas, gamma, rho)
@@ -370,10 +370,10 @@ def test_a_long_chain_from_left_to_right():
     np.testing.assert_allclose(in_log_omegas[0], np.exp(later - later[0]), rtol=1e-9, atol=1e-300)
 
 
-@pytest.mark.parametrize("largest", [hmm_filter.LARGEST, 0], ids=["tree", "filter"])
+@pytest.mark.parametrize("largest", [hmm_filter.TREE_ELEMENTS, 0], ids=["tree", "filter"])
 @pytest.mark.parametrize("times", [3, 100])
 def test_impossible_observations(times, largest, monkeypatch):
-    monkeypatch.setattr(hmm_filter, "LARGEST", largest)
+    monkeypatch.setattr(hmm_filter, "TREE_ELEMENTS", largest)
     log_omegas, gamma, rho = chain(2, times)
     log_omegas[:, times // 2] = -np.inf
     value, gradients = value_and_grad(log_omegas, gamma, rho)

@@ -16,7 +16,7 @@ from recordings import agree
 
 import varmat as vm
 from varmat.densities import wiener
-from varmat.densities.first_passage import SMALL, first_passage_ratio, log_first_passage
+from varmat.densities.first_passage import SHORT_TIME, first_passage_ratio, log_first_passage
 from varmat.densities.wiener import wiener_lpdf
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
@@ -40,7 +40,7 @@ def exact(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any = 
 
 
 @pytest.mark.parametrize("b", [1e-8, 0.05, 0.5, 0.7, 0.999, 1 - 2.0**-40])
-@pytest.mark.parametrize("u", [1e-3, 0.05, SMALL, math.nextafter(SMALL, 1), 0.8])
+@pytest.mark.parametrize("u", [1e-3, 0.05, SHORT_TIME, math.nextafter(SHORT_TIME, 1), 0.8])
 def test_series(u: float, b: float) -> None:
     """Either series, up to the boundaries; in the derivatives of the third and fourth order a digit
     is lost.

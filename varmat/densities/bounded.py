@@ -1,4 +1,4 @@
-"""Distributions of numbers in an interval: uniform, beta, beta of mean and precision."""
+"""Distributions of numbers in an interval: uniform, beta, beta proportion."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ uniform_lpdf = univariate(
     reference="-log(beta - alpha)",
     points=[(0.3, 0.1, 1.5), (0.2, -4.0, 0.35), (0.25, -1e-9, 1e3), (0.31, 0.2, 0.7)],
     outside=[(-1.0, 0.1, 1.5), (1.6, 0.1, 1.5)],
-    notes="""The log density is :math:`-\\log(\\beta - \\alpha)` between the bounds.
-    In SciPy ``scipy.stats.uniform(alpha, beta - alpha)``.""",
+    notes="""The log density is :math:`-\\log(\\beta - \\alpha)` between the bounds. In SciPy
+    ``scipy.stats.uniform(alpha, beta - alpha)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda beta: vm.uniform_lpdf([0.5, 1.5], 0.0, beta), 2.0)
@@ -35,8 +35,8 @@ uniform_lpdf = univariate(
 """,
 )
 
-# 0 over the smallest number is 0, as is its derivative in theta, and that in the shape overflows to
-# infinity, as it should.
+# Dividing 0 by the smallest number gives 0, and 0 for its derivative in theta. The derivative in
+# the shape overflows to infinity, as it should.
 beta_lpdf = univariate(
     "beta_lpdf",
     "beta distribution",
@@ -61,7 +61,7 @@ beta_lpdf = univariate(
         }
     ),
     terms=("-betaln(alpha, beta)", "rising", "falling"),
-    # What Stan drops stands in three terms, which cancel when both shapes are large.
+    # Terms dropped as in Stan are three, which cancel if both shapes are large.
     dropping=("gammaln(alpha + beta)", "-gammaln(alpha)", "-gammaln(beta)", "rising", "falling"),
     partials={
         "theta": "up - down",

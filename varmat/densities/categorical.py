@@ -1,7 +1,7 @@
 """Distributions of one category out of K, by probabilities or by log odds.
 
-Observations that have their parameters in common are counted: the value and the derivatives are
-those of the counts."""
+Observations that share their parameters are counted first: value and derivatives need only the
+counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import Kept, density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straight, softmax
@@ -23,27 +23,23 @@ __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
 
 
 def categories(n: Any, k: int) -> Any:
-    """Integers 0, ..., k - 1 for 1, ..., k; None if an element is something else."""
+    """The categories 1, ..., k as integers 0, ..., k - 1; None if an element is no category."""
     n = np.asarray(n)
     with np.errstate(invalid="ignore"):
-        whole = n.astype(np.intp)
-    inside = not n.size or (whole.min() >= 1 and whole.max() <= k and (whole == n).all())
-    return whole - 1 if inside else None
+        numbers = n.astype(np.intp)
+    inside = not n.size or (numbers.min() >= 1 and numbers.max() <= k and (numbers == n).all())
+    return numbers - 1 if inside else None
 
 
 def rows_of(shape: tuple[int, ...]) -> Any:
-    """For each of a stack of vectors of the shape, where it begins when all lie one after the
-    other.
-    """
+    """The places at which the vectors of a stack of this shape begin, when it is flattened."""
     return np.arange(0, math.prod(shape), shape[-1] or 1).reshape(shape[:-1])
 
 
 def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
-    """How often each category is observed with each of a stack of parameters of the shape, as an
-    array of this shape.
+    """How often each category is observed with each vector of parameters, in the shape of these.
 
-    None if an observation is no category.
-    """
+    It is None if an observation is no category."""
     try:
         np.broadcast_shapes(np.shape(n), shape[:-1])
     except ValueError:
@@ -55,12 +51,12 @@ def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
 
 
 def count(places: Any, shape: tuple[int, ...]) -> Any:
-    """How often each place of an array of the shape occurs."""
+    """How often each place of a flattened array occurs, in its shape."""
     return np.bincount(places.ravel(), minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
 
 @density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
-def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
+def categorical_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
     """Log mass of the categorical distribution, summed over the observations.
 
     Parameters
@@ -96,12 +92,14 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Categorical distribution".
+    Stan Functions Reference, "Categorical distribution"; P. McCullagh and J. A. Nelder,
+    "Generalized Linear Models", 2nd edition, Chapman & Hall 1989, chapter 5.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda theta: vm.categorical_lpmf([1, 3, 3], theta), np.array([0.5, 0.25, 0.25]))
+    >>> theta = np.array([0.5, 0.25, 0.25])
+    >>> vm.gradient(lambda theta: vm.categorical_lpmf([1, 3, 3], theta), theta)
     array([2., 0., 8.])
     """
     counts = tally("categorical_lpmf", "Number of categories", n, theta.shape)
@@ -110,7 +108,7 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
 
 @categorical_lpmf.straight
-def categorical_straight(n: Any, theta: Any, keep: Any) -> Any:
+def categorical_straight(n: Any, theta: Any, keep: Kept) -> Any:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     places = refuse() if counts is None else np.flatnonzero(counts)
     some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
@@ -121,12 +119,12 @@ def categorical_straight(n: Any, theta: Any, keep: Any) -> Any:
 
 
 @categorical_lpmf.reverse
-def categorical_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any, counts: Any) -> Any:
+def categorical_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Kept, counts: Any) -> Any:
     return None, lambda: ZERO if counts is None else g * ratios(counts, theta)
 
 
 @categorical_lpmf.tangent
-def categorical_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
+def categorical_tangent(r: Any, n: Any, theta: Any, keep: Kept) -> Any:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     return None, lambda t: 0.0 if counts is None else np.sum(ratios(counts, theta) * t)
 
@@ -136,7 +134,7 @@ def categorical_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
     n=("categorical outcome out of support", not_nan),
     beta=("log odds parameter", finite_vector),
 )
-def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_lpmf(n: Any, beta: Any, keep: Kept) -> Any:
     """Log mass of the categorical distribution with given log odds, summed over the observations.
 
     Parameters
@@ -172,7 +170,8 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Categorical distribution, logit parameterization".
+    Stan Functions Reference, "Categorical distribution"; P. McCullagh and J. A. Nelder,
+    "Generalized Linear Models", 2nd edition, Chapman & Hall 1989, chapter 5.
 
     Examples
     --------
@@ -188,7 +187,7 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
 
 
 @categorical_logit_lpmf.straight
-def categorical_logit_straight(n: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_straight(n: Any, beta: Any, keep: Kept) -> Any:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         refuse()
@@ -199,7 +198,7 @@ def categorical_logit_straight(n: Any, beta: Any, keep: Any) -> Any:
 
 @categorical_logit_lpmf.reverse
 def categorical_logit_reverse(
-    g: Any, r: Any, n: Any, beta: Any, keep: Any, counts: Any, logs: Any
+    g: Any, r: Any, n: Any, beta: Any, keep: Kept, counts: Any, logs: Any
 ) -> Any:
     def of_beta() -> Any:
         c = np.exp(logs)
@@ -211,7 +210,7 @@ def categorical_logit_reverse(
 
 
 @categorical_logit_lpmf.tangent
-def categorical_logit_tangent(r: Any, n: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_tangent(r: Any, n: Any, beta: Any, keep: Kept) -> Any:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         return None, lambda t: 0.0

@@ -15,9 +15,8 @@ nonnegative_finite = Domain(
     lambda x: x.min() >= 0 and x.max() < math.inf,
 )
 
-# i0e(kappa) = exp(-kappa) I0(kappa) does not overflow, and 1 - cos(d) = 2 sin(d / 2)**2. The
-# derivative in kappa is that less 1 - I1(kappa) / I0(kappa), which is a confluent function over
-# i0e: DLMF 10.39.5.
+# i0e(kappa) = exp(-kappa) I0(kappa) does not overflow. The derivative in kappa is 1 - I1(kappa) /
+# I0(kappa), a confluent function over i0e (DLMF 10.39.5), minus 1 - cos(d) = 2 sin(d / 2)**2.
 von_mises_lpdf = univariate(
     "von_mises_lpdf",
     "von Mises distribution",

@@ -17,19 +17,19 @@ __all__ = [
 COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
 OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
-# What a log mass is for counts of any size, and, where they are moderate, in fewer steps: the
-# deviance from the most likely parameters and Stirling's remainder, of which neither has terms of
-# the size of n log(n); see `varmat.functions.special.deviances`.
+# A log mass is the deviance from the most likely parameters plus Stirling's remainder: neither has
+# terms of the size of n log(n) (see `varmat.functions.special.deviances`). Moderate counts take a
+# form of fewer steps.
 
-# The choice is one of what to divide by: a quotient by zero that is not taken would be 0 times
-# infinity in the second derivative.
+# The choice is between divisors. If it were between quotients, one by zero that is not taken would
+# give 0 times infinity in the second derivative.
 poisson_lpmf = univariate(
     "poisson_lpmf",
     "Poisson distribution",
     n=("Random variable", not_nan),
     rate=("Rate parameter", nonnegative),
     support=COUNT,
-    # Of an infinite rate the second term is the larger one.
+    # With an infinite rate the second term is the larger one.
     let={
         "log_part": "where((n > 0.0) & (rate <= 1.7976931348623157e308), n * log(rate), 0.0)",
         "quotient": "n / where(n > 0.0, rate, 1.0)",
@@ -69,7 +69,7 @@ poisson_log_lpmf = univariate(
     n=("Random variable", not_nan),
     alpha=("Log rate parameter", not_nan),
     support=COUNT,
-    # The limit is that of the second term for 0 * -inf and for inf - inf.
+    # Where the sum is 0 * -inf or inf - inf, its limit is that of the second term.
     let={
         "mean": "exp(alpha)",
         "log_part": "where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)",
@@ -87,7 +87,8 @@ poisson_log_lpmf = univariate(
     points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
     tails=[(1000000, 13.8), (5, -700.0), (0, 700.0), (10**10, 23.02586)],
     outside=[point[:2] for point in OUTSIDE],
-    notes="""The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative :math:`n - e^\\alpha`.""",
+    notes="""The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative
+    :math:`n - e^\\alpha`.""",
     examples="""
 >>> import varmat as vm
 >>> vm.value_and_grad(vm.poisson_log_lpmf, argnums=1)([0, 1], 0.0)
@@ -95,8 +96,8 @@ poisson_log_lpmf = univariate(
 """,
 )
 
-# The derivative in mu is written without the cancellation of n / mu - (n + phi) / (mu + phi), and
-# with a first quotient of which the derivative is exactly zero for n = 0.
+# The derivative in mu avoids the cancellation of n / mu - (n + phi) / (mu + phi), and its first
+# quotient has a derivative of exactly zero for n = 0.
 neg_binomial_2_lpmf = univariate(
     "neg_binomial_2_lpmf",
     "negative binomial distribution of mean and precision",
@@ -168,7 +169,7 @@ neg_binomial_2_log_lpmf = univariate(
         counts=("n",),
     ),
     terms=("choices", "chance"),
-    # What Stan drops stands in two terms, which cancel when the mean is large.
+    # Terms dropped as in Stan are two, which cancel if the mean is large.
     dropping=(
         "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
         "n * eta",

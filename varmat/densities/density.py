@@ -1,19 +1,23 @@
-"""What all densities share: titles and domains of the arguments, dropped constants, the
-unnormalised companion.
+"""What all densities share: titles and domains of the arguments, constants that may be dropped, and
+the unnormalised companion.
 
-    @density(y=("Random variable", not_nan), mu=("Location parameter", finite), Sigma=("Covariance matrix", finite))
-    def multi_normal_lpdf(y, mu, Sigma, keep):              # floats and arrays, after the checks of the domains
+    @density(
+        y=("Random variable", not_nan),
+        mu=("Location parameter", finite),
+        Sigma=("Covariance matrix", finite),
+    )
+    def multi_normal_lpdf(y, mu, Sigma, keep):  # floats and arrays, inside their domains
         "docstring"
         ...
         value = -0.5 * quadratic
-        if "Sigma" in keep:                                 # a term is dropped if all on which it depends is data
+        if "Sigma" in keep:  # a term of data alone is dropped
             value -= 0.5 * log_determinant
         if "constants" in keep:
             value -= size * HALF_LOG_TWO_PI
         return Saved(value, factor=factor)
 
-    @multi_normal_lpdf.reverse
-    def multi_normal_reverse(g, r, y, mu, Sigma, keep, factor): ...     # the rules are those of every structured operation
+    @multi_normal_lpdf.reverse  # the rules are those of every structured operation
+    def multi_normal_reverse(g, r, y, mu, Sigma, keep, factor): ...
 
     @multi_normal_lpdf.tangent
     def multi_normal_tangent(r, y, mu, Sigma, keep): ...
@@ -38,9 +42,9 @@ from varmat.functions.checks import check_values
 if TYPE_CHECKING:
     from varmat.typing import DensityCall
 
-# In Stan's words; on floats and arrays alike.
+# The phrases are Stan's. The tests take floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
-# Of logarithms of densities that are not zero.
+# The log density of a possible observation.
 possible = Domain("above -inf", lambda x: x != -math.inf)
 probability = Domain(
     "in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1
@@ -49,22 +53,22 @@ probability = Domain(
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 Arguments = dict[str, tuple[str, Domain]]
+# The arguments whose terms are kept, and "constants".
+Kept = frozenset[str]
 
 
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
-    """The parameters of a function that takes these arguments."""
+    """Signature parameters for these argument names."""
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
 
 
 def ieee(values: Iterable[Any]) -> list[Any]:
-    """Floats as NumPy's: where Python's raise, these are infinite."""
+    """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
 
 
 def typed(function: Callable[..., Any]) -> DensityCall:
-    """The method by which a density is called: type checkers know of it what the density of which
-    arguments is.
-    """
+    """Tell type checkers what kind of result a density has for which kinds of arguments."""
     return function
 
 
@@ -104,7 +108,7 @@ class Density:
         self.proportional = Proportional(self)
 
     def __reduce__(self) -> str:
-        # Pickled by name, as functions are.
+        # Densities are pickled by name, as functions are.
         return self.name
 
     def __repr__(self) -> str:
@@ -121,8 +125,8 @@ class Density:
     def made_of(
         self, function: Any, domains: Arguments | None = None, **settings: Any
     ) -> Operation:
-        """The operation behind the density, of a function of the arguments and of settings with
-        these defaults.
+        """Make the operation of the density from a function of its arguments and of settings with
+        defaults.
         """
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         others = [
@@ -130,12 +134,12 @@ class Density:
         ]
         function.__signature__ = inspect.Signature([*self.parameters, *others])
         made = operation(domains=domains)(function)
-        # In messages: what is kept is no affair of the caller.
+        # Messages show this signature: `keep` does not concern the caller.
         made.__signature__ = inspect.Signature(self.parameters)
         return made
 
     def shape_of(self, args: Any) -> tuple[int, ...]:
-        """The shape to which arguments broadcast, after the checks of their domains."""
+        """Check the domains of the arguments and return the shape to which they broadcast."""
         shape: tuple[int, ...] = ()
         for (title, domain), x in zip(self.arguments.values(), args, strict=True):
             try:
@@ -192,7 +196,7 @@ class Proportional:
             return self.density(*args, propto=True, **named)
         except (TypeError, ValueError) as error:
             text, own = str(error), f"{self.density.name}:"
-            # what is refused is refused in the name of the density, of which this is another name
+            # The message begins with the name of the density; the caller used this one.
             if text.startswith(own):
                 error.args = (f"{self.name}:{text.removeprefix(own)}",)
             raise
@@ -213,9 +217,8 @@ class StructuredDensity(Density):
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 
-        def value(*values: Any, keep: frozenset[str] | None = None, **workspace: Any) -> Any:
-            # Nothing is left of a density of data only, but what the function refuses it refuses
-            # all the same.
+        def value(*values: Any, keep: Kept | None = None, **workspace: Any) -> Any:
+            # A density of data alone has no terms left, but bad arguments are refused all the same.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result
 
@@ -234,7 +237,7 @@ class StructuredDensity(Density):
         return self.operation.tangent(rule)
 
     def straight(self, rule: Any) -> Any:
-        """Decorator: how the density is written into a program, of the same arguments as its
+        """Decorator: how the density is written into a program. The rule takes the arguments of the
         function.
         """
         self.operation.straight(
@@ -251,7 +254,7 @@ def density(
     Parameters
     ----------
     *discrete : str
-        Names of the arguments that cannot be variables; the rules have None for them.
+        Names of the arguments that cannot be variables. The rules return None for them.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
@@ -260,10 +263,9 @@ def density(
     callable
         Decorator that turns a function into a `Density`, whose ``reverse`` and ``tangent`` are the
         decorators for its rules. The function is called with a float or a float64 array for each
-        argument and with ``keep``, the names of what is to be kept: a term belongs into the sum if
-        it depends on an argument that is among them, or if it is constant and "constants" is. It
-        returns the log density, summed; wrapped in `Saved`, with keywords, it hands intermediate
-        values over to the reverse rule. A parameter ``workspace=np.empty`` is what it is for
-        operations.
+        argument and with ``keep``, a set of names. A term belongs to the sum if it depends on an
+        argument in `keep`; a constant belongs to it if "constants" is in `keep`. The function
+        returns the summed log density, or `Saved` of it with intermediate values for the reverse
+        rule. A parameter ``workspace=np.empty`` means what it means for operations.
     """
     return lambda function: StructuredDensity(function, arguments, discrete)

@@ -1,7 +1,8 @@
-"""Domains of vectors and matrices: what the multivariate densities share.
+"""Domains of the vectors and matrices of multivariate densities.
 
-Their domains are sets of whole arguments instead of elements. A parameter outside is refused; an
-observation outside is no error, the log density there is -inf and the gradient zero."""
+An argument is inside or outside such a domain as a whole, not element by element. A parameter
+outside is refused. An observation outside is no error: the log density there is -inf and the
+gradient zero."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from varmat.functions.linalg.lapack import cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import place_of
 
-# The contribution of an observation outside the support, and of no observation at all.
+# The derivative for an observation outside the support, and for no observation at all.
 ZERO = np.zeros(())
 
 
 class Scalar(Domain):
-    """Numbers, not arrays, inside another domain."""
+    """A domain of single numbers: an array is refused."""
 
     __slots__ = ()
 
@@ -38,9 +39,7 @@ class Scalar(Domain):
 
 
 class Vector(Domain):
-    """Vectors, or stacks of them, for which `holds` is True as a whole; `explain` raises what is
-    wrong with others.
-    """
+    """A domain of vectors and stacks of them: `explain` raises the error if `holds` is False."""
 
     __slots__ = ("explain",)
 
@@ -60,10 +59,10 @@ class Vector(Domain):
 
 
 class Matrix(Domain):
-    """Square matrices; `refuse` raises what is wrong with one that is outside.
+    """A domain of square matrices: `refuse` raises the error for a matrix outside.
 
-    It is the whole test; `holds` is what a program asks for beforehand, where the rest shows in the
-    value."""
+    `refuse` makes the complete test. A program tests only `holds` beforehand: a matrix that fails
+    the rest gives a value that is not finite."""
 
     __slots__ = ("refuse",)
 
@@ -120,7 +119,7 @@ finite_vector = Vector(
 ordered = Vector(
     "strictly increasing", lambda x: _increases(x).all() & np.isfinite(x).all(), _explain_ordered
 )
-# Whether it is positive definite, its Cholesky factor shows.
+# Positive definiteness is tested by the Cholesky factorisation.
 symmetric_matrix = Matrix(
     "symmetric positive definite", check_symmetric, lambda x: abs(x - x.mT) <= TOLERANCE
 )
@@ -129,14 +128,14 @@ lower_factor = Matrix(
     _refuse_factor,
     lambda x: (x.diagonal() > 0) & (x.diagonal() < np.inf),
 )
-# Observations, whose support is a matter of the value and not of a refusal.
+# For observations: one outside the support has the log density -inf and is not refused.
 square_matrix = Matrix(
     "not nan", lambda function, x, name: not_nan.check(function, name, x), not_nan.holds
 )
 
 
 def factor_or_none(a: Any) -> Any:
-    """The lower Cholesky factor of an observation, or None if it is not symmetric positive
+    """The lower Cholesky factor of an observation, None unless it is symmetric positive
     definite.
     """
     try:

@@ -8,7 +8,8 @@ from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["frechet_lpdf", "gumbel_lpdf"]
 
-# At -inf the two parts of the log density are inf - inf, and the second is the larger one.
+# At -inf the two parts of the log density are inf - inf, and the second is the larger one, so the
+# support ends before.
 gumbel_lpdf = univariate(
     "gumbel_lpdf",
     "Gumbel distribution",
@@ -60,8 +61,8 @@ frechet_lpdf = univariate(
     ],
     tails=[(1e8, 2.0, 1.0), (0.01, 3.0, 2.0), (1e300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log y
-    - (\\sigma / y)^\\alpha`: that of the reciprocal of a Weibull variable. In SciPy
+    notes="""The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log
+    y - (\\sigma / y)^\\alpha`: that of the reciprocal of a Weibull variable. In SciPy
     ``scipy.stats.invweibull(alpha, scale=sigma)``.""",
     examples="""
 >>> import varmat as vm

@@ -1,6 +1,5 @@
-"""Distributions of counts without parameters that vary: hypergeometric, uniform on a range of
-integers.
-"""
+"""Distributions of counts with integer parameters only: hypergeometric, uniform on a range of
+integers."""
 
 from __future__ import annotations
 

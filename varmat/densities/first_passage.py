@@ -1,5 +1,5 @@
-"""The time at which a Brownian motion between two boundaries reaches the upper one: its density,
-and the derivatives of that.
+"""The density of the time at which Brownian motion between two boundaries reaches the upper one,
+and its derivatives.
 
 The density of the time u at which Brownian motion that starts at b in (0, 1) leaves through 1 has
 two series [1]_: over images,
@@ -10,15 +10,14 @@ which is quick for small times, and over eigenfunctions,
 
     f(u, b) = pi sum over k >= 1 of (-1)**(k + 1) k exp(-k**2 pi**2 u / 2) sin(k pi b),
 
-for large ones. As a function of u and b it satisfies the heat equation, df/du = d2f/db2 / 2: the
-derivatives of its logarithm are made of ratios of derivatives with respect to b and f itself, and
-those of a ratio of further ones. The leading exponential is left out.
+which is quick for large times. The density satisfies the heat equation, df/du = d2f/db2 / 2, so the
+derivatives of log f need only ratios of derivatives in b to f, and the derivatives of a ratio are
+further ratios. The leading exponential is left out of the sums.
 
 References
 ----------
 .. [1] D. J. Navarro and I. G. Fuss, "Fast and accurate calculations for first-passage times in
-       Wiener diffusion models", Journal of
-   Mathematical Psychology 53 (2009), 222-230.
+       Wiener diffusion models", Journal of Mathematical Psychology 53 (2009), 222-230.
 """
 
 from __future__ import annotations
@@ -33,25 +32,25 @@ from varmat.functions.rows import formula
 
 __all__: list[str] = []
 
-# Up to this time there are five or six images, afterwards so many eigenfunctions: what is left out
-# is less than 1e-17 of the sum, also of those of the derivatives up to the fourth.
-SMALL, FUNCTIONS = 0.2, 10
+# Up to SHORT_TIME five or six images are summed, later FUNCTIONS eigenfunctions. The rest is less
+# than 1e-17 of the sum, and of the sums for derivatives up to the fourth.
+SHORT_TIME, FUNCTIONS = 0.2, 10
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _hermite(n: int, z: Any) -> list[Any]:
-    """The Hermite polynomials up to the degree n, those that go with exp(-z**2 / 2)."""
+    """The Hermite polynomials for the weight exp(-z**2 / 2), up to the degree n."""
     found = [np.ones_like(z), z]
     for k in range(1, n):
         found.append(z * found[k] - k * found[k - 1])
     return found
 
 
-# Two images at the same distance from one of the boundaries: with an odd polynomial they nearly
-# cancel where the start is next to it, so the difference is taken term by term.
+# Two images lie at the same distance from a boundary. With an odd polynomial they nearly cancel for
+# a start next to the boundary, so their difference is taken term by term.
 def _pair(degree: int, centre: float, step: Any, root: Any) -> Any:
-    """He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z and s the centre and the
-    step over `root`.
+    """He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z = centre / root and s =
+    step / root.
     """
     z, s = centre / root, step / root
     above = _hermite(degree, z + s)[degree]
@@ -65,8 +64,8 @@ def _pair(degree: int, centre: float, step: Any, root: Any) -> Any:
 
 
 def _by_images(n: int, u: Any, b: Any) -> Any:
-    """The derivative of order n with respect to b, without a factor that all of them have in
-    common.
+    """The derivative of order n with respect to b, by images, without a factor common to all
+    orders.
     """
     total, root, is_near = np.empty(u.shape), np.sqrt(u), b > 0.5
     for here, function in ((~is_near, _images_around_zero), (is_near, _images_around_one)):
@@ -89,15 +88,15 @@ def _images_around_one(degree: int, u: Any, b: Any, root: Any) -> Any:
 
 
 def _by_functions(n: int, u: Any, b: Any) -> Any:
-    """The same by the other series, without another common factor."""
+    """The same by eigenfunctions, without another common factor."""
     is_near = b > 0.5
-    # From the nearer boundary it has all its digits; from 1 the signs do not alternate, but odd
-    # derivatives have the other one.
+    # The angle from the nearer boundary has all its digits. From the boundary 1 the signs do not
+    # alternate, but those of odd derivatives change.
     angle = math.pi * np.where(is_near, 1.0 - b, b)
     alternating = np.where(is_near, 1.0, -1.0)
     turn = np.where(is_near & (n % 2 == 1), -1.0, 1.0) * (-1.0 if n % 4 in (2, 3) else 1.0)
-    # Sines, or cosines, of multiples, and powers of an exponential with the exponents 0, 3, 8, 15,
-    # ...
+    # Recurrences give the sines or cosines of multiples of the angle, and the powers 0, 3, 8, 15,
+    # ... of an exponential.
     wave, before = (np.cos(angle), np.ones_like(b)) if n % 2 else (np.sin(angle), np.zeros_like(b))
     twice, sign, power = 2.0 * np.cos(angle), turn, 1.0
     decay = np.exp((-0.5 * math.pi**2) * u)
@@ -116,9 +115,9 @@ def _by_functions(n: int, u: Any, b: Any) -> Any:
 
 
 def _where(u: Any, b: Any, small: Any, large: Any) -> Any:
-    """One function for small times, another one for large ones."""
+    """Call one function for small times and another for large ones."""
     u, b = np.broadcast_arrays(u, b)
-    out, is_small = np.full(u.shape, np.nan), u <= SMALL
+    out, is_small = np.full(u.shape, np.nan), u <= SHORT_TIME
     inside = (u > 0.0) & (u < math.inf) & (b > 0.0) & (b < 1.0)
     for here, function in ((is_small & inside, small), (~is_small & inside, large)):
         if here.any():
@@ -154,15 +153,16 @@ def _ratio(n: Any, u: Any, b: Any) -> Any:
     return out
 
 
-def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
+def internal_row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
+    """A row of the elementwise table for use in expressions alone."""
     nothing: Any = dict.fromkeys(
         ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
     )
     return new_row(name, formula(function), *partials, doc=doc, **nothing)
 
 
-# Not functions for users: names in the expressions of densities.
-log_first_passage = _row(
+# These are names in the expressions of densities, not functions for users.
+log_first_passage = internal_row(
     "log_first_passage",
     _log_density,
     "0.5 * g * first_passage_ratio(2.0, x, y)",
@@ -170,7 +170,7 @@ log_first_passage = _row(
     doc="Logarithm of the density of the time x at which Brownian motion from y leaves (0, 1) "
     "through 1.",
 )
-first_passage_ratio = _row(
+first_passage_ratio = internal_row(
     "first_passage_ratio",
     _ratio,
     "nan * g",

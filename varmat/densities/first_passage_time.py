@@ -1,23 +1,23 @@
-"""The probability that a Brownian motion between two boundaries reaches the upper one before, or
-after, some time.
+"""The probability that Brownian motion between two boundaries reaches the upper one before, or
+after, a given time.
 
 With the density f of the module `first_passage`, the drift rate v and the distance w = 1 - b of the
 start from the boundary the probabilities are
 
     exp(v w) times the integral of f(s, b) exp(-v**2 s / 2) ds
 
-over the times s before u, or after it: they add up to the probability to reach the upper boundary
-at all. In the logarithm of the time the integrand is a smooth positive hump with double exponential
-ends, so that rules of Gauss and Legendre over the part that counts have all digits, however small
-the probability is and wherever the motion starts. Series for the probabilities [1]_ lose the digits
-that their terms share. Derivatives are means of times and of ratios of derivatives of f, with the
-same weights.
+over the times s before u, or after it. The two add up to the probability of reaching the upper
+boundary at all. As a function of the log time the integrand is a smooth positive hump with double
+exponential tails, so Gauss-Legendre rules over its essential part have all digits, however small
+the probability and wherever the start. Series for the probabilities [1]_ lose digits by
+cancellation. The derivatives are means, with the same weights, of times and of ratios of
+derivatives of f.
 
 References
 ----------
 .. [1] S. P. Blurton, M. Kesselmeier and M. Gondan, "Fast and accurate calculations for cumulative
-       first-passage time distributions
-   in Wiener diffusion models", Journal of Mathematical Psychology 56 (2012), 470-475.
+       first-passage time distributions in Wiener diffusion models", Journal of Mathematical
+       Psychology 56 (2012), 470-475.
 """
 
 from __future__ import annotations
@@ -28,30 +28,29 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.elementwise import Elementwise, new_row
-from varmat.densities.first_passage import first_passage_ratio, log_first_passage
-from varmat.functions.rows import formula
+from varmat.core.elementwise import Elementwise
+from varmat.densities.first_passage import first_passage_ratio, internal_row, log_first_passage
 from varmat.functions.special.quadrature import gauss
 
 __all__: list[str] = []
 
-# The integrand is left out where it is less than exp(-DROP) of its maximum. It changes by powers of
-# the time too, and by what the exponents of the two series differ where they meet.
+# The integrand is dropped where it is less than exp(-DROP) of its maximum. That leaves room for
+# powers of the time, and for the difference of the exponents of the two series where they meet.
 DROP = 48.0
-# A rule has so many nodes for a part of the axis of the logarithm of the time of at most this
-# length; so many values are at once.
+# The axis of the log time is cut into panels of at most the length PANEL with NODES nodes each.
+# BLOCK limits the number of panels computed at once.
 NODES, PANEL, BLOCK = 32, 4.0, 512
 
 
 def time_range(upper: bool, u: Any, w: Any, c: Any) -> tuple[Any, Any]:
-    """Where ``exp(-w**2 / (2 s) - c s / 2)`` is not negligible, for s up to u or from u on; its
-    ends may be 0 and infinity.
+    """The range of s up to u, or from u on, where ``exp(-w**2 / (2 s) - c s / 2)`` is not
+    negligible. Its ends may be 0 and infinity.
     """
     root = np.sqrt(c)
-    top = w / root  # of the hump
+    top = w / root  # the place of the maximum
     nearest = (np.maximum if upper else np.minimum)(u, top)
     with np.errstate(over="ignore"):
-        # Relative to w root, the least exponent.
+        # The exponent relative to its least value, w root.
         level = 0.5 * (w / np.sqrt(nearest) - root * np.sqrt(nearest)) ** 2 + DROP
         both = level + np.sqrt(level * (level + 2.0 * w * root)) + w * root
         low, high = w * w / both, both / c
@@ -65,9 +64,7 @@ def _panels(upper: bool, u: Any, b: Any, v: Any) -> tuple[Any, Any, Any]:
 
 
 def _weights(count: int, low: Any, length: Any, b: Any, v: Any) -> tuple[Any, Any, Any]:
-    """Times, and at each of them the logarithm of the weight times the density, in blocks of a part
-    each.
-    """
+    """Times, starts, and the logarithm of weight times density at each of them, panel by panel."""
     nodes, weights = gauss(NODES)
     places = ((np.arange(count)[:, None] + nodes) / count).reshape(-1)
     times = low[:, None] * np.exp(length[:, None] * places)
@@ -77,8 +74,8 @@ def _weights(count: int, low: Any, length: Any, b: Any, v: Any) -> tuple[Any, An
 
 
 def _by_panels(upper: bool, code: Any, u: Any, b: Any, v: Any) -> Any:
-    """The logarithm of the integral, or with a code from 0 on of the module's docstring the
-    mean.
+    """The logarithm of the integral if `code` is negative. Otherwise a mean: the tens of `code` are
+    the order of a ratio, its units a power of the time.
     """
     code, u, b, v = np.broadcast_arrays(code, u, b, v)
     shape = u.shape
@@ -115,19 +112,12 @@ def _of_block(count: int, code: Any, low: Any, length: Any, b: Any, v: Any) -> A
     return result
 
 
-def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    nothing: Any = dict.fromkeys(
-        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
-    )
-    return new_row(name, formula(function), *partials, doc=doc, **nothing)
-
-
 def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
-    """The logarithm of the integral over times, and the means."""
+    """The rows for the logarithm of the integral over times, and for the means."""
     log, mean, sign = f"log_passage_{word}", f"mean_passage_{word}", "-" if upper else ""
 
     def inner(time: str) -> tuple[str, str]:
-        """Whether there is a density at a time, and a time at which there is one."""
+        """The condition that a time has a density, and a safe time where it fails."""
         condition = f"({time} > 0.0) & ({time} < inf)"
         return condition, f"where({condition}, {time}, 1.0)"
 
@@ -138,7 +128,7 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
             f"{drift} * {at} - {value}), 0.0)"
         )
 
-    integral = _row(
+    integral = internal_row(
         log,
         lambda x, y, z: _by_panels(upper, -1.0, x, y, z),
         f"g * ({rate('x', 'y', 'z', 'r')})",
@@ -150,7 +140,7 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
     at_end = (
         f"power({time}, fmod(x, 10.0)) * first_passage_ratio(floor(0.1 * x + 0.01), {time}, z) - r"
     )
-    means = _row(
+    means = internal_row(
         mean,
         partial(_by_panels, upper),
         "nan * g",
@@ -163,6 +153,6 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
     return integral, means
 
 
-# Not functions for users: names in the expressions of distribution functions.
+# These are names in the expressions of distribution functions, not functions for users.
 log_passage_before, mean_passage_before = _rows("before", upper=False)
 log_passage_after, mean_passage_after = _rows("after", upper=True)

@@ -1,9 +1,9 @@
 """Gaussian dynamic linear models: the likelihood by the Kalman filter, and its derivatives by one
-pass back.
+backward pass.
 
-The filter and the pass back are written with functions that take plain arrays and variables alike:
-the value and the reverse rule run them on arrays, forward derivatives on what these are made of,
-and short series go into programs time by time."""
+The filter and the backward pass are written with functions that take plain arrays and variables
+alike. The value and the reverse rule run them on arrays, forward derivatives run them on
+directions, and programs of short series contain them time by time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError, finite
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
 from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
 from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
@@ -23,8 +23,8 @@ from varmat.programs.symbols import refuse, require
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
 
-# Multiplications in a matrix product, times the times, up to which a model is written into
-# programs; others are called from Python.
+# A series is written into programs if the multiplications of a matrix product, times the number of
+# times, are at most this; other series are called from Python.
 STRAIGHT = 4096
 
 
@@ -49,11 +49,11 @@ def _check_noise(function: str, x: Any, name: str) -> None:
 
 
 def _holds(x: Any) -> Any:
-    """What a program asks of variances, or of a covariance."""
+    """The test of variances, or of a covariance, within a program."""
     if x.ndim == 1:
         return (x >= 0.0) & (x < math.inf)
-    # A little is added to what may be singular: in a program the factor of a matrix that has none
-    # is nan.
+    # The covariance may be singular, so a little is added to its diagonal. In a program a matrix
+    # without a Cholesky factor has one of nan.
     factor = np.linalg.cholesky(x + TOLERANCE * np.eye(x.shape[0]))
     return (np.abs(x - x.mT) <= TOLERANCE).all() & (np.diagonal(factor) > 0.0).all()
 
@@ -79,8 +79,8 @@ noise = Noise("nonnegative or symmetric positive semidefinite", _holds, _check_n
 
 
 class Moment(NamedTuple):
-    """What is known of the state at a time: mean and covariance before it, as it is predicted, and
-    what its observation says.
+    """The state at one time: moments before it, predicted moments, and the effect of its
+    observation.
     """
 
     mean: Any
@@ -88,16 +88,18 @@ class Moment(NamedTuple):
     # G m, and G C G' + W
     predicted: Any
     spread: Any
-    # spread @ F, the inverse of Q, the gain times Q's inverse, and inv(Q) e
+    # spread @ F, inv(Q), the gain cross @ inv(Q), and inv(Q) e
     cross: Any
     precision: Any
     gain: Any
     surprise: Any
 
 
-# West and Harrison (1997), section 4.2: with the predicted mean a = G m and covariance R = G C G' + W, the error of the forecast
-# e = y - F' a with the covariance Q = F' R F + V, and the gain K = R F inv(Q):  m <- a + K e,  C <- R - K (R F)',
-# log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
+# West and Harrison (1997), section 4.2. Let a = G m and R = G C G' + W be the predicted mean and
+# covariance, e = y - F' a the forecast error with the covariance Q = F' R F + V, and K = R F inv(Q)
+# the gain. Then
+#     m <- a + K e,  C <- R - K (R F)',
+#     log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
 def _filter(
     y: Any, f: Any, g: Any, v: Any, w: Any, mean: Any, covariance: Any, factorise: Any
 ) -> tuple[Any, list[Moment]]:
@@ -119,12 +121,14 @@ def _filter(
     return value, moments
 
 
-# The pass back, with the adjoints M of m and the symmetric S of C, for one step:
-# e~ = K' M - inv(Q) e,  Q~ = (u u' - inv(Q)) / 2 + K' S K - sym(K' M u'),  u = inv(Q) e,
-# B~ = M u' - 2 S K of the cross covariance B = R F,  R~ = S + F Q~ F' + sym(B~ F'),  F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,
-# G~ = a~ m' + 2 R~ G C,  then M <- G' a~,  S <- G' R~ G.
+# One step of the backward pass, with the adjoint M of m, the symmetric adjoint S of C, the cross
+# covariance B = R F and u = inv(Q) e:
+#     e~ = K' M - u,  Q~ = (u u' - inv(Q)) / 2 + K' S K - sym(K' M u'),
+#     B~ = M u' - 2 S K,  R~ = S + F Q~ F' + sym(B~ F'),
+#     F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,  G~ = a~ m' + 2 R~ G C,
+# and then M <- G' a~,  S <- G' R~ G.
 def _back(f: Any, g: Any, moments: list[Moment]) -> list[Any]:
-    """The derivatives with respect to all arguments, those of symmetric matrices symmetric."""
+    """The derivatives with respect to all arguments; those of symmetric matrices are symmetric."""
     n, (first, *_) = np.shape(g)[0], moments
     mean, covariance = np.zeros(n), np.zeros((n, n))
     errors: list[Any] = []
@@ -177,7 +181,9 @@ def _check_shapes(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> N
 
 
 def _factorised(q: Any) -> tuple[Any, Any]:
-    """The inverse of a covariance of an observation, and half the logarithm of its determinant."""
+    """The inverse of the covariance of an observation, and half the logarithm of its
+    determinant.
+    """
     return np.linalg.inv(q), np.sum(np.log(np.diagonal(np.linalg.cholesky(q))))
 
 
@@ -188,7 +194,7 @@ def _factorised_plain(q: Any) -> tuple[Any, Any]:
 
 
 def _covariance(v: Any) -> Any:
-    """The matrix of which a vector is the diagonal."""
+    """The covariance matrix: a vector of variances becomes its diagonal."""
     return v * np.eye(np.shape(v)[0]) if np.ndim(v) == 1 else v
 
 
@@ -202,7 +208,7 @@ def _covariance(v: Any) -> Any:
     C0=("C0", symmetric_matrix),
 )
 def gaussian_dlm_obs_lpdf(
-    y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Any
+    y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Kept
 ) -> Any:
     """Log density of the observations of a Gaussian dynamic linear model, the states integrated
     out.
@@ -248,14 +254,15 @@ def gaussian_dlm_obs_lpdf(
 
     References
     ----------
-    M. West and J. Harrison, "Bayesian Forecasting and Dynamic Models", 2nd edition, Springer 1997,
-    section 4.2; Stan Functions Reference, "Gaussian dynamic linear models".
+    Stan Functions Reference, "Gaussian dynamic linear models"; M. West and J. Harrison, "Bayesian
+    Forecasting and Dynamic Models", 2nd edition, Springer 1997, section 4.2.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
     >>> y, one = np.array([[1.0, 2.0]]), np.ones((1, 1))
-    >>> vm.gradient(lambda m0: vm.gaussian_dlm_obs_lpdf(y, one, one, one, one, m0, one), np.zeros(1))
+    >>> f = lambda m0: vm.gaussian_dlm_obs_lpdf(y, one, one, one, one, m0, one)
+    >>> vm.gradient(f, np.zeros(1))
     array([0.5])
     """
     _check_shapes(y, f, g, v, w, m0, c0)
@@ -279,7 +286,7 @@ def gaussian_dlm_obs_reverse(
     W: Any,
     m0: Any,
     C0: Any,
-    keep: Any,
+    keep: Kept,
     moments: Any,
 ) -> Any:
     if moments is None:
@@ -292,13 +299,13 @@ def gaussian_dlm_obs_reverse(
 
 @gaussian_dlm_obs_lpdf.tangent
 def gaussian_dlm_obs_tangent(
-    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any
+    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Kept
 ) -> Any:
     if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
         return (lambda t: 0.0,) * 7
     diagonal = np.ndim(V) == 1
-    whole = [symmetric(x) for x in (_covariance(V), W, C0)]
-    _, moments = _filter(y, F, G, whole[0], whole[1], m0, whole[2], _factorised)
+    symmetrised = [symmetric(x) for x in (_covariance(V), W, C0)]
+    _, moments = _filter(y, F, G, symmetrised[0], symmetrised[1], m0, symmetrised[2], _factorised)
     parts = _back(F, G, moments)
 
     def of(i: int) -> Any:
@@ -311,7 +318,7 @@ def gaussian_dlm_obs_tangent(
 
 @gaussian_dlm_obs_lpdf.straight
 def gaussian_dlm_obs_straight(
-    y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any
+    y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Kept
 ) -> Any:
     _check_shapes(y, F, G, V, W, m0, C0)
     n, r = np.shape(F)
@@ -336,6 +343,6 @@ def gaussian_dlm_obs_straight(
 
 
 def _folded(x: Any) -> Any:
-    """A symmetric matrix on its lower triangle."""
+    """A symmetric matrix folded onto its lower triangle."""
     k = np.shape(x)[0]
     return x * (2.0 * np.tri(k) - np.eye(k))

@@ -1,4 +1,4 @@
-"""Distributions with tails like powers: Pareto of both types, log-logistic."""
+"""Distributions with power tails: Pareto of both types, log-logistic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VARIABLE = ("Random variable", not_nan)
 SHAPE = ("Shape parameter", positive_finite)
 SCALE = ("Scale parameter", positive_finite)
 
-# Of a quotient near 1 the logarithm has no digits.
+# The logarithm of a rounded quotient near 1 has lost its digits.
 pareto_lpdf = univariate(
     "pareto_lpdf",
     "Pareto distribution",
@@ -78,9 +78,8 @@ pareto_type_2_lpdf = univariate(
 """,
 )
 
-# With w = beta log(y / alpha), exp(w) is taken out of its sum with 1 where it is large. The
-# derivative in y is written with the probability of less than y, as it is small where the other
-# terms cancel.
+# With w = beta log(y / alpha), log(1 + exp(w)) takes out exp(w) where that is large. The derivative
+# in y is written with the probability below y, which is small where the other terms cancel.
 loglogistic_lpdf = univariate(
     "loglogistic_lpdf",
     "log-logistic distribution",
@@ -106,9 +105,8 @@ loglogistic_lpdf = univariate(
     tails=[(1e300, 1e-5, 2.0), (1e-300, 1e5, 3.0), (1.5, 1.0, 1e4)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],
     notes="""With :math:`u = y / \\alpha` the log density is :math:`\\log\\frac\\beta\\alpha +
-    (\\beta - 1) \\log u
-    - 2 \\log(1 + u^\\beta)`: scale :math:`\\alpha`, shape :math:`\\beta`. In SciPy
-      ``scipy.stats.fisk(beta, scale=alpha)``.""",
+    (\\beta - 1) \\log u - 2 \\log(1 + u^\\beta)`: scale :math:`\\alpha`, shape :math:`\\beta`. In
+    SciPy ``scipy.stats.fisk(beta, scale=alpha)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda alpha: vm.loglogistic_lpdf([0.5, 2.0], alpha, 3.0), 1.0)

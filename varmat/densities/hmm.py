@@ -1,18 +1,17 @@
 """Hidden Markov models: the marginal likelihood of a chain, and the probabilities of its states.
 
-A step of the filter is a handful of NumPy calls on a vector of a few states, most of it overhead.
-So the matrices of the steps, transitions times emissions, are multiplied with their neighbours, all
-pairs together, up a tree; what is left near its root is a short chain. Its probabilities, forward
-and backward, go down the tree again, as vectors. Matrices and vectors are scaled before they can
-underflow.
+A step of the filter is a handful of NumPy calls on a vector of a few states, and most of its time
+is overhead. So the matrices of the steps, transitions times emissions, are multiplied in pairs of
+neighbours, level by level up a tree, until a short chain is left at the root. Its forward and
+backward probabilities then go down the tree as vectors. Matrices and vectors are scaled before they
+can underflow.
 
-The tree takes memory, and many operations where there are many states, and it scales whole
-matrices. For chains that are too large for it, and for those in which something underflows, there
-is the filter, scaled at every time. A long chain of few states is cut into pieces of equal length,
-which take their steps together: once from every state, which gives a transition matrix for each
-piece, then, with the probabilities at the ends known, forward and backward. Pieces are joined one
-after the other. The rest of a chain, or all of it, is a single piece. If something underflows here
-as well, there are logarithms."""
+The tree takes memory, and many operations if there are many states. Chains that are too large for
+it, or that underflow in it, are filtered time by time, with scaling at every time. A long chain of
+few states is cut into pieces of equal length, which take their steps together: first from every
+state, which gives a transition matrix for each piece, and then forward and backward from the
+probabilities at the ends of the pieces. The times left over, or all times of a chain that is not
+cut, are a single piece. If the filter underflows too, it is run on logarithms."""
 
 from __future__ import annotations
 
@@ -26,7 +25,12 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
 from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
-from varmat.densities.hmm_filter import SMALL, _marginal, _posterior, _posterior_of_anything
+from varmat.densities.hmm_filter import (
+    FLOAT_STATES,
+    differentiable_posterior,
+    log_marginal,
+    posterior_gradient,
+)
 from varmat.functions.checks import TOLERANCE, is_held, one
 from varmat.programs.kernels import Kernel
 from varmat.programs.program import FLOAT, Value
@@ -51,8 +55,8 @@ def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
     ):
         if np.shape(x) != shape:
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
-    # Floats are quicker where they are few.
-    if states <= SMALL and all(
+    # A few numbers are checked faster as floats.
+    if states <= FLOAT_STATES and all(
         min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())
     ):
         return
@@ -94,8 +98,9 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 
     References
     ----------
-    Stan Functions Reference, section "Hidden Markov models with discrete latent variables"; L. R.
-    Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77 (1989).
+    Stan Functions Reference, "Hidden Markov Models"; L. R. Rabiner, "A tutorial on hidden Markov
+    models and selected applications in speech recognition", Proceedings of the IEEE 77 (1989),
+    257-286.
 
     Examples
     --------
@@ -106,7 +111,7 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
     -3.802272141469
     """
     _check("hmm_marginal", log_omegas, Gamma, rho)
-    value, filtered = _marginal(log_omegas, Gamma, rho, workspace)
+    value, filtered = log_marginal(log_omegas, Gamma, rho, workspace)
     return Saved(value, filtered=filtered)
 
 
@@ -114,13 +119,13 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 def hmm_marginal_reverse(
     g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any
 ) -> Any:
-    parts = _posterior(r, log_omegas, gamma, rho, filtered)
+    parts = posterior_gradient(r, log_omegas, gamma, rho, filtered)
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
 class Chain(Kernel):
-    """Of a chain of emissions, a row for each time: the log marginal, posterior probabilities, and
-    slopes in `Gamma` and `rho`.
+    """The log marginal of a chain, posterior probabilities, and slopes in `Gamma` and `rho`.
+    Emissions have a row for each time.
     """
 
     name = "hmm_chain"
@@ -135,8 +140,8 @@ class Chain(Kernel):
         emissions, gamma, rho = map(np.array, operands)
         with np.errstate(all="ignore"):
             log_omegas = np.log(emissions.T)
-        value, filtered = _marginal(log_omegas, gamma, rho)
-        posterior, in_gamma, in_rho = _posterior(value, log_omegas, gamma, rho, filtered)
+        value, filtered = log_marginal(log_omegas, gamma, rho)
+        posterior, in_gamma, in_rho = posterior_gradient(value, log_omegas, gamma, rho, filtered)
         return (
             value,
             posterior.T,
@@ -154,8 +159,8 @@ class Chain(Kernel):
 CHAIN = Chain()
 
 
-# Emissions are scaled to a largest one of 1 at each time; where a probability underflows all the
-# same the run ends.
+# Emissions are scaled to a largest one of 1 at each time. If a probability still underflows, the
+# run ends.
 @hmm_marginal.straight
 def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
     if not np.size(log_omegas):
@@ -177,7 +182,7 @@ def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
-    parts = _posterior_of_anything(log_omegas, gamma, rho)
+    parts = differentiable_posterior(log_omegas, gamma, rho)
     return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)
 
 
@@ -209,7 +214,9 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 
     References
     ----------
-    Stan Functions Reference, section "Hidden Markov models with discrete latent variables".
+    Stan Functions Reference, "Hidden Markov Models"; L. R. Rabiner, "A tutorial on hidden Markov
+    models and selected applications in speech recognition", Proceedings of the IEEE 77 (1989),
+    257-286.
 
     Examples
     --------
@@ -226,20 +233,6 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
     ]
     values = [*map(plain, operands)]
     _check("hmm_hidden_state_prob", *values)
-    if any(map(is_differentiable, operands)) and _marginal(*values)[0] == -math.inf:
+    if any(map(is_differentiable, operands)) and log_marginal(*values)[0] == -math.inf:
         return np.zeros(np.shape(values[0]))
-    return _posterior_of_anything(*operands)[0]
-
-
-# The filter: with the probabilities a of the states given the observations so far, and the emissions w at the next time,
-# a <- (a Gamma) w / s,  s = sum((a Gamma) w),  log p = sum(log s).
-# Backward, with b = p(later observations | state) up to a factor:  b <- Gamma (w b).
-# Of the logarithm of p: d/dlog_omegas = a b / sum(a b),  d/dGamma = sum over times of a (w b)' / (a Gamma w b),  d/drho = w b / p.
-
-
-# The tree. All matrices are indexed [time, from, to], however they are stored; vectors are in
-# columns.
-
-
-# The same by logarithms, for chains with states that are not connected, where the scaled
-# probabilities underflow.
+    return differentiable_posterior(*operands)[0]

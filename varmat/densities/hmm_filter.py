@@ -1,10 +1,11 @@
-"""The algorithms of hidden Markov models on plain arrays: filter and posterior, in one thread, in
-pieces, as a tree, and in logarithms."""
+"""The algorithms of hidden Markov models on plain arrays: filter and posterior by a tree, in
+pieces, and on logarithms."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,77 +15,81 @@ from varmat.functions.checks import fixed
 
 __all__: list[str] = []
 
-# Chains are cut if they are at least as long, and have no more states than this: measured.
-LONG, FEW = 50, 32
-# A level of it is made if there are more matrices than this; they are stored element by element,
-# or, with more states, one by one.
-SHORT, PLANES = 16, 4
-# Logarithms down to which the largest element of a product, and the sum of a vector at the root,
-# may fall before it is scaled.
+Floats = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+# Uninitialised memory of a shape.
+Space = Callable[[tuple[int, ...]], Floats]
+
+# Chains of at least LONG_CHAIN steps and at most FEW_STATES states are cut into pieces (measured).
+LONG_CHAIN, FEW_STATES = 50, 32
+# A further level of the tree is made from more than ROOT_MATRICES matrices. With up to PLANE_STATES
+# states matrices are stored element by element, otherwise one by one.
+ROOT_MATRICES, PLANE_STATES = 16, 4
+# A product is scaled before the logarithm of its largest element falls below LOWEST, and a vector
+# at the root before that of its sum falls below LOWEST_AT_ROOT.
 LOWEST, LOWEST_AT_ROOT = math.log(1e-60), math.log(1e-150)
-# Instead of zero where a sum of probabilities divides.
+# A sum of probabilities that divides is at least TINY.
 TINY = float(np.finfo(float).tiny)
-# Each state is reached from each other one with at least this probability: then what underflows
-# counts for nothing later on.
+# If every transition has at least this probability, a state whose probability underflows cannot
+# matter later.
 CONNECTED = 1e-150
-# The same for the tree, where the starts of matrices count as well as their ends.
+# The same bound for the tree, whose matrices underflow by their starts as well as by their ends.
 CONNECTED_IN_TREE = 1e-60
-# The tree is for chains with no more states than that, and no more elements of the matrices of all
-# times: measured.
-LARGEST = 4_000_000
-# As many multiplications BLAS does in one thread at least; in other threads nobody sees what
-# underflows.
+# Chains of at most FEW_STATES states, with at most TREE_ELEMENTS elements in all their matrices, go
+# through the tree (measured).
+TREE_ELEMENTS = 4_000_000
+# BLAS does up to this many multiplications in one thread. Underflow in its other threads goes
+# unseen.
 ONE_THREAD = 2**18
-# States up to which the checks go through floats.
-SMALL = 8
+# Up to this many states, checks are faster on floats.
+FLOAT_STATES = 8
 
 
 class Filtered(NamedTuple):
-    """What the filter keeps for the posterior: the emissions, and per piece what is known of its
-    start and what it does.
-    """
+    """The emissions and the results for each piece, which the filter keeps for the posterior."""
 
     # (times, states), scaled to a largest one of 1
-    emissions: Any
-    # (pieces, states), the first time after it, then the rest of the chain
-    starts: Any
-    # (pieces, states, states) with the logarithms of their row sums; None if the chain is not cut
+    emissions: Floats
+    # (pieces + 1, states): probabilities before each piece, and before the rest of the chain
+    starts: Floats
+    # (pieces, states, states), and the logarithms of row sums; None if the chain is not cut
     transfers: Any
     logs: Any
-    # (times, states): the filter in the rest of the chain
+    # (times, states): filtered probabilities in the rest of the chain
     rest: Any
 
 
 class Level(NamedTuple):
-    """The matrices of a level of the tree above that of the single times."""
+    """A level of the tree above the matrices of single times."""
 
     # (matrices, states, states)
-    matrices: Any
-    # A lower bound of the logarithms of their largest elements
+    matrices: Floats
+    # a lower bound of the logarithms of their largest elements
     bound: float
-    # Two of (states, matrices), for the way down
-    scratch: Any
+    # two arrays (states, matrices) for the way down
+    scratch: Floats
 
 
 class Tree(NamedTuple):
-    """What the product of the chain keeps for the posterior."""
+    """The results that the tree keeps for the posterior."""
 
     # (states, times), scaled to a largest one of 1
-    emissions: Any
-    # From below
+    emissions: Floats
+    # the lowest one first
     levels: list[Level]
-    # The matrices at the root, then from above those that had no neighbour
-    root: Any
-    # The probabilities of the states before each of them, and after the last, up to factors
-    rows: Any
-    # The logarithm of the smallest transition probability
+    # the matrices at the root, then, from the top level down, those without a neighbour
+    root: Floats
+    # the probabilities of states before each of these and after the last, up to factors
+    rows: Floats
+    # the logarithm of the smallest transition probability
     least: float
 
 
-def _marginal(
-    log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty
+def log_marginal(
+    log_omegas: Floats, gamma: Floats, rho: Floats, space: Space = np.empty
 ) -> tuple[float, Filtered | Tree | None]:
-    """The log marginal, and what the posterior wants back: None if it has to go by logarithms."""
+    """The log marginal, and intermediate results for the posterior: None if that needs
+    logarithms.
+    """
     states, times = log_omegas.shape
     if not times:
         return 0.0, None
@@ -97,8 +102,8 @@ def _marginal(
         return total, None
     least = float(np.minimum.reduce(gamma, axis=None))
     if (
-        states <= FEW
-        and states**2 * times <= LARGEST
+        states <= FEW_STATES
+        and states**2 * times <= TREE_ELEMENTS
         and (least >= CONNECTED_IN_TREE or states**3 * times <= ONE_THREAD)
     ):
         try:
@@ -112,38 +117,43 @@ def _marginal(
             value, filtered = _filter(_emissions(log_omegas, peaks).T.copy(), gamma, rho)
             return value + total, filtered
     except FloatingPointError:
-        return _log_filter(log_omegas, gamma, rho)[0], None
+        return log_filter(log_omegas, gamma, rho)[0], None
 
 
-def _emissions(log_omegas: Any, peaks: Any, space: Any = np.empty) -> Any:
+def _emissions(log_omegas: Floats, peaks: Floats, space: Space = np.empty) -> Floats:
     out = np.subtract(log_omegas, peaks, space(log_omegas.shape))
     return np.exp(out, out)
 
 
-def _start(rho: Any, emissions: Any) -> Any:
-    """The states at the first time; what is impossible may have emissions that overflow."""
+def _start(rho: Floats, emissions: Floats) -> Floats:
+    """The states at the first time. An impossible state stays at zero even if its emission
+    overflowed.
+    """
     out = rho * emissions
     out[rho == 0.0] = 0.0
     return out
 
 
-def _underflow(least: float, enough: float) -> Any:
-    """What to do if a probability underflows: if states are not connected, a path that is lost may
-    be the likeliest in the end.
+def _underflow(least: float, enough: float) -> Literal["ignore", "raise"]:
+    """How NumPy treats underflow. It must raise if states are not connected: the lost path may be
+    the likeliest in the end.
     """
     return "ignore" if least >= enough else "raise"
 
 
-def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tuple[float, Tree]:
-    """The log marginal up to the scales of the emissions, by the product of all matrices."""
+# The tree: all matrices are indexed [time, from, to], however they are stored; vectors are columns.
+def _tree(
+    emissions: Floats, gamma: Floats, rho: Floats, least: float, space: Space
+) -> tuple[float, Tree]:
+    """The log marginal of scaled emissions, by the product of all matrices."""
     states, count, x = len(rho), emissions.shape[1] - 1, emissions[:, 1:]
     log_least = math.log(least) if least >= CONNECTED_IN_TREE else -math.inf
     value, bound = 0.0, log_least
     levels: list[Level] = []
-    alone: list[Any] = []
-    if count <= SHORT:
+    alone: list[Floats] = []
+    if count <= ROOT_MATRICES:
         root = gamma * x.T[:, None]
-    while count > SHORT:
+    while count > ROOT_MATRICES:
         if count % 2:
             alone.append(levels[-1].matrices[-1] if levels else gamma * x[:, -1])
         scratch = space((2, states, count))
@@ -153,10 +163,10 @@ def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tup
             matrices = _products(below[: 2 * count : 2], below[1 : 2 * count : 2], space, log_least)
         else:
             matrices = _first_products(gamma, x, space, log_least)
-        # The row of the second matrix that the largest element of the first one meets is not the
-        # largest, but connected with it.
+        # The largest element of the first matrix need not meet the largest of the second; a
+        # transition of probability `least` leads from one to the other.
         bound = 2.0 * bound + log_least
-        if bound < LOWEST or count <= SHORT:
+        if bound < LOWEST or count <= ROOT_MATRICES:
             scales = np.maximum(np.maximum.reduce(matrices, axis=(1, 2)), TINY)
             matrices /= scales[:, None, None]
             value += float(np.add.reduce(np.log(scales)))
@@ -171,25 +181,25 @@ def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tup
     return value + logs, Tree(emissions, levels, root, rows, log_least)
 
 
-def _matrices(count: int, states: int, space: Any, log_least: float) -> Any:
-    """Uninitialised: element by element, which is quicker for few states, but only `matmul` notices
-    what underflows.
+def _matrices(count: int, states: int, space: Space, log_least: float) -> Floats:
+    """Uninitialised matrices. Storing them element by element is faster for few states, but then
+    underflow goes unnoticed, so it is done only if states are connected.
     """
-    if states <= PLANES and log_least > -math.inf:
+    if states <= PLANE_STATES and log_least > -math.inf:
         return space((states, states, count)).transpose(2, 0, 1)
     return space((count, states, states))
 
 
-def _products(left: Any, right: Any, space: Any, log_least: float) -> Any:
+def _products(left: Floats, right: Floats, space: Space, log_least: float) -> Floats:
     out = _matrices(len(left), left.shape[1], space, log_least)
     if out.flags.c_contiguous:
         return np.matmul(left, right, out)
     return np.einsum("tij,tjk->tik", left, right, out=out)
 
 
-def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
-    """Of each pair of times: the sum over the state between them is a product with one and the same
-    matrix.
+def _first_products(gamma: Floats, x: Floats, space: Space, log_least: float) -> Floats:
+    """The products for pairs of times: one matrix multiplication sums over the states in
+    between.
     """
     states, count = len(gamma), x.shape[1] // 2
     ways = (gamma[:, None] * gamma.T).reshape(-1, states)
@@ -203,12 +213,12 @@ def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
     return out
 
 
-def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
-    """The vector before each of the matrices and after the last one, and the logarithm of the sum
-    of that one, unscaled.
+def _steps(a: Floats, matrices: Floats, log_least: float) -> tuple[Floats, float]:
+    """The vectors before each matrix and after the last one, and the log sum of the last,
+    unscaled.
     """
     rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
-    multiply: Any = np.dot if log_least > -math.inf else np.matmul
+    multiply: Callable[..., Any] = np.dot if log_least > -math.inf else np.matmul
     scaled = len(matrices) * log_least < LOWEST_AT_ROOT
     rows[0] = a
     for row, following, matrix in zip(rows, rows[1:], matrices, strict=False):
@@ -221,8 +231,8 @@ def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
     return rows, logs + math.log(scale) if scale > 0.0 else -math.inf
 
 
-def _tree_posterior(tree: Tree, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    """The gradient of the log marginal, from the way down the tree."""
+def _tree_posterior(tree: Tree, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
+    """The gradient of the log marginal, by going down the tree."""
     emissions, levels, root, rows, log_least = tree
     ends = _steps(np.ones(len(rho)), root[::-1].swapaxes(1, 2), log_least)[0][::-1]
     counts = [emissions.shape[1] - 1, *(len(level.matrices) for level in levels)]
@@ -260,8 +270,10 @@ def _tree_posterior(tree: Tree, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
     return both, a @ u.T, first / total
 
 
-def _both_sides(a: Any, b: Any, left: Any, right: Any, into: Any) -> None:
-    """What comes before each right matrix, and after each left one, of all pairs."""
+def _both_sides(
+    a: Floats, b: Floats, left: Floats, right: Floats, into: tuple[Floats, Floats]
+) -> None:
+    """For all pairs, the vectors before each right matrix and after each left one."""
     if left.strides[0] < left.strides[2]:
         np.einsum("it,tij->jt", a, left, out=into[0])
         np.einsum("tij,jt->it", right, b, out=into[1])
@@ -270,7 +282,14 @@ def _both_sides(a: Any, b: Any, left: Any, right: Any, into: Any) -> None:
         np.matmul(right, b.T[:, :, None], into[1].T[:, :, None])
 
 
-def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
+# The filter: let a be the probabilities of the states given the observations so far, and w the
+# emissions at the next time. Then
+#     a <- (a Gamma) w / s,  s = sum((a Gamma) w),  log p = sum(log s).
+# Backward, with b = p(later observations | state) up to a factor:  b <- Gamma (w b). Of log p
+# the derivatives are
+#     d/dlog_omegas = a b / sum(a b),  d/drho = w b / p,
+#     d/dGamma = sum over times of a (w b)' / (a Gamma w b).
+def _filter(emissions: Floats, gamma: Floats, rho: Floats) -> tuple[float, Filtered]:
     times, states = emissions.shape
     start = _start(rho, emissions[0])[None]
     scale = np.sum(start)
@@ -297,18 +316,18 @@ def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
 
 
 def _length(steps: int, states: int) -> int:
-    """Of the pieces, balanced with their number; zero if the chain is not cut."""
-    return math.isqrt(steps) if steps >= LONG and states <= FEW else 0
+    """The length of pieces, about equal to their number; zero if the chain is not cut."""
+    return math.isqrt(steps) if steps >= LONG_CHAIN and states <= FEW_STATES else 0
 
 
-def _pieces(x: Any, pieces: int, length: int) -> Any:
-    """The times after the first, (steps, pieces, states)."""
+def _pieces(x: Floats, pieces: int, length: int) -> Floats:
+    """The times after the first, as (steps, pieces, states)."""
     return x[1 : 1 + pieces * length].reshape(pieces, length, -1).swapaxes(0, 1).copy()
 
 
-def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """Filter pieces together: the probabilities after each step, (steps, pieces, states), and the
-    sums they were divided by.
+def _forward(a: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
+    """Filter all pieces together: the probabilities after each step, as (steps, pieces, states),
+    and the sums by which they were divided.
     """
     ones, out, scales = (
         np.ones(len(gamma)),
@@ -324,9 +343,9 @@ def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return out, scales
 
 
-def _transfers(emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """The transition matrix over each piece, observations included, with rows of sum 1, and the
-    logarithms of their sums.
+def _transfers(emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
+    """The transition matrix over each piece and its observations, with rows scaled to a sum of 1,
+    and the logarithms of those sums.
     """
     steps, pieces, states = emissions.shape
     ones, scales = np.ones(states), np.empty((steps, pieces * states))
@@ -343,8 +362,8 @@ def _transfers(emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return now.reshape(pieces, states, states), logs.reshape(pieces, states)
 
 
-def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """The probabilities of what comes later, up to a factor, after each step and at the start."""
+def _backward(b: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
+    """The probabilities of later observations, up to a factor, after each step and at the start."""
     ones, out, transposed = np.ones(len(gamma)), np.empty(emissions.shape), gamma.T.copy()
     for w, row in zip(emissions[::-1], out[::-1], strict=True):
         row[...] = b
@@ -353,9 +372,9 @@ def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
     return out, b
 
 
-def _posterior(
-    value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | Tree | None
-) -> tuple[Any, Any, Any]:
+def posterior_gradient(
+    value: float, log_omegas: Floats, gamma: Floats, rho: Floats, filtered: Filtered | Tree | None
+) -> tuple[Floats, Floats, Floats]:
     """The gradient of the log marginal."""
     if value == -math.inf or not log_omegas.shape[1]:
         return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
@@ -377,7 +396,9 @@ def _posterior(
     return _log_posterior(log_omegas, gamma, rho)
 
 
-def _filter_posterior(filtered: Filtered, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+def _filter_posterior(
+    filtered: Filtered, gamma: Floats, rho: Floats
+) -> tuple[Floats, Floats, Floats]:
     a, b = _both_ways(*filtered, gamma)
     w = filtered.emissions
     with np.errstate(under="ignore"):
@@ -388,10 +409,10 @@ def _filter_posterior(filtered: Filtered, gamma: Any, rho: Any) -> tuple[Any, An
 
 
 def _both_ways(
-    emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any, gamma: Any
-) -> tuple[Any, Any]:
-    """At each time the probabilities of the states given what came before, and of what comes later,
-    up to factors.
+    emissions: Floats, starts: Floats, transfers: Floats, logs: Floats, rest: Floats, gamma: Floats
+) -> tuple[Floats, Floats]:
+    """At each time the probabilities of states given earlier observations, and those of later
+    observations given the state, up to factors.
     """
     a, b = np.empty(emissions.shape), np.empty(emissions.shape)
     pieces, length = len(starts) - 1, _length(len(emissions) - 1, len(gamma))
@@ -412,10 +433,10 @@ def _both_ways(
     return a, b
 
 
-def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
-    """The log marginal, and the logarithms of the probabilities of the states given the
-    observations so far.
-    """
+# The filter on logarithms, for chains with states that are not connected, whose scaled
+# probabilities underflow.
+def log_filter(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[float, Floats]:
+    """The log marginal, and the log probabilities of states given the observations so far."""
     with np.errstate(all="ignore"):
         log_gamma, out, value = np.log(gamma), np.empty(log_omegas.T.shape), 0.0
         joint = np.log(rho) + log_omegas[:, 0]
@@ -430,8 +451,8 @@ def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
         return value, out
 
 
-def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    a = _log_filter(log_omegas, gamma, rho)[1]
+def _log_posterior(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
+    a = log_filter(log_omegas, gamma, rho)[1]
     with np.errstate(all="ignore"):
         log_gamma, both, in_gamma = np.log(gamma), np.empty(a.shape), np.zeros(gamma.shape)
         b = np.zeros(len(gamma))
@@ -447,14 +468,12 @@ def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any
         return both.T, in_gamma, np.exp(u - logsumexp(np.log(rho) + u, 0))
 
 
-def _posterior_of_anything(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    """The gradient of the log marginal, differentiable: one time after the other if an argument is
-    no plain array.
-    """
+def differentiable_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+    """The gradient of the log marginal, differentiable. With variables it goes time by time."""
     if not any(map(is_differentiable, (log_omegas, gamma, rho))):
         with np.errstate(all="ignore"):
-            value, filtered = _marginal(log_omegas, gamma, rho)
-            return _posterior(value, log_omegas, gamma, rho, filtered)
+            value, filtered = log_marginal(log_omegas, gamma, rho)
+            return posterior_gradient(value, log_omegas, gamma, rho, filtered)
     times = np.shape(log_omegas)[1]
     peaks = np.max(fixed(log_omegas), axis=0)
     w = np.exp(log_omegas - np.where(np.abs(peaks) < np.inf, peaks, 0.0)).T

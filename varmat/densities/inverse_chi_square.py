@@ -1,10 +1,10 @@
 """Inverse chi-square distributions, plain and scaled.
 
-With half the degrees of freedom, h, the log density is that of an inverse gamma variable of shape
-h. Its terms are of the size ``h log(h)``, the sum of them is not: it is written with the deviance u
-- 1 - log(u) of u = scale / y from 1 (`kl_div` of 1 and u) and with what Stirling's formula leaves
-of the gamma function. Of arrays the deviance is the difference of u - 1 and log(u), which loses no
-more than the rounding of u does."""
+The log density is that of an inverse gamma variable with half the degrees of freedom, h, as its
+shape. Its terms have the size ``h log(h)``, but their sum is much smaller. So it is written with
+the deviance u - 1 - log(u) of u = scale / y from 1, which is `kl_div` of 1 and u, and with
+Stirling's remainder of the gamma function. For arrays the deviance is the plain difference of u - 1
+and log(u), which loses no more than the rounding of u does."""
 
 from __future__ import annotations
 
@@ -80,9 +80,8 @@ scaled_inv_chi_square_lpdf = univariate(
     tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     notes="""The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) +
-    \\nu \\log s
-    - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2,
-      scale=nu * s**2 / 2)``.""",
+    \\nu \\log s - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy
+    ``scipy.stats.invgamma(nu / 2, scale=nu * s**2 / 2)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda s: vm.scaled_inv_chi_square_lpdf([4.0, 4.0], 3.0, s), 2.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, density, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix
 from varmat.densities.wishart import QUARTER_LOG_PI
 from varmat.functions.arrays.reductions import add_reduce
@@ -40,7 +40,7 @@ SHAPE = ("Shape parameter", Scalar(positive_finite))
 
 # Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum
 # over k = 1, ..., K - 1 of log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi)
-# / 2, each gamma quotient without cancellation.
+# / 2. Each quotient of gamma functions is computed without cancellation.
 @lru_cache  # most models have the same one throughout
 def _lkj_constant(eta: float, k: int) -> float:
     half = 0.5 * np.arange(1.0, k)
@@ -57,7 +57,9 @@ def _lkj_constant_slope(eta: Any, k: int) -> Any:
 
 
 def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
-    """The constant and, as a function of nothing, its derivative as steps of a program."""
+    """The constant as steps of a program, and a function without arguments that returns its
+    derivative.
+    """
     half = 0.5 * np.arange(1.0, k)
     start = eta + (half[::-1] - 0.5)
     constant = np.sum(applied(log_rising_factorial, start, half)) - k * (k - 1) * QUARTER_LOG_PI
@@ -65,7 +67,7 @@ def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
 
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
-def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Kept) -> Any:
     """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
 
     Parameters
@@ -99,7 +101,9 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Cholesky LKJ correlation distribution".
+    Stan Functions Reference, "Cholesky LKJ correlation distribution"; D. Lewandowski, D. Kurowicka
+    and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
+    Journal of Multivariate Analysis 100 (2009), 1989-2001.
 
     Examples
     --------
@@ -124,20 +128,20 @@ def _is_correlation_factor(x: Any) -> bool:
 
 
 @lru_cache
-def _lines(k: int) -> tuple[Any, Any]:
-    """Intercepts and slopes of the powers of the elements on the diagonal as functions of eta."""
+def _linear_powers(k: int) -> tuple[Any, Any]:
+    """The powers of the diagonal elements are linear in eta: their intercepts and slopes."""
     later = np.arange(k) > 0
     return np.where(later, np.arange(k - 3.0, -3.0, -1.0), 0.0), np.where(later, 2.0, 0.0)
 
 
 def _powers(k: int, eta: Any) -> Any:
-    """The powers of the elements on the diagonal; differentiable."""
-    intercepts, slopes = _lines(k)
+    """The powers of the diagonal elements; differentiable."""
+    intercepts, slopes = _linear_powers(k)
     return intercepts + slopes * eta
 
 
 @lkj_corr_cholesky_lpdf.straight
-def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Kept) -> Any:
     k, diagonal = len(factor), np.diagonal(factor)
     require(diagonal > 0.0)
     require(abs(np.sum(np.square(factor), axis=-1) - 1.0) <= 2.0 * TOLERANCE)
@@ -153,7 +157,7 @@ def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Any) -> Any:
 
 
 @lkj_corr_cholesky_lpdf.reverse
-def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Kept) -> Any:
     if r == -math.inf:
         return (lambda: ZERO,) * 2
     k = len(factor)
@@ -171,7 +175,7 @@ def _eta_slope(factor: Any, eta: Any) -> Any:
 
 
 @lkj_corr_cholesky_lpdf.tangent
-def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Kept) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     slopes = _powers(len(factor), eta) / np.diagonal(factor)
@@ -179,7 +183,7 @@ def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Any) -> Any:
 
 
 @density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
-def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Kept) -> Any:
     """Log density of the LKJ distribution of a correlation matrix.
 
     Parameters
@@ -212,7 +216,9 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "LKJ correlation distribution".
+    Stan Functions Reference, "LKJ correlation distribution"; D. Lewandowski, D. Kurowicka and H.
+    Joe, "Generating random correlation matrices based on vines and extended onion method", Journal
+    of Multivariate Analysis 100 (2009), 1989-2001.
 
     Examples
     --------
@@ -231,7 +237,7 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
 
 
 @lkj_corr_lpdf.straight
-def lkj_corr_straight(sigma: Any, eta: Any, keep: Any) -> Any:
+def lkj_corr_straight(sigma: Any, eta: Any, keep: Kept) -> Any:
     require(one.holds(np.diagonal(sigma)))
     factor, (constant, slope) = positive_definite(sigma), _lkj_straight(eta, len(sigma))
     log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
@@ -245,7 +251,7 @@ def lkj_corr_straight(sigma: Any, eta: Any, keep: Any) -> Any:
 
 
 @lkj_corr_lpdf.reverse
-def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Kept, factor: Any) -> Any:
     if factor is None:
         return (lambda: ZERO,) * 2
     return (
@@ -255,7 +261,7 @@ def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: An
 
 
 @lkj_corr_lpdf.tangent
-def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Kept, factor: Any) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     x = inverse_spd_of(sigma, factor)
@@ -267,15 +273,16 @@ def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> An
     )
 
 
-# With the standard deviations d, the square roots of the diagonal, of which the logarithms l are normal, z = (l - mu) / sigma and
-# R = Sigma / (d d'):  log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
+# The standard deviations d are the square roots of the diagonal; their logarithms l are normal.
+# With z = (l - mu) / sigma and R = Sigma / (d d'):
+#     log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
 @density(
     Sigma=("Covariance matrix", square_matrix),
     mu=("Location parameter", finite),
     sigma=("Scale parameter", positive_finite),
     eta=SHAPE,
 )
-def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
+def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept) -> Any:
     """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
     of the correlations.
 
@@ -314,12 +321,15 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Math Library, "lkj_cov_lpdf".
+    Stan Math Library, ``lkj_cov``; D. Lewandowski, D. Kurowicka and H. Joe, "Generating random
+    correlation matrices based on vines and extended onion method", Journal of Multivariate Analysis
+    100 (2009), 1989-2001.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda Sigma: vm.lkj_cov_lpdf(Sigma, 0.0, 1.0, 2.0), np.array([[1.0, 0.6], [0.6, 1.0]]))
+    >>> Sigma = np.array([[1.0, 0.6], [0.6, 1.0]])
+    >>> vm.gradient(lambda Sigma: vm.lkj_cov_lpdf(Sigma, 0.0, 1.0, 2.0), Sigma)
     array([[ 0.0625,  0.    ],
            [-1.875 ,  0.0625]])
     """
@@ -344,7 +354,7 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
 
 @lkj_cov_lpdf.reverse
 def lkj_cov_reverse(
-    g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+    g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept, factor: Any
 ) -> Any:
     if factor is None:
         return (lambda: ZERO,) * 4
@@ -373,15 +383,15 @@ def lkj_cov_reverse(
 
 
 def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
-    """Minus the derivative with respect to the variances apart from that of the determinant, times
-    the variances.
+    """The variances times minus the derivative with respect to them, without the term of the
+    determinant.
     """
     return 0.5 * (1.0 + z / sigma) + (eta - 1.0)
 
 
 @lkj_cov_lpdf.tangent
 def lkj_cov_tangent(
-    r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+    r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept, factor: Any
 ) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 4

@@ -12,8 +12,8 @@ LOCATION = ("Location parameter", finite)
 SCALE = ("Scale parameter", positive_finite)
 
 # With h**2 = d**2 + c**2 the logarithm of h / c is log1p(d / c * d / (c + h)), where nothing
-# overflows; fmin is for an infinite d. What has two forms is written in d / h where that is small,
-# and in c / h where that is: of a ratio near 1 the derivatives cancel.
+# overflows; fmin is for an infinite d. Expressions with two forms use the smaller of the
+# ratios d / h and c / h, because derivatives of a ratio near 1 cancel.
 student_t_lpdf = univariate(
     "student_t_lpdf",
     "Student t distribution",
@@ -56,7 +56,7 @@ student_t_lpdf = univariate(
         "-0.5723649429247001",
     ),
     partials={
-        # That in sigma is s z - inv, which cancels where nu is small.
+        # The partial in sigma equals s z - inv, but that cancels where nu is small.
         "y": "-s",
         "mu": "s",
         "sigma": "v * w",
@@ -79,8 +79,8 @@ student_t_lpdf = univariate(
     ],
     notes="""With :math:`z = (y - \\mu) / \\sigma` the log density is
     :math:`\\log\\Gamma(\\frac{\\nu + 1}2) - \\log\\Gamma(\\frac\\nu2) - \\frac12 \\log \\nu\\pi -
-    \\log\\sigma
-    - \\frac{\\nu + 1}2 \\log(1 + z^2 / \\nu)`. In SciPy ``scipy.stats.t(nu, mu, sigma)``.""",
+    \\log\\sigma - \\frac{\\nu + 1}2 \\log(1 + z^2 / \\nu)`. In SciPy ``scipy.stats.t(nu, mu,
+    sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> round(vm.student_t_lpdf(1.0, 3.0, 0.0, 1.0), 12)
@@ -114,7 +114,7 @@ cauchy_lpdf = univariate(
         }
     ),
     terms=("-log(sigma)", "-l", "-1.1447298858494002"),
-    # That in sigma is s z - inv, of which the derivative would cancel where z is large.
+    # The partial in sigma equals s z - inv, but the derivative of that cancels where z is large.
     partials={"y": "-s", "mu": "s", "sigma": "inv - w"},
     reference="-log(pi * sigma) - log1p(((y - mu) / sigma)**2)",
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-3)],
@@ -141,8 +141,8 @@ double_exponential_lpdf = univariate(
     reference="-log(2 * sigma) - fabs(y - mu) / sigma",
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-3, -0.1, 1e3), (7.0, 6.5, 1e-3)],
     tails=[(1e8, 1.0, 1e-3), (-1e-20, 1.0, 1e5)],
-    notes="""The log density is :math:`-\\log 2\\sigma - |y - \\mu| / \\sigma`; at the kink :math:`y
-    = \\mu` the derivative in both is 0. In SciPy ``scipy.stats.laplace(mu, sigma)``.""",
+    notes="""The log density is :math:`-\\log 2\\sigma - |y - \\mu| / \\sigma`; at the kink
+    :math:`y = \\mu` the derivative in both is 0. In SciPy ``scipy.stats.laplace(mu, sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda mu: vm.double_exponential_lpdf([1.0, 3.0, 4.0], mu, 0.5), 2.0)
@@ -150,8 +150,7 @@ double_exponential_lpdf = univariate(
 """,
 )
 
-# The density is symmetric: with e = exp(-|z|) the log is -|z| - 2 log(1 + e), which never
-# overflows.
+# The density is symmetric. With e = exp(-|z|) its logarithm -|z| - 2 log(1 + e) never overflows.
 logistic_lpdf = univariate(
     "logistic_lpdf",
     "logistic distribution",

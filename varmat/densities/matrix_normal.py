@@ -1,6 +1,5 @@
-"""Normal distributions of matrices: of given precisions of rows and columns, and of rows that are
-Gaussian processes.
-"""
+"""Normal distributions of matrices: with given precisions of rows and columns, and with Gaussian
+processes as rows."""
 
 from __future__ import annotations
 
@@ -12,10 +11,11 @@ import numpy as np
 
 from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, StructuredDensity, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance
+from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE
 from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, log_diagonal
@@ -29,16 +29,18 @@ __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]
 _Y = ("Random variable", not_nan)
 
 
-# With d = y - mu, a = Sigma d, b = d D:
-# log p = -trace(D d' Sigma d) / 2 + n log det(Sigma) / 2 + m log det(D) / 2 - m n log(2 pi) / 2,
-# d/dy = -Sigma d D,  d/dSigma = (n inv(Sigma) - d D d') / 2,  d/dD = (m inv(D) - d' Sigma d) / 2.
+# With d = y - mu, a = Sigma d and b = d D:
+#     log p = -trace(D d' Sigma d) / 2 + n log det(Sigma) / 2 + m log det(D) / 2
+#         - m n log(2 pi) / 2,
+#     d/dy = -Sigma d D,
+#     d/dSigma = (n inv(Sigma) - d D d') / 2,  d/dD = (m inv(D) - d' Sigma d) / 2.
 @density(
     y=_Y,
     mu=("Location parameter", finite),
     Sigma=("Row precision matrix", symmetric_matrix),
     D=("Column precision matrix", symmetric_matrix),
 )
-def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> Any:
+def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept) -> Any:
     """Log density of the matrix normal distribution with given precisions of rows and columns.
 
     Parameters
@@ -77,12 +79,14 @@ def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> A
 
     References
     ----------
-    Stan Math Library, "matrix_normal_prec_lpdf".
+    Stan Math Library, ``matrix_normal_prec``; A. K. Gupta and D. K. Nagar, "Matrix Variate
+    Distributions", Chapman & Hall/CRC 2000, chapter 2.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda y: vm.matrix_normal_prec_lpdf(y, 0.0, np.eye(2), 2.0 * np.eye(2)), np.array([[1.0, 0.0], [0.0, 2.0]]))
+    >>> f = lambda y: vm.matrix_normal_prec_lpdf(y, 0.0, np.eye(2), 2.0 * np.eye(2))
+    >>> vm.gradient(f, np.array([[1.0, 0.0], [0.0, 2.0]]))
     array([[-2., -0.],
            [-0., -4.]])
     """
@@ -118,7 +122,7 @@ def _check_matrix_shapes(y: Any, mu: Any, sigma: Any, d: Any) -> tuple[int, int]
 
 @matrix_normal_prec_lpdf.reverse
 def matrix_normal_prec_reverse(
-    g: Any, r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any, z: Any
+    g: Any, r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Kept, factors: Any, z: Any
 ) -> Any:
     if r == -math.inf and not np.isfinite(y).all():
         return (lambda: ZERO,) * 4
@@ -147,7 +151,7 @@ def _mirrored(x: Any) -> Any:
 
 @matrix_normal_prec_lpdf.tangent
 def matrix_normal_prec_tangent(
-    r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any
+    r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Kept, factors: Any
 ) -> Any:
     residuals = y - mu
     if is_empty(r, residuals):
@@ -168,7 +172,7 @@ def matrix_normal_prec_tangent(
 
 
 @matrix_normal_prec_lpdf.straight
-def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> Any:
+def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept) -> Any:
     m, n = _check_matrix_shapes(y, mu, sigma, d)
     if not 0 < max(m, n) <= UNROLLED or 0 in (m, n) or keep == frozenset():
         refuse()
@@ -211,8 +215,9 @@ def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) 
 
 
 # With q_i = y_i inv(Sigma) y_i':
-# log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,  d/dw_i = N / (2 w_i) - q_i / 2.
-def _gp(y: Any, matrix: Any, w: Any, keep: Any, kind: Any, function: str, name: str) -> Any:
+#     log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,
+#     d/dw_i = N / (2 w_i) - q_i / 2.
+def _gp(y: Any, matrix: Any, w: Any, keep: Kept, kind: Any, function: str, name: str) -> Any:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     scale = kind(function, matrix, k)
     with np.errstate(all="ignore"):
@@ -243,7 +248,7 @@ def _check_gp_shapes(y: Any, matrix: Any, w: Any, function: str, kind: Any) -> t
 
 
 def _gp_reverse(
-    g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, z: Any, q: Any
+    g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Kept, scale: Any, z: Any, q: Any
 ) -> Any:
     if is_empty(r, y):
         return (lambda: ZERO,) * 3
@@ -255,7 +260,7 @@ def _gp_reverse(
     )
 
 
-def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, kind: Any) -> Any:
+def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Kept, scale: Any, kind: Any) -> Any:
     if is_empty(r, y):
         return (lambda t: 0.0,) * 3
     k, n = np.shape(y)
@@ -270,7 +275,7 @@ def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, kind
 
 
 def _gp_straight(
-    y: Any, matrix: Any, w: Any, keep: Any, kind: Any, name: str, function: str
+    y: Any, matrix: Any, w: Any, keep: Kept, kind: Any, name: str, function: str
 ) -> Any:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     if not 0 < n <= UNROLLED or not k or keep == frozenset():
@@ -348,7 +353,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
 
     References
     ----------
-    Stan Functions Reference, "{title_of_page}".
+{references}
 
     Examples
     --------
@@ -359,10 +364,10 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
     """
 
 
-def _made(
-    function: str, kind: Any, name: str, given: str, page: str, example: str, result: str
+def _gp_density(
+    function: str, kind: Any, name: str, given: str, example: str, result: str
 ) -> StructuredDensity:
-    def value(y: Any, matrix: Any, w: Any, keep: Any) -> Any:
+    def value(y: Any, matrix: Any, w: Any, keep: Kept) -> Any:
         return _gp(y, matrix, w, keep, kind, function, name)
 
     value.__name__ = value.__qualname__ = function
@@ -373,7 +378,7 @@ def _made(
         domain=kind.domain.phrase,
         unnormalised=function.replace("_lpdf", "_lupdf"),
         where=kind.where,
-        title_of_page=page,
+        references=references(function),
         example=example,
         function=function,
         result=result,
@@ -387,21 +392,14 @@ def _made(
     return made
 
 
-multi_gp_lpdf = _made(
-    "multi_gp_lpdf",
-    Covariance,
-    "Sigma",
-    "a covariance",
-    "Multivariate Gaussian process distribution",
-    "[[4.0, 2.0], [2.0, 2.0]]",
-    "-1.5",
+multi_gp_lpdf = _gp_density(
+    "multi_gp_lpdf", Covariance, "Sigma", "a covariance", "[[4.0, 2.0], [2.0, 2.0]]", "-1.5"
 )
-multi_gp_cholesky_lpdf = _made(
+multi_gp_cholesky_lpdf = _gp_density(
     "multi_gp_cholesky_lpdf",
     Cholesky,
     "L",
     "the Cholesky factor of a covariance",
-    "Multivariate Gaussian process distribution, Cholesky parameterization",
     "[[2.0, 0.0], [1.0, 1.0]]",
     "-1.5",
 )

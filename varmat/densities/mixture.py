@@ -1,4 +1,4 @@
-"""Mixtures: the logarithm of a weighted sum of densities that are given by their logarithms."""
+"""Mixtures: the logarithm of a weighted sum of densities, from the logarithms of these."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from varmat.programs.symbols import require
 
 __all__ = ["log_mix"]
 
-# The exponential of it is nearly the largest float.
-LARGEST = 709.78
+# exp(LARGEST_EXPONENT) is nearly the largest float.
+LARGEST_EXPONENT = 709.78
 
 
 def log_mix(theta: Any, *log_densities: Any) -> Any:
@@ -88,19 +88,20 @@ def _check(theta: Any, **log_densities: Any) -> None:
 
 
 def _exponent(x: Any, total: Any) -> Any:
-    """``x - total``, -inf where both are."""
+    """``x - total``, and -inf where both are -inf."""
     impossible = total == -np.inf
     return np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total))
 
 
 def _share(theta: Any, exponent: Any) -> Any:
-    """``theta * exp(exponent)``, zero where theta is zero, as is its derivative: also if the
+    """``theta * exp(exponent)``; it and its derivative are zero where theta is, even if the
     exponential overflows.
     """
-    return theta * np.exp(np.minimum(exponent, LARGEST))
+    return theta * np.exp(np.minimum(exponent, LARGEST_EXPONENT))
 
 
-# l = log(theta exp(a) + (1 - theta) exp(b)):  dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
+# With l = log(theta exp(a) + (1 - theta) exp(b)):
+#     dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
 @operation()
 def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
     """The mixture of two components, elementwise: see `log_mix`."""
@@ -114,8 +115,8 @@ def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
                 f"log_mix: theta, lp1 and lp2 have the shapes {shapes}, but must be of shapes that "
                 "broadcast!"
             ) from None
-        # A third of the time of np.logaddexp, and the shares of the components come from the same
-        # exponential.
+        # This takes a third of the time of np.logaddexp, and the same exponential gives the shares
+        # of the components.
         e = np.exp(-np.abs(d))
         result = np.maximum(first, second) + np.log1p(e)
         if np.isfinite(result).all():
@@ -174,8 +175,8 @@ def log_mix_of_two_tangent(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
 # l = log(sum_k theta_k exp(l_k)):  dl/dtheta_k = exp(l_k - l),  dl/dl_k = theta_k exp(l_k - l).
 @operation()
 def log_mix_of_many(theta: Any, lps: Any) -> Any:
-    """The mixture of any number of components for each observation, with an axis of length one in
-    place of the components.
+    """The mixture of any number of components for each observation; the last axis is kept, with
+    length one.
     """
     shape, components = np.shape(lps), np.shape(theta)
     if len(shape) not in (1, 2) or components not in (shape, shape[-1:]):

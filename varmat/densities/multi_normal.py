@@ -1,12 +1,12 @@
 """The multivariate normal distribution, in three parameterisations, and the multivariate Student t
 distribution.
 
-A parameterisation is a class: how residuals are whitened, and what the derivatives with respect to
-the residuals and the matrix are made of. The densities of a family differ in nothing else.
+Each parameterisation is a class that whitens residuals and makes the derivatives with respect to
+the residuals and the matrix. The densities of a family differ in nothing else.
 
-The residuals of N observations are N rows. There are two ways to whiten them with a lower Cholesky
-factor L: a triangular solve with N right-hand sides, or, if they are many, a product with the
-inverse of L, which takes half the time."""
+The residuals of N observations are N rows. They are whitened with a lower Cholesky factor L by a
+triangular solve with N right-hand sides. If N is large, a product with the inverse of L takes half
+the time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Density, density, not_nan, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, Density, Kept, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor
 from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale
+from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
@@ -50,7 +51,7 @@ HALF_LOG_PI = 0.5 * math.log(math.pi)
 
 
 def residuals(function: str, y: Any, mu: Any, title: str, k: int) -> Any:
-    """``y - mu``, of the shape to which they broadcast, after the checks of the shapes."""
+    """Check the shapes and return ``y - mu``, in the shape to which both broadcast."""
     for name, x in (("Random variable", y), ("Location parameter", mu)):
         shape = np.shape(x)
         if shape[-1:] != (k,) and (shape or x is y):
@@ -68,12 +69,12 @@ def whitened(scale: Any, rows: Any) -> Any:
 
 
 def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int, ...]) -> Any:
-    """The contributions to `y` and `mu`; `weighted` are the whitened residuals, times the weights
-    of the observations.
+    """The contributions to `y` and `mu`, from whitened residuals times the weights of the
+    observations.
     """
 
     def of(x: Any, g: float) -> Any:
-        # What all observations have in common: sum before the solve.
+        # If all observations share an argument, sum before the solve.
         if weighted.ndim > 1 and np.ndim(x) < 2:
             return scale.pull(g * add_reduce(weighted, axis=0, keepdims=True)).reshape(-1)
         c = g * scale.pulled(weighted)
@@ -86,14 +87,12 @@ below_infinity = Domain("below infinity", lambda x: x != math.inf)
 
 
 def is_empty(r: Any, d: Any) -> bool:
-    """Whether there is nothing to differentiate: no observation, or an infinite one."""
+    """Whether the gradient is zero: there is no observation, or an infinite one."""
     return not np.size(d) or (not is_held(possible, r) and not np.isfinite(plain(d)).all())
 
 
 class Form(NamedTuple):
-    """A density of a family: its name, the kind of its matrix, the name of that argument, titles
-    and domains of all arguments.
-    """
+    """A density of a family: its name, the kind and name of its matrix, and all its arguments."""
 
     function: str
     kind: Any
@@ -101,13 +100,13 @@ class Form(NamedTuple):
     arguments: dict[str, tuple[str, Domain]]
 
     def check(self, *values: Any) -> None:
-        """Refuse values outside their domains."""
+        """Raise an error for arguments outside their domains."""
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
             domain.check(self.function, title, x)
 
 
 def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
-    """Whether there is a single observation, and all shapes fit."""
+    """Whether there is a single observation and all shapes fit."""
     shape = np.shape(y)
     return (
         len(shape) == 1
@@ -117,9 +116,9 @@ def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
     )
 
 
-# A single observation stays a vector, and what its value shows is not checked beforehand: 10 us
-# less for a short one.
-def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
+# A single observation stays a vector, and its arguments are checked only if the value is not
+# finite: that saves 10 us for a short vector.
+def _normal(y: Any, mu: Any, matrix: Any, keep: Kept, form: Form) -> Any:
     kind = form.kind
     if one := _is_one(y, mu, matrix):
         n, k = 1, len(y)
@@ -127,7 +126,7 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
             check_symmetric(form.function, matrix, kind.title)
     else:
         form.check(y, mu, matrix)
-    with np.errstate(all="ignore"):  # of an infinite observation nan may come
+    with np.errstate(all="ignore"):  # an infinite observation may give nan
         if one:
             d = y - mu
         else:
@@ -142,16 +141,17 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
     if one and not math.isfinite(value):
         form.check(y, mu, matrix)
     elif one and kind is Cholesky and not (form.name in keep and np.count_nonzero(z) == k):
-        # What is wrong with a factor shows, unless it meets a zero or the determinant is left out.
+        # A bad factor makes the value infinite or nan, unless it meets a zero or the determinant is
+        # dropped.
         lower_factor.check(form.function, kind.title, matrix)
     if "constants" in keep:
         value -= d.size * HALF_LOG_TWO_PI
-    # Of nan an infinite observation is the only cause, and its density is zero.
+    # Only an infinite observation can give nan here, and its density is zero.
     return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d)
 
 
 def _normal_reverse(
-    g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any
+    g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, z: Any, d: Any
 ) -> Any:
     if not (math.isfinite(r) and d.size) and is_empty(r, d):
         return (lambda: ZERO,) * 3
@@ -161,8 +161,8 @@ def _normal_reverse(
 
 
 class Columns:
-    """What the densities are made of, as steps of a program: one observation is a vector, several
-    are the columns of a matrix.
+    """The parts of the densities as steps of a program. One observation is a vector, several are
+    the columns of a matrix.
     """
 
     def __init__(self, y: Any, mu: Any, matrix: Any, kind: Any) -> None:
@@ -183,11 +183,10 @@ class Columns:
         return self.kind.sign * self.n * np.sum(np.log(np.diagonal(self.factor)))
 
     def partials(self, w: Any = 1.0) -> Any:
-        """Minus the derivative with respect to the residuals, in their shape, and that with respect
-        to the matrix.
+        """Minus the derivative with respect to the residuals, and that with respect to the matrix.
 
-        Observations count by weights; what is for the matrix alone is a function of nothing.
-        """
+        Observations are weighted. The second is a function without arguments, called only if the
+        matrix is a variable."""
         p = (
             self.factor @ self.z
             if self.kind is Precision
@@ -212,7 +211,7 @@ def _outer(x: Any, y: Any) -> Any:
     return x[:, None] * y if np.ndim(x) == 1 else x @ y.T
 
 
-def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str) -> Any:
+def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Kept, kind: Any, name: str) -> Any:
     columns = Columns(y, mu, matrix, kind)
     value = -0.5 * np.vdot(columns.z, columns.z)
     if name in keep:
@@ -227,7 +226,7 @@ def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: s
     return value, contributions
 
 
-def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any) -> Any:
+def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, kind: Any) -> Any:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 3
@@ -241,7 +240,7 @@ def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any,
     )
 
 
-def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
+def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Kept, form: Form) -> Any:
     form.check(y, nu, mu, matrix)
     k = len(matrix)
     d = residuals(form.function, y, mu, form.kind.title, k)
@@ -267,7 +266,7 @@ def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> 
 
 
 def _student_straight(
-    y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str
+    y: Any, nu: Any, mu: Any, matrix: Any, keep: Kept, kind: Any, name: str
 ) -> Any:
     require((nu > 0.0) & (nu < math.inf))
     columns = Columns(y, mu, matrix, kind)
@@ -295,8 +294,8 @@ def _student_straight(
     return value, contributions
 
 
-# With w = (nu + K) / (nu + q) the gradients are those of the normal density, observations weighted
-# by w. With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
+# The gradients are those of the normal density with observations weighted by w = (nu + K) / (nu +
+# q). With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
 def _student_reverse(
     g: Any,
     r: Any,
@@ -304,7 +303,7 @@ def _student_reverse(
     nu: Any,
     mu: Any,
     matrix: Any,
-    keep: Any,
+    keep: Kept,
     scale: Any,
     z: Any,
     d: Any,
@@ -324,7 +323,7 @@ def _student_reverse(
 
 
 def _nu_slope(nu: Any, q: Any, k: int) -> Any:
-    """The derivative with respect to nu, from the squares q of the whitened residuals;
+    """The derivative with respect to nu, from the squared norms q of whitened residuals;
     differentiable.
     """
     if not is_held(below_infinity, nu):
@@ -334,7 +333,7 @@ def _nu_slope(nu: Any, q: Any, k: int) -> Any:
 
 
 def _student_tangent(
-    r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any
+    r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, kind: Any
 ) -> Any:
     d = y - mu
     if is_empty(r, d):
@@ -388,7 +387,7 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
 
     References
     ----------
-    Stan Functions Reference, "Multivariate {family} distribution".
+{references}
 
     Examples
     --------
@@ -401,18 +400,20 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
 _NU = """    nu : scalar
         Degrees of freedom parameter: positive; with inf the distribution is the normal one.
 """
-_NORMAL = """With :math:`d = y - \\mu` the log density of an observation is :math:`-\\tfrac12 (d^T \\Sigma^{-1} d + \\log\\det
-    \\Sigma + K \\log 2 \\pi)`, with the derivatives :math:`\\mp\\Sigma^{-1} d` with respect to y
-    and mu and :math:`\\tfrac12 \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the
-    covariance :math:`\\Sigma`{where}."""
-_STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log density of an observation is
-    :math:`\\log\\Gamma(\\tfrac{\\nu + K}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12 (K \\log \\nu\\pi + \\log\\det\\Sigma) -
-    \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The derivatives are those of the normal density,
-    but for the weight :math:`(\\nu + K) / (\\nu + q)` of an observation."""
+_NORMAL = """With :math:`d = y - \\mu` the log density of an observation is
+    :math:`-\\tfrac12 (d^T \\Sigma^{-1} d + \\log\\det \\Sigma + K \\log 2 \\pi)`. The derivatives
+    are :math:`\\mp\\Sigma^{-1} d` with respect to y and mu, and
+    :math:`\\tfrac12 \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the covariance
+    :math:`\\Sigma`{where}."""
+_STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log density of an
+    observation is :math:`\\log\\Gamma(\\tfrac{\\nu + K}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12
+    (K \\log \\nu\\pi + \\log\\det\\Sigma) - \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The
+    derivatives are those of the normal density with observations weighted by
+    :math:`(\\nu + K) / (\\nu + q)`."""
 
 
 class Family(NamedTuple):
-    """What the densities of a family share."""
+    """The parts that the densities of a family share."""
 
     name: str
     arguments: dict[str, tuple[str, Domain]]
@@ -448,12 +449,12 @@ def multivariate(
     example: str,
     result: str,
 ) -> Density:
-    """Make a density of a family, whose matrix, an argument `name`, is of a kind."""
+    """Make the density of a family for one kind of matrix, whose argument is called `name`."""
 
     arguments = {**family.arguments, name: (kind.title, kind.domain)}
     form = Form(full, kind, name, arguments)
 
-    def function(*values: Any, keep: Any) -> Any:
+    def function(*values: Any, keep: Kept) -> Any:
         return family.value(*values, keep, form)
 
     function.__name__ = function.__qualname__ = full
@@ -472,10 +473,11 @@ def multivariate(
         formula=family.formula.replace("{where}", kind.where.format(name)),
         example=example,
         call=call,
+        references=references(full),
         result=result,
     )
     made = density(**arguments)(function)
-    made.operation.domains = {}  # the value function looks itself, where it must
+    made.operation.domains = {}  # The value function checks its arguments itself, where it must.
     made.reverse(family.reverse)
     made.tangent(partial(family.tangent, kind=kind))
     made.straight(

@@ -1,4 +1,4 @@
-"""The normal distribution: of observations, and of what is sufficient of them."""
+"""The normal distribution of observations, and of their sufficient statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["normal_lpdf", "normal_sufficient_lpdf", "std_normal_lpdf"]
 
 nonnegative_finite = Domain("nonnegative finite", lambda x: (x >= 0) & (x < math.inf))
 
-# (With sigma = inf the value is -inf, as in Stan.)
+# With sigma = inf the value is -inf, as in Stan.
 normal_lpdf = univariate(
     "normal_lpdf",
     "normal distribution",
@@ -21,8 +21,8 @@ normal_lpdf = univariate(
     sigma=("Scale parameter", positive),
     shown=("y", "mu", "sigma"),
     let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "s": "z * inv"},
-    # Squares of residuals, instead of residuals in units of sigma: 0.6 to 0.85 of the time from
-    # 10^4 elements on.
+    # Squares of plain residuals, not of residuals over sigma: from 10^4 elements on this takes 0.6
+    # to 0.85 of the time.
     quick=Quick({"d": "y - mu", "z": "d * inv", "s": "d * (inv * inv)"}, "sigma"),
     terms=("-0.5 * z * z", "-log(sigma)", f"-{HALF_LOG_TWO_PI}"),
     partials={"y": "-s", "mu": "s", "sigma": "z * s - inv"},
@@ -98,7 +98,7 @@ normal_sufficient_lpdf = univariate(
         (1e3, 1e5, 1000, 999.0, 11.0),
     ],
     tails=[(-40.0, 1e-20, 5, 3.0, 0.01), (0.1, 0.0, 1, 0.3, 1.5)],
-    notes="""What `normal_lpdf` is of n observations with the mean :math:`\\bar y` and the sum
+    notes="""The value of `normal_lpdf` at n observations with the mean :math:`\\bar y` and the sum
     :math:`s^2` of the squares of their deviations from it: :math:`-\\frac{s^2 + n (\\bar y -
     \\mu)^2}{2 \\sigma^2} - n \\log \\sigma - \\frac n2 \\log 2 \\pi`. A call costs the same for any
     number of them.""",
@@ -106,7 +106,9 @@ normal_sufficient_lpdf = univariate(
 >>> import numpy as np, varmat as vm
 >>> y = np.array([1.0, 2.0, 4.0, 5.0])
 >>> statistics = np.mean(y), np.sum((y - np.mean(y)) ** 2), len(y)
->>> vm.value_and_grad(vm.normal_sufficient_lpdf, 3)(*statistics, 2.0, 2.0) == vm.value_and_grad(vm.normal_lpdf, 1)(y, 2.0, 2.0)
-True
+>>> vm.value_and_grad(vm.normal_sufficient_lpdf, 3)(*statistics, 2.0, 2.0)
+(-8.198342855058472, 1.0)
+>>> vm.value_and_grad(vm.normal_lpdf, 1)(y, 2.0, 2.0)
+(-8.198342855058472, 1.0)
 """,
 )

@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.errors import ShapeError, finite
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
-from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
 from varmat.densities.domains import ZERO, ordered
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
@@ -22,15 +22,15 @@ __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
 
 
 class Cells:
-    """The cells, between one cutpoint and the next, in which the observations lie: `which`, from 0.
+    """The cells between cutpoints in which the observations lie: `which`, from 0.
 
     Attributes
     ----------
     places : ndarray of int
-        Where the lower cutpoints are if all, and infinities before the first and after the last,
-        stand one after the other.
+        The places of the lower cutpoints when all are flattened, with an infinity before the first
+        and after the last.
     counts : ndarray
-        How many observations there are in each of the inner cells, those without an infinite end.
+        The number of observations in each inner cell, one without an infinite end.
     """
 
     def __init__(self, which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
@@ -47,15 +47,13 @@ class Cells:
         return flat[self.places], flat[self.places + 1]
 
     def gather(self, below: Any, above: Any) -> Any:
-        """The transpose: what belongs to the cutpoints below and above each observation, added up
-        by cutpoint.
-        """
+        """The transpose of `bounds`: add up values below and above each observation by cutpoint."""
         size = math.prod(self.ends)
         places = np.broadcast_to(self.places, np.shape(below)).ravel()
         sums = np.bincount(places, np.ravel(below), size) + np.bincount(
             places + 1, np.ravel(above), size
         )
-        # Of nothing the sums are integers.
+        # Without observations the sums are integers.
         return sums.astype(np.float64).reshape(self.ends)[..., 1:-1]
 
 
@@ -79,7 +77,7 @@ def _check_shapes(
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     """Log mass of the ordered logistic distribution, summed over the observations.
 
     Parameters
@@ -117,7 +115,8 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Ordered logistic distribution".
+    Stan Functions Reference, "Ordered logistic distribution"; P. McCullagh, "Regression models for
+    ordinal data", Journal of the Royal Statistical Society B 42 (1980), 109-142.
 
     Examples
     --------
@@ -139,7 +138,7 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
 
 @ordered_logistic_lpmf.straight
-def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -178,7 +177,7 @@ def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> An
 # eta, -F(low - eta) - odds to the lower cutpoint, and F(eta - high) + odds to the upper one.
 @ordered_logistic_lpmf.reverse
 def ordered_logistic_reverse(
-    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, cells: Any
+    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept, cells: Any
 ) -> Any:
     if cells is None:
         return None, lambda: ZERO, lambda: ZERO
@@ -196,7 +195,7 @@ def ordered_logistic_reverse(
 
 
 @ordered_logistic_lpmf.tangent
-def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -204,7 +203,8 @@ def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any
     cells = Cells(which, shape, _check_shapes(n, eta, cutpoints))
     low, high = cells.bounds(cutpoints)
     below, above = expit(low - eta), expit(eta - high)
-    # Written so that neither it nor its derivative is inf / inf where the cutpoints are far apart.
+    # In this form neither the value nor its derivative is inf / inf where the cutpoints are far
+    # apart.
     widths = np.diff(cutpoints)
     odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
 
@@ -215,18 +215,18 @@ def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any
     return None, lambda t: np.sum((below - above) * t), along
 
 
-# The mass of the standard normal distribution between low and high, for cells of any width and in
-# any tail.
+# The standard normal probability between low and high, for cells of any width and in any tail.
 
 
 class Ends(NamedTuple):
-    """For each observation, whether its cell has a lower and an upper end, and which cutpoints
+    """For each observation: whether its cell has a lower and an upper end, and which cutpoints
     these are.
     """
 
     has_low: Any
     has_high: Any
-    # Of cutpoints in a row, flattened; where there is no end, one that is there.
+    # Places in the flattened cutpoints. Where there is no end, the place of an existing cutpoint
+    # stands in.
     low: Any
     high: Any
 
@@ -242,31 +242,33 @@ def _ends(which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
     )
 
 
-# Beyond what is under the exponential, where an interval of it is computed by a rule of Gauss and
-# Legendre.
+# A cell is narrow, and integrated by a Gauss-Legendre rule, if its w (a + w / 2) below is less.
 NARROW = 1.0
 ROOT_HALF, ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
 
 
 @cache
 def _nodes() -> tuple[Any, Any]:
-    """Nodes and weights on [0, 1]."""
+    """Nodes and weights of the rule on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(12)
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
 
-# With a the end that is nearer to zero, reflected so that the cell lies above it, and w the width, the mass is
-#     phi(a) D,  D = integral from 0 to w of exp(-a t - t**2 / 2) dt = M(a) - exp(-w (a + w / 2)) M(a + w),
-# M the ratio of Mills. A narrow cell is integrated; in one with both signs the two parts are added.
-# The slopes phi / mass at the two ends are 1 / D and exp(-w (a + w / 2)) / D.
+# Reflect the cell so that it lies above its end a nearer to zero, and let w be its width. Its mass
+# is phi(a) D with
+#     D = integral from 0 to w of exp(-a t - t**2 / 2) dt
+#       = M(a) - exp(-w (a + w / 2)) M(a + w),
+# where M is the Mills ratio. D of a narrow cell is integrated; the two parts of a cell that
+# contains zero are added. The slopes phi / mass at the two ends are 1 / D and
+# exp(-w (a + w / 2)) / D.
 def normal_cell(
     low: Any, high: Any, width: Any, has_low: Any, has_high: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """The log mass, the normal density at the lower and at the upper end over the mass, zero where
-    there is none, their difference.
+    """The log mass; the normal density over the mass at the lower end and at the upper one, zero
+    where there is no end; and the difference of these two.
 
-    The width of a cell with both ends is given, for the difference of its ends has lost digits.
-    """
+    The width of a cell with both ends is an argument because the difference of its ends has lost
+    digits."""
     from scipy.special import erf, erfc, erfcx, log_ndtr
 
     both = has_low & has_high
@@ -275,7 +277,7 @@ def normal_cell(
     w = np.where(both, width, 1.0)
     exponent = w * (a + 0.5 * w)
     far = np.exp(-exponent)
-    # Two signs: the masses on either side, or what is missing from one.
+    # The cell contains zero: add the masses on both sides, or subtract the rest from one.
     parts = 0.5 * (erf(ROOT_HALF * (a + w)) - erf(ROOT_HALF * a))
     missing = 0.5 * (erfc(ROOT_HALF * (a + w)) + erfc(-ROOT_HALF * a))
     log_parts = np.where(
@@ -326,7 +328,7 @@ def _narrow(a: Any, w: Any, where: Any) -> Any:
 
 @operation()
 def log_normal_cell(low: Any, high: Any, width: Any, *, has_low: Any, has_high: Any) -> Any:
-    """The log mass in `normal_cell`, as a function of the ends alone."""
+    """The log mass of `normal_cell` as a function of the ends alone."""
     value, at_low, at_high, _ = normal_cell(low, high, width, has_low, has_high)
     return Saved(value, at_low=at_low, at_high=at_high)
 
@@ -355,7 +357,7 @@ def log_normal_cell_tangent(
 
 
 def _slopes(r: Any, low: Any, high: Any, has_low: Any, has_high: Any) -> Any:
-    """The normal density at the ends over the mass, of which r is the logarithm; differentiable."""
+    """The normal density at the ends over the mass exp(r); differentiable."""
     return tuple(
         np.where(here, np.exp(-0.5 * x * x - HALF_LOG_TWO_PI - r), 0.0)
         for x, here in ((low, has_low), (high, has_high))
@@ -368,7 +370,7 @@ def _slopes(r: Any, low: Any, high: Any, has_low: Any, has_high: Any) -> Any:
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     """Log mass of the ordered probit distribution, summed over the observations.
 
     Parameters
@@ -407,7 +409,8 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Ordered probit distribution".
+    Stan Functions Reference, "Ordered probit distribution"; P. McCullagh, "Regression models for
+    ordinal data", Journal of the Royal Statistical Society B 42 (1980), 109-142.
 
     Examples
     --------
@@ -428,7 +431,7 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
 @ordered_probit_lpmf.reverse
 def ordered_probit_reverse(
-    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, slopes: Any
+    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept, slopes: Any
 ) -> Any:
     if slopes is None:
         return None, lambda: ZERO, lambda: ZERO
@@ -445,7 +448,7 @@ def ordered_probit_reverse(
 
 
 @ordered_probit_lpmf.tangent
-def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -465,7 +468,7 @@ def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) 
 
 
 @ordered_probit_lpmf.straight
-def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
     which = categories(n, shape[-1] + 1)
     if (

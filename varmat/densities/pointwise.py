@@ -1,6 +1,5 @@
-"""Densities of one variable that are not summed: for mixtures, hidden states, and predictive
-criteria.
-"""
+"""Densities of one variable for each observation: for mixtures, hidden states and predictive
+criteria."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.operation import Saved
-from varmat.densities.density import Density, ieee
+from varmat.densities.density import Density, Kept, ieee
 from varmat.densities.traced import names_in
 from varmat.programs.symbols import require, scope_of
 
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
 
 class Pointwise(Density):
-    """A log density at each element to which the arguments broadcast, made of the same row of the
-    table as their sum.
-    """
+    """A log density at each element, made from the same row of the table as the sum."""
 
     if TYPE_CHECKING:
         __call__: PointwiseCall  # type: ignore[assignment]
@@ -30,22 +27,22 @@ class Pointwise(Density):
         super().__init__(f"{summed.name}.pointwise", summed.arguments, summed.discrete)
         self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
         self.summed = summed
-        # What does not show in the value is looked at beforehand.
+        # These arguments are checked first: the value does not show that they are outside.
         self._early = [
             (i, *summed.arguments[name])
             for i, name in enumerate(summed.arguments)
             if name not in summed.late
         ]
-        # The short form is tried first, if it is for arguments of any kinds.
+        # The quick form is tried first where it is valid for arguments of any kind.
         self._short = (
             summed.quick is not None and summed.quick.number is None and summed.quick.when is None
         )
-        # Compiled for the terms that are kept, and for the abbreviations that these have computed
-        # already, in either form.
+        # Terms are compiled for each set that is kept; partials for the abbreviations that those
+        # terms have computed already; both in the careful and in the quick form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
 
-        def function(*values: Any, keep: Any = None) -> Any:
+        def function(*values: Any, keep: Kept | None = None) -> Any:
             return self._evaluate(values, keep)
 
         function.__name__ = self.name
@@ -57,8 +54,8 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    def _terms_of(self, keep: frozenset[str] | None, short: bool) -> tuple[Any, tuple[str, ...]]:
-        """A function to the value and to the abbreviations in it, and their names."""
+    def _terms_of(self, keep: Kept | None, short: bool) -> tuple[Any, tuple[str, ...]]:
+        """A function that returns the value and its abbreviations, and the names of these."""
         row = self.summed
         let = row.lets(row.quick if short else None)
         text = " + ".join(f"({term})" for term in row.kept(keep)) or "0.0"
@@ -66,17 +63,17 @@ class Pointwise(Density):
         return row.elementwise([text, *names], let=let), names
 
     def _partials_of(self, given: tuple[str, ...], short: bool) -> dict[str, Any]:
-        """Functions of the arguments, and then of the abbreviations that are at hand."""
+        """The partials as functions of the arguments and of abbreviations already computed."""
         row = self.summed
         let = row.lets(row.quick if short else None)
         return {name: row.elementwise([text], given, let) for name, text in row.partials.items()}
 
     def _outside(self, values: Any) -> Any:
-        """Where elements are outside the support: an array that broadcasts, or None if none is."""
+        """A mask, which broadcasts, of the elements outside the support; None if there are none."""
         inside = True if self._support is None else self._support(*values)[0]
         return None if np.all(inside) else np.logical_not(inside)
 
-    def _evaluate(self, values: Any, keep: frozenset[str] | None) -> Any:
+    def _evaluate(self, values: Any, keep: Kept | None) -> Any:
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
         exact = ieee(values)
@@ -98,7 +95,7 @@ class Pointwise(Density):
             outside, shows = None, keep is None and finite
             if not (shows and self.summed.support_is_shown):
                 outside = self._outside(exact)
-            if not shows or outside is not None:  # what is nan is not in the support either
+            if not shows or outside is not None:  # nan is outside the support too
                 self.shape_of(values)
                 self.summed.check_demand(self.name, values)
         if outside is not None:
@@ -109,8 +106,8 @@ class Pointwise(Density):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
 
-    def _straight(self, *values: Any, keep: frozenset[str] | None) -> Any:
-        """How it is written into a program: an element that is not finite ends the run."""
+    def _straight(self, *values: Any, keep: Kept | None) -> Any:
+        """Write the density into a program, whose run ends at an element that is not finite."""
         row = self.summed
         scope = scope_of(values, self.arguments, row.let)
         if self._short and row.quick.fits_in({name: scope[name].value for name in self.arguments}):
@@ -127,7 +124,14 @@ class Pointwise(Density):
         )
 
     def _reverse(
-        self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any, short: bool
+        self,
+        g: Any,
+        r: Any,
+        *values: Any,
+        keep: Kept | None,
+        outside: Any,
+        abbreviations: Any,
+        short: bool,
     ) -> Any:
         exact = [*ieee(values), *abbreviations]
         partials = self._partials(self._terms(keep, short)[1], short)
@@ -136,10 +140,10 @@ class Pointwise(Density):
             c = g * partials[name](*exact)[0]
             return c if outside is None else np.where(outside, 0.0, c)
 
-        # What is discrete is never a variable.
+        # Discrete arguments are never variables, so their entries are not called.
         return tuple(partial(contribution, name) for name in self.arguments)
 
-    def _tangent(self, r: Any, *values: Any, keep: Any, outside: Any) -> Any:
+    def _tangent(self, r: Any, *values: Any, keep: Kept | None, outside: Any) -> Any:
         def push(name: str, t: Any) -> Any:
             rate = self._partials((), False)[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)

@@ -1,12 +1,11 @@
-"""The Poisson binomial distribution: of the number of successes in trials that have probabilities
-of their own.
+"""The Poisson binomial distribution: the number of successes in trials of different probabilities.
 
-The mass is a coefficient of the product of the polynomials 1 - theta + theta x. It is found by
-multiplying them one by one, which adds positive numbers only. So that nothing underflows, x is
-first scaled by a number exp(s), which changes the coefficients by known factors and makes the one
-that is wanted the largest: the trials are tilted so that their mean is the number of successes.
-With the product of the first trials and that of the last ones, for each trial, the derivatives take
-as long as the value."""
+The mass is a coefficient of the product of the polynomials 1 - theta + theta x. Multiplying them
+one by one adds positive numbers only. To avoid underflow, x is first scaled by a number exp(s),
+which changes the coefficients by known factors and makes the wanted one the largest: the trials are
+tilted so that their mean is the number of successes. The derivatives use, for each trial, the
+product of the trials before it and that of the trials behind it, and so take as long as the value.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +16,18 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.densities.density import density, not_nan, probability
+from varmat.densities.density import Kept, density, not_nan, probability
 from varmat.functions.arrays.reductions import add_reduce
 
 __all__ = ["poisson_binomial_lpmf"]
 
-# Steps of the bisection for the tilt, which need not be exact: the logarithm of a mass may fall by
-# as much as a few units.
+# Steps of the bisection for the tilt. The tilt need not be exact: the log mass may fall by a few
+# units.
 BISECTIONS = 24
 
 
 class Trials(NamedTuple):
-    """Trials, tilted for the observed numbers of successes; arrays of the shape of the observations
-    and one axis more.
+    """Tilted trials; the arrays have the shape of the observations and one more axis.
 
     Attributes
     ----------
@@ -38,8 +36,9 @@ class Trials(NamedTuple):
     up, down : ndarray
         ``exp(s) / (1 - theta + theta exp(s))`` and ``1 / (1 - theta + theta exp(s))``.
     before, behind : ndarray
-        The masses of the number of successes in the trials before each one, and of what is left for
-        those behind; one axis more, the first, of trials. There is one more of each, of all trials.
+        The masses of the number of successes in the trials before each one, and of the rest in the
+        trials behind it. The first axis is that of trials, and has one more element for the masses
+        of all trials.
     """
 
     wins: Any
@@ -55,9 +54,7 @@ class Trials(NamedTuple):
         return add_reduce(self.before[0] * self.behind[0], -1)
 
     def slopes(self) -> Any:
-        """The derivatives of the logarithm of the tilted mass with respect to the tilted
-        probabilities.
-        """
+        """The derivatives of the log tilted mass with respect to the tilted probabilities."""
         return (
             np.moveaxis(_inner(self.before[:-1], self.behind[1:]), 0, -1) / self.masses[..., None]
         )
@@ -98,7 +95,7 @@ class Trials(NamedTuple):
 
 
 def _shifted(x: Any) -> Any:
-    """A product of masses with one more success."""
+    """Masses moved up by one success."""
     return np.concatenate([np.zeros((*x.shape[:-1], 1)), x[..., :-1]], axis=-1)
 
 
@@ -107,13 +104,13 @@ def _unshifted(x: Any) -> Any:
 
 
 def _inner(before: Any, behind: Any) -> Any:
-    """What one more success is worth."""
+    """The change of the mass by one more success."""
     return add_reduce(before * (_unshifted(behind) - behind), -1)
 
 
 def _tilt(log_odds: Any, n: Any) -> Any:
-    """The number s for which the probabilities of the log odds + s have about the sum n; far out if
-    that is none or all of them.
+    """The number s for which the probabilities of the log odds + s sum to about n. It is far out if
+    n is 0 or the number of trials.
     """
     inside = np.isfinite(log_odds)
     margin = math.log(log_odds.shape[-1] + 1.0) + 1.0
@@ -129,13 +126,13 @@ def _tilt(log_odds: Any, n: Any) -> Any:
 
 
 def _trials(n: Any, theta: Any, limit: int) -> tuple[Any, Trials]:
-    """The log masses but for those of the tilted trials, and these."""
+    """The log masses without those of the tilted trials, and the tilted trials."""
     with np.errstate(divide="ignore", over="ignore"):
         log_theta, log_rest = np.log(theta), np.log1p(-theta)
         log_odds = log_theta - log_rest
         s = _tilt(log_odds, n)[..., None]
         t = log_odds + s
-        # Of the two terms of 1 - theta + theta exp(s) the larger one is taken out.
+        # The larger term of 1 - theta + theta exp(s) is taken out.
         log_sum = np.where(t > 0.0, log_theta + s, log_rest) + np.log1p(np.exp(-np.abs(t)))
         wins, losses = 1.0 / (1.0 + np.exp(-t)), 1.0 / (1.0 + np.exp(t))
         up, down = np.exp(s - log_sum), np.exp(-log_sum)
@@ -153,9 +150,7 @@ def _trials(n: Any, theta: Any, limit: int) -> tuple[Any, Trials]:
 
 
 def _observed(y: Any, theta: Any) -> tuple[Any, Any]:
-    """The observations and the probabilities for each; None for the first if one is not among 0,
-    ..., K.
-    """
+    """The observations, None if one is not among 0, ..., K, and the probabilities for each."""
     function = "poisson_binomial_lpmf"
     if not np.ndim(theta):
         raise ShapeError(
@@ -174,8 +169,8 @@ def _observed(y: Any, theta: Any) -> tuple[Any, Any]:
 
 
 def _solved(y: Any, theta: Any) -> tuple[float, Trials | None]:
-    """The sum of the log masses and the trials; None if there are none, or if a number of successes
-    is impossible.
+    """The sum of the log masses, and the trials: None if there are none or an observation is
+    impossible.
     """
     n, theta = _observed(y, theta)
     if n is None:
@@ -189,9 +184,7 @@ def _solved(y: Any, theta: Any) -> tuple[float, Trials | None]:
 
 
 def _collected(x: Any, shape: tuple[int, ...]) -> Any:
-    """What belongs to the probabilities for each observation, added up for those that are the
-    same.
-    """
+    """Derivatives for each observation, summed to the shape of the probabilities."""
     x = add_reduce(x, tuple(range(x.ndim - len(shape))))
     return (
         add_reduce(x, tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True)
@@ -201,7 +194,7 @@ def _collected(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 @density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
-def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
+def poisson_binomial_lpmf(y: Any, theta: Any, keep: Kept) -> Any:
     """Log mass of the Poisson binomial distribution, summed over the observations.
 
     Parameters
@@ -238,7 +231,9 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Math, ``poisson_binomial_lpmf``. Chen and Liu (1997), Statistica Sinica 7, 875-892.
+    Stan Math Library, ``poisson_binomial``; S. X. Chen and J. S. Liu, "Statistical applications of
+    the Poisson-binomial and conditional Bernoulli distributions", Statistica Sinica 7 (1997),
+    875-892.
 
     Examples
     --------
@@ -253,7 +248,7 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
 
 
 @poisson_binomial_lpmf.reverse
-def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Any, trials: Any) -> Any:
+def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Kept, trials: Any) -> Any:
     return (
         None,
         lambda: (
@@ -265,11 +260,11 @@ def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Any, tria
 
 
 @poisson_binomial_lpmf.tangent
-def poisson_binomial_tangent(r: Any, y: Any, theta: Any, keep: Any) -> Any:
+def poisson_binomial_tangent(r: Any, y: Any, theta: Any, keep: Kept) -> Any:
     return None, lambda t: np.sum(poisson_binomial_slopes(theta, y=y) * t)
 
 
-# The gradient, for second derivatives; of those with respect to theta the matrix is symmetric.
+# The gradient as an operation, for second derivatives. Their matrix in theta is symmetric.
 @operation()
 def poisson_binomial_slopes(theta: Any, y: Any = None) -> Any:
     trials = _solved(y, theta)[1]

@@ -22,7 +22,7 @@ VARIABLE = ("Random variable", not_nan)
 SHAPE = ("Shape parameter", positive_finite)
 RATE = ("Inverse scale parameter", positive_finite)
 SCALE = ("Scale parameter", positive_finite)
-# At infinity the log densities are inf - inf.
+# At infinity the log densities would be inf - inf.
 SUPPORT = "(y >= 0.0) & (y <= 1.7976931348623157e308)"
 
 lognormal_lpdf = univariate(
@@ -42,9 +42,8 @@ lognormal_lpdf = univariate(
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
     outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
     notes="""With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log
-    \\sigma - z^2 / 2
-    - \\log(2\\pi) / 2`.
-    In SciPy ``scipy.stats.lognorm(sigma, scale=exp(mu))``.""",
+    \\sigma - z^2 / 2 - \\log(2\\pi) / 2`. In SciPy ``scipy.stats.lognorm(sigma,
+    scale=exp(mu))``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda mu: vm.lognormal_lpdf([1.0, 1.0], mu, 1.0), 2.0)
@@ -52,8 +51,8 @@ lognormal_lpdf = univariate(
 """,
 )
 
-# In this slope, and in those below: 0 over the smallest number is 0, as is its derivative in y, and
-# that in the shape overflows to infinity, as it should.
+# In this slope, and in those below, dividing 0 by the smallest number gives 0, and 0 for the
+# derivative in y. The derivative in the shape overflows to infinity, as it should.
 gamma_lpdf = univariate(
     "gamma_lpdf",
     "gamma distribution",
@@ -133,8 +132,8 @@ exponential_lpdf = univariate(
     points=[(0.3, 1.5), (4.0, 0.3), (1e-9, 1e3), (70.0, 1e-3)],
     tails=[(1e10, 2e-10), (1e-200, 2e200)],
     outside=[(-1.0, 1.5)],
-    notes="""The log density is :math:`\\log \\beta - \\beta y`, with the rate :math:`\\beta`.
-    In SciPy ``scipy.stats.expon(scale=1 / beta)``.""",
+    notes="""The log density is :math:`\\log \\beta - \\beta y`, with the rate :math:`\\beta`. In
+    SciPy ``scipy.stats.expon(scale=1 / beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda beta: vm.exponential_lpdf([0.5, 1.5], beta), 1.0)
@@ -196,8 +195,8 @@ weibull_lpdf = univariate(
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log \\sigma
-    - (y / \\sigma)^\\alpha`. In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
+    notes="""The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log
+    \\sigma - (y / \\sigma)^\\alpha`. In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda sigma: vm.weibull_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
@@ -219,8 +218,8 @@ rayleigh_lpdf = univariate(
     points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
     tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
     outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],
-    notes="""The log density is :math:`\\log y - 2 \\log \\sigma - y^2 / 2 \\sigma^2`.
-    In SciPy ``scipy.stats.rayleigh(scale=sigma)``.""",
+    notes="""The log density is :math:`\\log y - 2 \\log \\sigma - y^2 / 2 \\sigma^2`. In SciPy
+    ``scipy.stats.rayleigh(scale=sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.value_and_grad(vm.rayleigh_lpdf)(1.0, 1.0)

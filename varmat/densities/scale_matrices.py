@@ -1,4 +1,4 @@
-"""How the multivariate normal densities use their matrix: as a covariance, a scale, a factor or a
+"""The matrix of a multivariate normal density: a covariance, a scale, a Cholesky factor or a
 precision."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Covariance:
     """The matrix is the covariance, ``L @ L.T``: whitened residuals are ``inv(L) @ d``."""
 
     title, domain, where = "Covariance matrix", symmetric_matrix, ""
-    # The sign of the logarithm of the determinant of the matrix in that of the covariance.
+    # The sign with which log det of the matrix enters log det of the covariance.
     sign = 1.0
 
     def __init__(self, function: str, matrix: Any, rows: int) -> None:
@@ -38,7 +38,7 @@ class Covariance:
         self.inverse: Any = None
         self._pulled: Any = (None, None)
         if rows > 2 * len(matrix) > 0:
-            # Fortran sees the transpose, and leaves alone what is above the diagonal.
+            # Fortran sees the transpose, and does not read above the diagonal.
             self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)
 
     def factorise(self, function: str, matrix: Any) -> Any:
@@ -48,7 +48,7 @@ class Covariance:
         return self.sign * float(log_diagonal(self.factor))
 
     def solve(self, rows: Any, trans: bool = False) -> Any:
-        """Solve with the factor, or its transpose, for each row, or for a single vector."""
+        """Solve with the factor, or its transpose, for each row or for a single vector."""
         if rows.ndim == 1:
             return triangular_solve(self.factor, rows, True, trans)
         if self.inverse is None:
@@ -59,19 +59,19 @@ class Covariance:
         return self.solve(d)
 
     def pull(self, z: Any) -> Any:
-        """From whitened residuals, times weights, to the derivatives of half their squares with
-        respect to the residuals.
+        """The derivatives of half the squares in the residuals, from weighted whitened
+        residuals.
         """
         return self.solve(z, trans=True)
 
     def pulled(self, z: Any) -> Any:
-        """The same, of which several derivatives are made: computed once for the same residuals."""
+        """The same, kept for the next call, since several derivatives need it."""
         if self._pulled[0] is not z:
             self._pulled = z, self.pull(z)
         return self._pulled[1]
 
-    # With S = L L^T and d = L z, the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T - 1)
-    # inv(L) / 2.
+    # With S = L L^T and d = L z this is the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T
+    # - 1) inv(L) / 2.
     def gradient(self, z: Any, g: float, n: int) -> Any:
         """The derivative of the log density with respect to the matrix, times g."""
         if self.inverse is None:
@@ -82,8 +82,8 @@ class Covariance:
 
     @staticmethod
     def tangent(matrix: Any, d: Any, factor: Any) -> Any:
-        """The derivative of half the squares with respect to d; along t, those of half the squares
-        and half the log determinant.
+        """The derivative of half the squares with respect to d, and the derivatives along t of half
+        the squares and of half the log determinant.
         """
         x = inverse_spd_of(matrix, factor)
         a = d @ x
@@ -95,7 +95,7 @@ class Covariance:
 
 
 class Scale(Covariance):
-    """As `Covariance`, where it is none."""
+    """As `Covariance`, for a distribution whose scale matrix is not its covariance."""
 
     title = "Scale parameter"
 
@@ -108,7 +108,7 @@ class Cholesky(Covariance):
     def factorise(self, function: str, matrix: Any) -> Any:
         return matrix
 
-    # The sum of inv(L)^T z z^T - 1 / diag(L).
+    # This is the sum of inv(L)^T z z^T - 1 / diag(L).
     def gradient(self, z: Any, g: float, n: int) -> Any:
         if z.ndim == 1:
             c = lower_outer(self.pulled(z), z, g)
@@ -157,19 +157,19 @@ class Precision(Covariance):
 
     @staticmethod
     def tangent(matrix: Any, d: Any, factor: Any) -> Any:
-        x, whole = inverse_spd_of(matrix, factor), symmetric(matrix)
+        x, precision = inverse_spd_of(matrix, factor), symmetric(matrix)
         return (
-            d @ whole,
+            d @ precision,
             lambda t: 0.5 * np.sum(d * (d @ symmetric(t)), axis=-1),
             lambda t: -0.5 * inner(x, symmetric(t)),
         )
 
 
 def folded(factor: Any, rows: Any, g: float, n: int) -> Any:
-    """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle; `rows` may be
-    a single one, a vector.
+    """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle. A vector is a
+    single row.
     """
-    # In place: the other triangle keeps its zeros.
+    # This works in place: the other triangle keeps its zeros.
     c = inverse_triangle(factor)
     if rows.ndim == 1:
         np.multiply(c, -g * n, c)

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.dispatch import plain
 from varmat.core.errors import ShapeError, positive, positive_finite
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import Kept, density, not_nan
 from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -37,9 +37,7 @@ positive_finite_vector = Vector(
 def check_shapes(
     function: str, title: str, x: Any, other_title: str, other: Any
 ) -> tuple[int, ...]:
-    """The shape to which two arguments broadcast whose last axes are of one length, or the
-    refusal.
-    """
+    """Check the lengths of last axes, and return the shape to which the arguments broadcast."""
     shape, other_shape = np.shape(x), np.shape(other)
     try:
         if shape and shape[-1:] == other_shape[-1:]:
@@ -58,7 +56,7 @@ def repeats(shape: tuple[int, ...], x: Any) -> float:
 
 
 def log_products(n: Any, theta: Any) -> Any:
-    """``n log(theta)`` where n is not zero, otherwise zero, for plain arrays that broadcast."""
+    """``n log(theta)``, and zero where n is zero, for plain arrays that broadcast."""
     n, theta = np.broadcast_arrays(n, theta)
     some = n != 0
     with np.errstate(divide="ignore"):
@@ -68,13 +66,13 @@ def log_products(n: Any, theta: Any) -> Any:
 
 
 def ratios(n: Any, theta: Any) -> Any:
-    """``n / theta`` where n is not zero, otherwise zero; differentiable."""
+    """``n / theta``, and zero where n is zero; differentiable."""
     some = n != 0
     return np.where(some, n / np.where(some, theta, 1.0), 0.0)
 
 
 @density(theta=("probabilities", not_nan), alpha=("prior sample sizes", positive))
-def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_lpdf(theta: Any, alpha: Any, keep: Kept) -> Any:
     """Log density of the Dirichlet distribution, summed over the observations.
 
     Parameters
@@ -109,7 +107,8 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Dirichlet distribution".
+    Stan Functions Reference, "Dirichlet distribution"; S. Kotz, N. Balakrishnan and N. L. Johnson,
+    "Continuous Multivariate Distributions", volume 1, 2nd edition, Wiley 2000, chapter 49.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
         if alpha.ndim == 1:
             logs = add_reduce(logs.reshape(-1, len(alpha)), axis=0)
         value = float(add_reduce((alpha - 1.0) * logs, None))
-        if value != value:  # of the logarithm of zero times zero
+        if value != value:  # zero times the logarithm of zero is nan
             value = float(add_reduce(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs), None))
     if "alpha" in keep:
         constant = add_reduce(gammaln(add_reduce(alpha, axis=-1)), None) - add_reduce(
@@ -136,7 +135,7 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
 
 
 @dirichlet_lpdf.straight
-def dirichlet_straight(theta: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_straight(theta: Any, alpha: Any, keep: Kept) -> Any:
     shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)
     require(simplex.holds(theta))
     logs, totals = np.log(theta), np.sum(alpha, axis=-1, keepdims=True)
@@ -156,10 +155,10 @@ def dirichlet_straight(theta: Any, alpha: Any, keep: Any) -> Any:
 
 
 @dirichlet_lpdf.reverse
-def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Any, logs: Any) -> Any:
+def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Kept, logs: Any) -> Any:
     if logs is None:
         return (lambda: ZERO,) * 2
-    # The logarithms are summed already over the observations that have alpha in common.
+    # The logarithms are already summed over observations that share alpha.
     times = math.prod(theta.shape[:-1]) if alpha.ndim == 1 else 1
     return lambda: g * ratios(alpha - 1.0, theta), lambda: g * (logs + times * _alpha_slopes(alpha))
 
@@ -169,7 +168,7 @@ def _alpha_slopes(alpha: Any) -> Any:
 
 
 @dirichlet_lpdf.tangent
-def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Kept) -> Any:
     if not check_values(simplex.holds, theta):
         return (lambda t: 0.0,) * 2
     return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum(
@@ -178,7 +177,7 @@ def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
 
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
-def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
     """Log mass of the multinomial distribution, summed over the observations.
 
     Parameters
@@ -215,7 +214,8 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Multinomial distribution".
+    Stan Functions Reference, "Multinomial distribution"; N. L. Johnson, S. Kotz and N.
+    Balakrishnan, "Discrete Multivariate Distributions", Wiley 1997, chapter 35.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def _are_counts(n: Any) -> bool:
 
 
 @multinomial_lpmf.straight
-def multinomial_straight(n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_straight(n: Any, theta: Any, keep: Kept) -> Any:
     if not _are_counts(n):
         refuse()
     shape = check_shapes("multinomial_lpmf", "", n, "", theta)
@@ -257,18 +257,18 @@ def multinomial_straight(n: Any, theta: Any, keep: Any) -> Any:
 
 
 @multinomial_lpmf.reverse
-def multinomial_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Kept) -> Any:
     return None, lambda: g * ratios(n, theta) if _are_counts(n) else ZERO
 
 
 @multinomial_lpmf.tangent
-def multinomial_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
+def multinomial_tangent(r: Any, n: Any, theta: Any, keep: Kept) -> Any:
     slopes = ratios(n, theta) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)
 
 
 @density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
-def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
+def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Kept) -> Any:
     """Log mass of the multinomial distribution with given log odds, summed over the observations.
 
     Parameters
@@ -305,7 +305,8 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Multinomial distribution, logit parameterization".
+    Stan Functions Reference, "Multinomial distribution, logit parameterization"; N. L. Johnson, S.
+    Kotz and N. Balakrishnan, "Discrete Multivariate Distributions", Wiley 1997, chapter 35.
 
     Examples
     --------
@@ -327,7 +328,7 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
 
 
 @multinomial_logit_lpmf.reverse
-def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Any, logs: Any) -> Any:
+def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Kept, logs: Any) -> Any:
     return (
         None,
         lambda: (
@@ -337,7 +338,7 @@ def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Any, log
 
 
 @multinomial_logit_lpmf.tangent
-def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Any) -> Any:
+def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Kept) -> Any:
     if not _are_counts(plain(n)):
         return None, lambda t: 0.0
     slopes = n - add_reduce(n, axis=-1, keepdims=True) * softmax(gamma, axis=-1)
@@ -345,7 +346,7 @@ def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Any) -> Any:
 
 
 @multinomial_logit_lpmf.straight
-def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
+def multinomial_logit_straight(n: Any, gamma: Any, keep: Kept) -> Any:
     shape = check_shapes(
         "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
     )
@@ -364,10 +365,11 @@ def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
     )
 
 
-# With N the sum of the counts and A that of alpha:  log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
-# The gamma functions themselves, of which this is made, would cancel.
+# With N the sum of the counts and A that of alpha:
+#     log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
+# Written with gamma functions, the terms would cancel.
 @density("n", n=TRIALS, alpha=("Prior size parameter", positive_finite_vector))
-def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Kept) -> Any:
     """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
 
     Parameters
@@ -405,7 +407,8 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Dirichlet-multinomial distribution".
+    Stan Functions Reference, "Dirichlet-multinomial distribution"; N. L. Johnson, S. Kotz and N.
+    Balakrishnan, "Discrete Multivariate Distributions", Wiley 1997, chapter 35.
 
     Examples
     --------
@@ -429,24 +432,24 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
 
 
 def _log_betas(alpha: Any, n: Any) -> Any:
-    """``log(B(alpha, n))``, zero where n is."""
+    """``log(B(alpha, n))``, and zero where n is zero."""
     return np.where(n > 0, betaln(alpha, np.maximum(n, 1.0)), 0.0)
 
 
 def _count_slopes(n: Any, alpha: Any) -> Any:
     """The derivative with respect to alpha; differentiable."""
-    whole = zeta_difference(
+    of_sums = zeta_difference(
         1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True)
     )
-    return zeta_difference(1.0, alpha, n) - whole
+    return zeta_difference(1.0, alpha, n) - of_sums
 
 
 @dirichlet_multinomial_lpmf.reverse
-def dirichlet_multinomial_reverse(g: Any, r: Any, n: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_multinomial_reverse(g: Any, r: Any, n: Any, alpha: Any, keep: Kept) -> Any:
     return None, lambda: g * _count_slopes(n, alpha) if _are_counts(n) else ZERO
 
 
 @dirichlet_multinomial_lpmf.tangent
-def dirichlet_multinomial_tangent(r: Any, n: Any, alpha: Any, keep: Any) -> Any:
+def dirichlet_multinomial_tangent(r: Any, n: Any, alpha: Any, keep: Kept) -> Any:
     slopes = _count_slopes(n, alpha) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)

@@ -14,7 +14,7 @@ __all__ = ["exp_mod_normal_lpdf", "skew_double_exponential_lpdf", "skew_normal_l
 VARIABLE = ("Random variable", not_nan)
 LOCATION = ("Location parameter", finite)
 LN2 = repr(math.log(2.0))
-# The normal density over the normal distribution function at x; beyond 37 it is nothing.
+# The normal density over the normal distribution function at x. Beyond 37 it is negligible.
 HAZARD = f"{ROOT_TWO_OVER_PI} / erfcx(-{ROOT_HALF} * minimum({{}}, 37.0))"
 
 skew_normal_lpdf = univariate(
@@ -24,7 +24,7 @@ skew_normal_lpdf = univariate(
     xi=LOCATION,
     omega=("Scale parameter", positive),
     alpha=("Shape parameter", finite),
-    # At infinity with the shape 0 the log density is 0 times infinity.
+    # At infinity with the shape 0 the log density would be 0 times infinity.
     support="(y >= -1.7976931348623157e308) & (y <= 1.7976931348623157e308)",
     shown=("y", "xi", "omega"),
     let={
@@ -51,9 +51,9 @@ skew_normal_lpdf = univariate(
         (1e8, 0.0, 1.0, -3.0),
     ],
     outside=[(float("-inf"), 0.1, 1.5, 0.8), (float("inf"), 0.1, 1.5, 0.0)],
-    notes="""With :math:`z = (y - \\xi) / \\omega` the log density is :math:`-\\log\\omega - z^2 / 2
-    + \\log 2\\Phi(\\alpha z)
-    - \\log(2 \\pi) / 2`. In SciPy ``scipy.stats.skewnorm(alpha, xi, omega)``.""",
+    notes="""With :math:`z = (y - \\xi) / \\omega` the log density is :math:`-\\log\\omega - z^2 /
+    2 + \\log 2\\Phi(\\alpha z) - \\log(2 \\pi) / 2`. In SciPy ``scipy.stats.skewnorm(alpha, xi,
+    omega)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.skew_normal_lpdf(1.5, 1.0, 2.0, 0.0) == vm.normal_lpdf(1.5, 1.0, 2.0)
@@ -61,7 +61,7 @@ True
 """,
 )
 
-# A skewness of 0 or 1 leaves no density anywhere.
+# With a skewness of 0 or 1 the density is zero everywhere.
 skew_double_exponential_lpdf = univariate(
     "skew_double_exponential_lpdf",
     "skew double exponential distribution",
@@ -105,11 +105,11 @@ skew_double_exponential_lpdf = univariate(
 """,
 )
 
-# With x = z - a the log density is log(rate) + a**2 / 2 - a z + log(Phi(x)). Left of 0 the
-# logarithm of Phi cancels what stands before it, and both are -z**2 / 2 + log(erfcx(-x / sqrt(2)) /
-# 2). With the hazard h the derivatives are h - a in z and -(x + h) in a; x + h is the mean of a
-# normal variable beyond -x, which cancels far on the left, too: from there it is the series of DLMF
-# 7.12.1 over itself.
+# With x = z - a the log density is log(rate) + a**2 / 2 - a z + log(Phi(x)). Left of 0 log(Phi(x))
+# cancels with the terms before it, and the last three terms are -z**2 / 2 + log(erfcx(-x / sqrt(2))
+# / 2). With the hazard h the derivatives are h - a in z and -(x + h) in a. Here x + h is the mean
+# of a normal variable beyond -x. It cancels far on the left, where a ratio of series DLMF 7.12.1
+# takes over.
 exp_mod_normal_lpdf = univariate(
     "exp_mod_normal_lpdf",
     "exponentially modified normal distribution",

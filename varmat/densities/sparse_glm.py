@@ -1,7 +1,6 @@
-"""Generalised linear models whose matrix of independent variables is sparse data: an operation
-without it among the operands.
+"""Generalised linear models with a sparse matrix of independent variables, which is data.
 
-The matrix stays as SciPy has it: a product with the weight vector, and one of its transpose with
+The matrix stays in SciPy's format. It is multiplied with the weight vector, and its transpose with
 the derivatives with respect to the linear predictors."""
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__: list[str] = []
 
 
 class SparseGlm(Operation):
-    """The operation behind a model with a sparse matrix, which is a setting.
+    """The operation behind a model with a sparse matrix. The matrix is a setting, not an operand.
 
     Attributes
     ----------
@@ -62,12 +61,12 @@ class SparseGlm(Operation):
 
 
 def call_with_sparse(model: Any, args: Any, propto: bool, named: Any) -> Any:
-    """A model at arguments of which the second is sparse."""
+    """Call a model whose second argument is sparse."""
     y, x, *others = model.__signature__.bind(*args, **named).args
     x = checked_matrix(model.name, "X", x)
-    # Of the other formats SciPy makes one of these at every product.
+    # SciPy converts other formats to one of these at every product.
     x = (x if x.format in ("csr", "csc", "coo") else x.tocsr()).astype(FLOAT64, copy=False)
-    if x.shape[0] == 1:  # for all observations
+    if x.shape[0] == 1:  # one row for all observations
         return model(y, x.toarray(), *others, propto=propto)
     values = dict(zip((name for name in model.arguments if name != "X"), (y, *others), strict=True))
     for name in model.discrete:
@@ -78,7 +77,7 @@ def call_with_sparse(model: Any, args: Any, propto: bool, named: Any) -> Any:
 
 
 def check_elements(function: str, title: str, domain: Domain, matrix: Any) -> None:
-    """Refuse a sparse matrix with a non-zero outside a domain, naming its place."""
+    """Raise an error, with its place, for a non-zero element outside a domain."""
     places = matrix.tocoo()
     for i in np.flatnonzero(~domain.holds(places.data)):
         domain.check(function, f"{title}[{places.row[i]}, {places.col[i]}]", float(places.data[i]))

@@ -1,10 +1,11 @@
-"""From the expressions of a density to a program: the sum over elements of its terms, and its
+"""Turn the expressions of a density into a program for the sum of its terms and for its
 derivatives.
 
-What an expression becomes depends on which arguments are numbers and which are vectors: the same
-``-0.5 * z * z - log(sigma)`` is an inner product and a number times a logarithm, when sigma is a
-number, or an inner product and a sum of logarithms. Numbers are taken out of sums, sums of products
-are inner products, and only what the wanted results need is computed, once."""
+The program depends on which arguments are numbers and which are vectors. Summed over elements,
+``-0.5 * z * z - log(sigma)`` is an inner product and one logarithm times the number of elements if
+sigma is a number, but an inner product and a sum of logarithms if sigma is a vector. Numbers are
+taken out of sums, sums of products become inner products, and each value that a result needs is
+computed once."""
 
 from __future__ import annotations
 
@@ -24,15 +25,13 @@ from varmat.programs.kernels import Function, Reduce, ufunc_kernel
 from varmat.programs.program import Program, Value
 from varmat.programs.symbols import Scope, Symbol, compiled, lift
 
-# What vectors have as their length while they are traced; the number of elements itself is an
-# argument.
+# A stand-in for the length of vectors during tracing. The real number of elements is an argument of
+# the program.
 VECTOR = (7,)
 
 
 def abbreviations(expressions: Iterable[str], let: dict[str, str]) -> dict[str, str]:
-    """The abbreviations that expressions use, also by way of others, in an order in which they can
-    be computed.
-    """
+    """The abbreviations that expressions use, directly or not, in an order of evaluation."""
     found: dict[str, str] = {}
     for expression in expressions:
         for name in compiled(expression).co_names:
@@ -43,7 +42,7 @@ def abbreviations(expressions: Iterable[str], let: dict[str, str]) -> dict[str, 
 
 
 def names_in(expressions: Iterable[str], let: dict[str, str]) -> set[str]:
-    """The names that expressions use, also by way of abbreviations."""
+    """The names that expressions use, directly or by way of abbreviations."""
     expressions = [*expressions]
     return {
         name
@@ -53,7 +52,7 @@ def names_in(expressions: Iterable[str], let: dict[str, str]) -> set[str]:
 
 
 class Sums(Builder):
-    """Makes the program of a sum over elements, whose number is an argument.
+    """Builder of a program for a sum over elements, whose number is an argument.
 
     Attributes
     ----------
@@ -68,9 +67,7 @@ class Sums(Builder):
         self.counts: set[Value] = set()
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
-        """A ufunc of values, computed as it is written: products of numbers of any size may
-        overflow in another order.
-        """
+        """A step for a ufunc, in the order as written: products may overflow in another order."""
         x, *others = operands
         if ufunc is np.multiply and x.shape and not others[0].shape:
             return self.ufunc(ufunc, others[0], x)
@@ -81,13 +78,13 @@ class Sums(Builder):
             and x.step.kernel is MULTIPLY
             and not x.step.operands[0].shape
         ):
-            # The sign of the number, instead of another pass.
+            # Change the sign of the number, which saves a pass over the array.
             number, rest = x.step.operands
             return self.call(MULTIPLY, self.ufunc(np.negative, number), rest)
         return self.call(ufunc_kernel(ufunc), *operands)
 
     def number(self, x: Value) -> Value:
-        """Truth values are numbers to NumPy and to Python."""
+        """Leave truth values as they are: NumPy and Python use them as numbers."""
         return x
 
     def sum(self, x: Value, axes: Sequence[int] | None = None) -> Value:
@@ -112,38 +109,36 @@ class Sums(Builder):
 
 
 class CarefulSums(Sums):
-    """Sums over elements that are computed one by one: no numbers are taken out, beside which a sum
-    might overflow.
-    """
+    """Sums with every element computed first: a sum with a number taken out might overflow."""
 
     def _total(self, x: Value) -> Value:
         return self._sum_of_sum(x) if x.shape else super()._total(x)
 
 
 def is_computed(x: Value) -> bool:
-    """Whether to sum it apart from what it is added to: not for a plain difference, whose sum would
-    lose its digits.
+    """Whether a value may be summed apart from its neighbour. A difference of arguments may not:
+    two sums would lose its digits.
     """
     return x.step is not None and x.step.kernel not in (ADD, SUBTRACT)
 
 
 class Names(Scope):
-    """What the names in an expression mean; functions of the elementwise table stay whole."""
+    """What the names in an expression mean; functions of the elementwise table are single steps."""
 
     def __missing__(self, name: str) -> Any:
         row, builder = ROWS.get(name), self.builder
         if row is None or isinstance(row.ufunc, np.ufunc):
             return super().__missing__(name)
         return lambda *args: Symbol(
-            builder, with_value(builder, row, [lift(builder, x) for x in args], _whole)
+            builder, with_value(builder, row, [lift(builder, x) for x in args], _single_step)
         )
 
 
 def with_value(
     builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]
 ) -> Value:
-    """A function of the elementwise table, applied; a slope gets the value of its function, which
-    is computed anyway.
+    """Apply a function of the elementwise table. A slope is given the value of its function, which
+    the program computes anyway.
     """
     known = SLOPES.get(row.name)
     if known is None or not is_number(operands[0], 1.0):
@@ -152,7 +147,7 @@ def with_value(
     return builder.call(_slope(row.name, slope), *operands, apply(builder, of, operands[1:]))
 
 
-def _whole(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
+def _single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
     return builder.call(_function(row), *operands)
 
 
@@ -174,11 +169,11 @@ def traced(
     quick: Any,
     careful: Callable[..., Any] | None,
 ) -> Program:
-    """The program from the arguments and the number of elements to the value and the partials with
-    respect to what is active.
+    """The program that computes the value, and the partials in the active arguments, from the
+    arguments and the number of elements.
 
-    Where the conditions of a quick form do not hold, and where its value is not finite, the program
-    hands over to `careful`."""
+    The program calls `careful` instead where the conditions of a quick form fail or its value is
+    not finite."""
     builder = Sums() if careful is not None or density.quick_for(vectors) is None else CarefulSums()
     letters = {
         name: Symbol(builder, builder.argument(VECTOR if name in vectors else ()))

@@ -51,7 +51,7 @@ class Truncated:
             return -math.inf
         shape = np.broadcast_shapes(*map(np.shape, (y, *bounds, *parameters)))
         log = self.log_probability(*parameters)
-        # What is the same for several observations is computed once.
+        # A probability that several observations share is computed once.
         result = total - np.sum(log) * (math.prod(shape) / math.prod(np.shape(log)))
         return float(result) if isinstance(result, np.floating) else result
 
@@ -64,19 +64,17 @@ class Truncated:
         return outside
 
     def log_probability(self, *parameters: Any) -> Any:
-        """The logarithm of the probability of the interval, for each element of bounds and
-        parameters.
-        """
+        """The log probability of the interval, for each element of bounds and parameters."""
         below, above = self.density.lcdf.pointwise, self.density.lccdf.pointwise
         lower, upper = self.lower, self.upper
         if lower is not None and next(iter(self.density.arguments)) in self.density.discrete:
-            lower = np.subtract(lower, 1)  # which belongs to the interval
+            lower = np.subtract(lower, 1)  # the lower bound belongs to the interval
         if lower is None:
             return below(upper, *parameters)
         if upper is None:
             return above(lower, *parameters)
-        # A difference of probabilities up to the ends, or of those above: the smaller ones have the
-        # digits.
+        # Subtract the probabilities up to the ends, or those above them, whichever are smaller and
+        # so have more digits.
         pairs = [
             f(x, *parameters)
             for f, x in ((below, upper), (below, lower), (above, lower), (above, upper))

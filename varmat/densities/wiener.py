@@ -21,8 +21,8 @@ from varmat.functions.checks import check_values
 
 __all__ = ["wiener_lpdf"]
 
-# Nodes of the rules of Gauss and Legendre over starting points and decision times: where the
-# density changes slowly, and elsewhere.
+# Nodes of the Gauss-Legendre rules over starting points and over decision times: where the density
+# changes slowly, and elsewhere.
 STARTS, TIMES = (16, 32), (32, 96)
 
 variability = Domain("nonnegative and finite", lambda x: (x >= 0) & (x < np.inf))
@@ -40,8 +40,9 @@ VARIABILITIES: dict[str, Any] = {
     "var_tau": ("Inter-trial variability in Nondecision time", variability),
 }
 
-# Navarro and Fuss (2009), for the upper boundary: with t = y - tau, u = t / alpha**2, w = 1 - beta and the density f of the module
-# `first_passage`:  log p = log f(u, beta) - 2 log(alpha) + alpha w delta - delta**2 t / 2.
+# Navarro and Fuss (2009), for the upper boundary: with t = y - tau, u = t / alpha**2, w = 1 - beta
+# and the density f of the module `first_passage`,
+#     log p = log f(u, beta) - 2 log(alpha) + alpha w delta - delta**2 t / 2.
 _LET = {
     "t": "y - tau", "u": "t / (alpha * alpha)", "w": "1.0 - beta", "reach": "alpha * w",
      "miss": "reach - delta * t",
@@ -72,9 +73,9 @@ wiener = univariate(
     },
 )
 
-# With a normal drift rate of the standard deviation s the exponential is averaged: with q = 1 +
-# s**2 t it becomes exp(alpha w delta - delta**2 t / 2 + s**2 (alpha w - delta t)**2 / (2 q)) /
-# sqrt(q).
+# If the drift rate is normal with the standard deviation s, the mean of the exponential is
+#     exp(alpha w delta - delta**2 t / 2 + s**2 (alpha w - delta t)**2 / (2 q)) / sqrt(q)
+# with q = 1 + s**2 t.
 _OF_DRIFTS: dict[str, Any] = {
     **_ROW,
     "let": {
@@ -99,7 +100,7 @@ _OF_DRIFTS: dict[str, Any] = {
     "var_delta": VARIABILITIES["var_delta"],
 }  # fmt: skip
 wiener_of_drifts = univariate(_NAME, _TITLE, **ARGUMENTS, **_OF_DRIFTS)
-# Of the time of the decision itself, for integrals.
+# The density of the decision time alone, for integrals: it takes tau = 0.
 of_time = univariate(
     _NAME, _TITLE, **{**ARGUMENTS, "tau": ("Nondecision time", variability)}, **_OF_DRIFTS
 )
@@ -107,13 +108,13 @@ of_time = univariate(
 
 @cache
 def gauss_rule(size: int) -> tuple[Any, Any]:
-    """Nodes and logarithms of weights on [0, 1]."""
+    """Nodes and log weights of the Gauss-Legendre rule on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(size)
     return 0.5 * (nodes + 1.0), np.log(0.5 * weights)
 
 
 def check_starts(beta: Any, var_beta: Any, name: str = _NAME) -> None:
-    """Refuse starting points beyond a boundary."""
+    """Raise an error if starting points reach beyond a boundary."""
     for room, what in ((beta, "A-priori bias"), (1.0 - np.asarray(beta), "(1 - A-priori bias)")):
         most, given = np.broadcast_arrays(2.0 * np.asarray(room), var_beta)
         if not (given < most).all():
@@ -127,10 +128,10 @@ def check_starts(beta: Any, var_beta: Any, name: str = _NAME) -> None:
             )
 
 
-# The starting point is uniform on beta -+ var_beta / 2, the nondecision time on (tau, tau +
-# var_tau), of which only what is less than the observation counts. The integral is one over
-# decision times t; its variable is the fourth root of t, because the density may rise and fall
-# within a small part of the interval, next to zero.
+# The starting point is uniform on beta -+ var_beta / 2, and the nondecision time on (tau, tau +
+# var_tau), as far as it is less than the observation. The integral is over decision times t. Its
+# variable is the fourth root of t, because the density may rise and fall within a small part of the
+# interval next to zero.
 def _averaged(
     y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any
 ) -> Any:
@@ -148,8 +149,7 @@ def _averaged(
     starts, log_starts = gauss_rule(1 if is_zero(var_beta) else STARTS[not slow[0]])
     times, log_times = gauss_rule(1 if is_zero(var_tau) else TIMES[not slow[1]])
     high = y - tau
-    # Where the longest nondecision time is longer than the observation, the rest of the interval
-    # counts for nothing.
+    # Nondecision times beyond the observation contribute nothing.
     is_cut = var_tau >= high
     share = np.log(np.where(is_cut, high, 1.0)) - np.log(np.where(is_cut, var_tau, 1.0))
     last, first = high**0.25, np.where(is_cut, 0.0, np.where(is_cut, 1.0, high - var_tau) ** 0.25)
@@ -171,12 +171,10 @@ def _averaged(
 def _are_slow(
     y: Any, alpha: Any, tau: Any, beta: Any, var_beta: Any, var_tau: Any
 ) -> tuple[bool, bool]:
-    """Whether the density changes little between the nodes: over starting points, and over decision
-    times.
-    """
+    """Whether the density changes slowly over starting points, and over decision times."""
     last = np.asarray(y - tau)
     first = np.maximum(last - var_tau, 1e-300)
-    # Powers of Python's floats overflow with an error, products do not.
+    # Powers of Python's floats raise an error on overflow, products do not.
     way, width = alpha * (1.0 - beta + 0.5 * var_beta), alpha * var_beta
     rise = 0.5 * way * way * (1.0 / first - 1.0 / last)
     return bool(np.all(width * width < 16.0 * first)), bool(
@@ -185,7 +183,7 @@ def _are_slow(
 
 
 def is_zero(x: Any) -> bool:
-    """Whether nothing is to be integrated: data that is zero."""
+    """Whether x is data and zero, so that there is nothing to integrate."""
     return not is_differentiable(x) and not np.any(x)
 
 

@@ -31,10 +31,10 @@ from varmat.functions.checks import check_values, fixed
 
 __all__ = ["wiener_lccdf_unnorm", "wiener_lcdf_unnorm"]
 
-# Nodes over starting points, with the largest interval of them, squared and over the time, for
-# which they do; and nodes over nondecision times, for intervals next to nothing and others.
-STARTS: tuple[tuple[float, int], ...] = ((16.0, 16), (400.0, 32), (math.inf, 96))
-FEW, MANY = 4, 48
+# For starting points: the largest (alpha var_beta)**2 / time for which a number of nodes is enough,
+# and this number. For nondecision times: the numbers of nodes for tiny intervals and for others.
+STARTS_BY_WIDTH: tuple[tuple[float, int], ...] = ((16.0, 16), (400.0, 32), (math.inf, 96))
+FEW_TIMES, MANY_TIMES = 4, 48
 
 _OPEN = Domain(
     "in the interval (0, 1)", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1
@@ -44,7 +44,7 @@ _ARGUMENTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _row(name: str, word: str, sign: str, support: str) -> Univariate:
+def _log_passage(name: str, word: str, sign: str, support: str) -> Univariate:
     mean = f"mean_passage_{word}({{}}, u, beta, v)"
     return univariate(
         name,
@@ -82,17 +82,17 @@ def _row(name: str, word: str, sign: str, support: str) -> Univariate:
 def _range(
     upper: bool, time: Any, alpha: Any, b: Any, delta: Any, var_delta: Any
 ) -> tuple[Any, Any]:
-    """Where the density is not negligible against that at times up to `time`, or from there on."""
+    """The range of times up to `time`, or from `time` on, where the density is not negligible."""
     square = alpha * alpha
     u, w, v, s = time / square, 1.0 - b, delta * alpha, (var_delta * alpha) ** 2
     at = (np.maximum if upper else np.minimum)(u, w / np.sqrt(v * v + math.pi**2))
-    # Minus the logarithm for short times, and what is to be added for long ones.
+    # Minus the logarithm of the bound for short times, with an addition for long ones.
     level = (
         (w - v * at) ** 2 / (2.0 * at * (1.0 + s * at))
         + np.maximum(0.5 * math.pi**2 * at - 0.5 * w * w / at, 0.0)
         + DROP
     )
-    # Where it is that for short times, and for long ones: either is a quadratic equation.
+    # The bounds for short and for long times reach this level at the roots of quadratic equations.
     half = level + w * v
     low = w * w / (half + np.sqrt(np.maximum(half * half - w * w * (v * v - 2.0 * level * s), 0.0)))
     linear, rest = math.pi**2 + v * v - 2.0 * level * s, 2.0 * half + s * w * w
@@ -107,13 +107,13 @@ def _range(
 
 
 def _count_of(*lengths: Any) -> int:
-    """Parts of the axis of the logarithm of the time."""
+    """The number of panels on the axis of the log time."""
     most = max((float(np.max(x, initial=0.0)) for x in lengths), default=0.0)
     return int(min(max(math.ceil(most / PANEL), 1), 100))
 
 
 def _nodes(length: Any) -> tuple[Any, Any]:
-    """Places between 0 and 1, and the logarithms of weights."""
+    """Places between 0 and 1, and their log weights."""
     count = check_values(_count_of, length)
     nodes, logs = gauss_rule(NODES)
     return ((np.arange(count)[:, None] + nodes) / count).reshape(-1), np.tile(
@@ -122,8 +122,8 @@ def _nodes(length: Any) -> tuple[Any, Any]:
 
 
 class _Model:
-    """The arguments of the density of the time of a decision, with an axis for the starting points
-    and one for times.
+    """The arguments of the density of decision times, with an axis for starting points and one for
+    times.
     """
 
     def __init__(
@@ -145,9 +145,7 @@ class _Model:
         self.fixed = [fixed(x) for x in self.args]
 
     def integral(self, bottom: Any, apart: Any, weight: Any = None) -> Any:
-        """The logarithm of the integral of the density between two times, of which the second is
-        more by `apart`.
-        """
+        """The logarithm of the integral of the density from `bottom` to ``bottom + apart``."""
         length = np.log1p(apart / bottom)
         places, log_weights = _nodes(length)
         logs = log_weights + np.log(length) + self.log_starts[:, None]
@@ -159,7 +157,7 @@ class _Model:
         return logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
 
     def passed(self, time: Any) -> Any:
-        """The logarithm of the probability of a decision before a time, or after it."""
+        """The log probability of a decision before a time, or after it."""
         time = _with_axes(time)
         now = np.maximum(fixed(time), 0.0)
         low, high = _range(self.upper, now, *self.fixed)
@@ -170,18 +168,18 @@ class _Model:
         return self.integral(low, np.where(is_cut, np.where(is_cut, time, 1.0), high) - low)
 
     def late(self, time: Any, var_tau: Any) -> Any:
-        """The same, where the nondecision time is uniform on an interval that ends, or begins, with
-        this time left.
+        """The same for a nondecision time that is uniform on an interval: decision times at its
+        ends are `time` and ``time - var_tau``.
         """
         most, width = _with_axes(time), _with_axes(var_tau)
         least = most - width
-        whole, from_least = fixed(most), fixed(least)
-        # There is no more of the interval than decision times are positive.
+        latest, earliest = fixed(most), fixed(least)
+        # Decision times are positive, which cuts the interval.
         low, high = _range(
-            self.upper, np.maximum(from_least, 0.0) if self.upper else whole, *self.fixed
+            self.upper, np.maximum(earliest, 0.0) if self.upper else latest, *self.fixed
         )
-        starts_inside, ends_inside = from_least > low, whole < high
-        something = np.where(starts_inside, from_least, low) < np.where(ends_inside, whole, high)
+        starts_inside, ends_inside = earliest > low, latest < high
+        something = np.where(starts_inside, earliest, low) < np.where(ends_inside, latest, high)
         of_all = something & starts_inside & ends_inside
         bottom = np.where(starts_inside & something, np.where(something, least, 1.0), low)
         top = np.where(
@@ -204,7 +202,7 @@ class _Model:
                     ends_inside | ~something, 0.0, np.where(something, most, 1.0) - top
                 )
                 share = (after - top * np.expm1(length * (places - 1.0))) / width
-            # Next to nothing where all decisions from this starting point are made before or after.
+            # The weight is tiny where the density is negligible in all of the interval.
             return np.where(something, share, 1e-300)
 
         return self.integral(bottom, apart, weight)
@@ -215,12 +213,12 @@ def _with_axes(x: Any) -> Any:
 
 
 def _log_probability(upper: bool, y: Any, tau: Any, var_tau: Any, model: _Model) -> Any:
-    """The logarithm of the probability at each element."""
+    """The log probability at each element."""
     high = y - tau
     if is_zero(var_tau):
         return model.passed(high)
     if check_values(_has_zero, var_tau):
-        # As a function of the width too: a mean over few times.
+        # A mean over few times is differentiable in the width at zero too.
         count = check_values(_count_of_times, high, var_tau)
         places, logs = gauss_rule(count)
         each = [
@@ -246,17 +244,15 @@ def _count_of_starts(y: Any, tau: Any, alpha: Any, var_beta: Any) -> int:
     most = float(
         np.max(np.where(times > 0.0, width * width / np.where(times > 0.0, times, 1.0), 0.0))
     )
-    return next(count for limit, count in STARTS if most <= limit)
+    return next(count for limit, count in STARTS_BY_WIDTH if most <= limit)
 
 
 def _count_of_times(high: Any, var_tau: Any) -> int:
-    return FEW if np.all(1000.0 * np.asarray(var_tau) < np.abs(high)) else MANY
+    return FEW_TIMES if np.all(1000.0 * np.asarray(var_tau) < np.abs(high)) else MANY_TIMES
 
 
 class WienerCumulative:
-    """The logarithm of the probability of a decision for the upper boundary up to, or after, an
-    observation.
-    """
+    """The log probability of a decision for the upper boundary up to, or after, an observation."""
 
     def __init__(self, name: str, upper: bool, row: Univariate, **words: str) -> None:
         self.__name__ = self.__qualname__ = self.name = name
@@ -377,7 +373,7 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
 wiener_lcdf_unnorm = WienerCumulative(
     "wiener_lcdf_unnorm",
     False,
-    _row("wiener_lcdf_unnorm", "before", "", "y > tau"),
+    _log_passage("wiener_lcdf_unnorm", "before", "", "y > tau"),
     words="up to",
     outside="Where ``tau < y`` does not hold the value is -inf and the gradient zero.",
     value="-1.006332980395",
@@ -385,7 +381,7 @@ wiener_lcdf_unnorm = WienerCumulative(
 wiener_lccdf_unnorm = WienerCumulative(
     "wiener_lccdf_unnorm",
     True,
-    _row("wiener_lccdf_unnorm", "after", "-", "y < inf"),
+    _log_passage("wiener_lccdf_unnorm", "after", "-", "y < inf"),
     words="above",
     outside="Where ``y < inf`` does not hold the value is -inf and the gradient zero.",
     value="-1.569007573762",

@@ -1,8 +1,6 @@
-"""Distributions of matrices: LKJ of correlation matrices, Wishart and inverse Wishart of positive
-definite ones.
+"""Wishart and inverse Wishart distributions of positive definite matrices.
 
-The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle
-is read, and the derivative lies in it (see
+The lower triangle of a matrix is read, and the derivative lies in it (see
 `varmat.functions.linalg.symmetric_arguments`).
 """
 
@@ -16,7 +14,7 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import density, not_nan, possible
+from varmat.densities.density import Kept, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
 from varmat.densities.scale_matrices import folded
 from varmat.functions.checks import is_held
@@ -50,12 +48,11 @@ HALF_LOG_TWO = 0.5 * math.log(2.0)
 DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
 
 
-# The Wishart density in W and the inverse Wishart density are, but for the sign s = +1 or -1 of their powers of determinants,
-#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2 - nu K / 2 log 2 -
-#     log gamma_K(nu / 2),
-# where the matrix M stands in the trace as it is, and P inverted: W and S for the one, S and W for
-# the other.
-def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
+# Both log densities in W are, with the sign s = +1 for Wishart and -1 for inverse Wishart,
+#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2
+#         - nu K / 2 log 2 - log gamma_K(nu / 2),
+# where (M, P) = (W, S) for Wishart and (S, W) for inverse Wishart.
+def _wishart(w: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) -> Any:
     k = len(s)
     if w.shape != s.shape:
         raise ShapeError(
@@ -84,7 +81,7 @@ def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -
     return Saved(value, factors=factors, root=root)
 
 
-def _wishart_straight(w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+def _wishart_straight(w: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     k = len(s)
     require((nu > k - 1.0) & (nu < math.inf))
     factors = positive_definite(w), positive_definite(s)
@@ -127,7 +124,7 @@ def _wishart_straight(w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
 
 
 def _wishart_reverse(
-    g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, root: Any, sign: float
+    g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Kept, factors: Any, root: Any, sign: float
 ) -> Any:
     if factors is None:
         return (lambda: ZERO,) * 3
@@ -158,7 +155,7 @@ def _power_of_m(nu: Any, k: int, sign: float) -> Any:
 
 
 def _power_of_p(nu: Any, k: int, sign: float) -> Any:
-    """Twice the power of the determinant of P under the fraction bar."""
+    """Twice the power of the determinant of P, which divides."""
     return nu if sign > 0 else nu + k + 1.0
 
 
@@ -167,7 +164,7 @@ def nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
     return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
 
 
-def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, sign: float) -> Any:
+def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Kept, factors: Any, sign: float) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = len(s)
@@ -188,7 +185,7 @@ def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, s
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Kept) -> Any:
     """Log density of the Wishart distribution.
 
     Parameters
@@ -224,7 +221,8 @@ def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Wishart distribution".
+    Stan Functions Reference, "Wishart distribution"; T. W. Anderson, "An Introduction to
+    Multivariate Statistical Analysis", 3rd edition, Wiley 2003, chapter 7.
 
     Examples
     --------
@@ -237,7 +235,7 @@ def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Kept) -> Any:
     """Log density of the inverse Wishart distribution.
 
     Parameters
@@ -274,7 +272,8 @@ def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
 
     References
     ----------
-    Stan Functions Reference, "Inverse Wishart distribution".
+    Stan Functions Reference, "Inverse Wishart distribution"; T. W. Anderson, "An Introduction to
+    Multivariate Statistical Analysis", 3rd edition, Wiley 2003, chapter 7.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Wishart and inverse Wishart distributions of Cholesky factors.
 
 The observation and the scale are lower Cholesky factors of the matrices in
-`varmat.densities.wishart`. Above the diagonal nothing is read of the scale; the derivatives
-lie in the lower triangles."""
+`varmat.densities.wishart`. The scale is not read above its diagonal. The derivatives lie in the
+lower triangles."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import StructuredDensity, density, possible
+from varmat.densities.density import Kept, StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix
+from varmat.densities.sources import references
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
@@ -29,12 +30,13 @@ __all__ = ["inv_wishart_cholesky_lpdf", "wishart_cholesky_lpdf"]
 _OBSERVATION, _SCALE = "Cholesky random variable", "Cholesky Scale matrix"
 
 
-# With the factors Y of the observation and S of the scale, and the sign s = +1 or -1, the log densities are
-#     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2 - nu K / 2 log 2 -
-#     log gamma_K(nu / 2) + K log 2,
-# where A = inv(P) M:  M = Y and P = S for the one, S and Y for the other.
+# Let Y be the factor of the observation and S that of the scale. With the sign s = +1 for Wishart
+# and -1 for inverse Wishart, the log density is
+#     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2
+#         - nu K / 2 log 2 - log gamma_K(nu / 2) + K log 2,
+# where A = inv(P) M, and (M, P) = (Y, S) for Wishart, (S, Y) for inverse Wishart.
 def _powers(nu: Any, k: int, sign: float) -> tuple[Any, Any]:
-    """The powers of the elements on the diagonals of M and P."""
+    """The powers of the diagonal elements of M and P."""
     of_y, of_s = sign * nu - np.arange(1.0, k + 1.0), -sign * nu * np.ones(k)
     return (of_y, of_s) if sign > 0 else (of_s, of_y)
 
@@ -52,10 +54,10 @@ def _check(function: str, y: Any, nu: Any, s: Any) -> int:
     return k
 
 
-def _total(
-    k: int, nu: Any, squares: Any, logs: Any, keep: Any, normaliser: Any, sign: float
+def _log_density(
+    k: int, nu: Any, squares: Any, logs: Any, keep: Kept, normaliser: Any, sign: float
 ) -> Any:
-    """The log density, of the sums of squares and of the logarithms of the diagonals of Y and S."""
+    """The log density, from the sum of squares and the log diagonals of Y and S."""
     value = (
         -0.5 * squares
         + (sign * nu) * (np.sum(logs[0]) - np.sum(logs[1]))
@@ -63,20 +65,20 @@ def _total(
     )
     if "nu" in keep:
         value = value - nu * k * HALF_LOG_TWO - normaliser(nu)
-    # in Stan the constant of the inverse distribution is never dropped
+    # as in Stan, which never drops the constant of the inverse distribution
     if "constants" in keep or sign < 0.0:
         value = value + k * 2.0 * HALF_LOG_TWO
     return value
 
 
-def _value(y: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
+def _value(y: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) -> Any:
     k = _check(function, y, nu, s)
     if not (y.diagonal() > 0).all() or y[above(k)].any() or not np.isfinite(y).all():
         return Saved(-math.inf, root=None)
     m, p = (y, s) if sign > 0 else (s, y)
     root = triangular_solve(p, m if sign > 0 else tril(m), lower=True)
     logs = [np.log(x.diagonal()) for x in (y, s)]
-    value = _total(
+    value = _log_density(
         k,
         nu,
         float(np.vdot(root, root)),
@@ -88,7 +90,7 @@ def _value(y: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> 
     return Saved(float(value), root=root)
 
 
-def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Any, root: Any, sign: float) -> Any:
+def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Kept, root: Any, sign: float) -> Any:
     if root is None:
         return (lambda: ZERO,) * 3
     k = len(s)
@@ -115,7 +117,7 @@ def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Any, root: Any, sign
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
 
-def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = np.shape(s)[0]
@@ -143,7 +145,7 @@ def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
     return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
 
 
-def _straight(y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+def _straight(y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     from scipy.special import gammaln, psi
 
     k = np.shape(s)[0]
@@ -183,7 +185,7 @@ def _straight(y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
 
         return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
-    return _total(k, nu, np.vdot(root, root), logs, keep, normaliser, sign), contributions
+    return _log_density(k, nu, np.vdot(root, root), logs, keep, normaliser, sign), contributions
 
 
 _DOC = """Log density of the Cholesky factor of a matrix that has the {family} distribution.
@@ -222,7 +224,7 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
 
     References
     ----------
-    Stan Functions Reference, "{title} distribution, Cholesky parameterization".
+{references}
 
     Examples
     --------
@@ -233,10 +235,10 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
     """
 
 
-def _made(
+def _cholesky_density(
     name: str, sign: float, family: str, formula: str, first: str, second: str
 ) -> StructuredDensity:
-    def function(y: Any, nu: Any, s: Any, keep: Any) -> Any:
+    def function(y: Any, nu: Any, s: Any, keep: Kept) -> Any:
         return _value(y, nu, s, keep, name, sign)
 
     function.__name__ = function.__qualname__ = name
@@ -245,7 +247,7 @@ def _made(
         unnormalised=name.replace("_lpdf", "_lupdf"),
         plain=name.replace("_cholesky", ""),
         formula=formula,
-        title=family[0].upper() + family[1:],
+        references=references(name),
         name=name,
         first=first,
         second=second,
@@ -259,7 +261,7 @@ def _made(
     return made
 
 
-wishart_cholesky_lpdf = _made(
+wishart_cholesky_lpdf = _cholesky_density(
     "wishart_cholesky_lpdf",
     1.0,
     "Wishart",
@@ -267,7 +269,7 @@ wishart_cholesky_lpdf = _made(
     "3.",
     "2.",
 )
-inv_wishart_cholesky_lpdf = _made(
+inv_wishart_cholesky_lpdf = _cholesky_density(
     "inv_wishart_cholesky_lpdf",
     -1.0,
     "inverse Wishart",

@@ -7,7 +7,7 @@ from varmat.densities.cumulative.row import Tail, cumulative
 
 __all__ = ["uniform_cdf", "uniform_lccdf", "uniform_lcdf"]
 
-# Next to an end the distance to that end has the digits.
+# The distance to the nearer end has more digits.
 uniform_cdf, uniform_lcdf, uniform_lccdf = cumulative(
     uniform_lpdf,
     let={
@@ -34,8 +34,8 @@ uniform_cdf, uniform_lcdf, uniform_lccdf = cumulative(
     end="y < beta",
     after=[(2.0, 0.1, 1.5), (1.5, 0.1, 1.5)],
     inside="0.5 * (alpha + beta)",
-    notes="""The probability up to y is :math:`(y - \\alpha) / (\\beta - \\alpha)`.
-    In SciPy ``scipy.stats.uniform(alpha, beta - alpha)``.""",
+    notes="""The probability up to y is :math:`(y - \\alpha) / (\\beta - \\alpha)`. In SciPy
+    ``scipy.stats.uniform(alpha, beta - alpha)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.uniform_cdf(1.0, 0.0, 4.0)

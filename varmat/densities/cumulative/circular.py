@@ -15,12 +15,12 @@ _GAP = "2.0 * square(sin(0.5 * {}))"
 
 
 def _partials(value: str, sign: str, end: str, own: str, other: str) -> dict[str, str]:
-    """The partials of the logarithm `value` of the probability between the observation and an end
-    of the circle.
+    """The partials of `value`, the log probability between the observation and an end of the
+    circle.
     """
     at, there = (f"exp(-kappa * ({_GAP.format(t)}) - log_scale - {value})" for t in ("mid", end))
-    # Next to the end the difference of the two densities is small: 1 - cos(s) - (1 - cos(t)) = 2
-    # sin((s + t) / 2) sin((s - t) / 2).
+    # Next to the end the two densities nearly cancel; their difference is computed by 1 - cos(s) -
+    # (1 - cos(t)) = 2 sin((s + t) / 2) sin((s - t) / 2).
     apart = (
         f"2.0 * kappa * sin(0.5 * (mid + {end})) * sin(0.5 * "
         f"({'x + ' + PI if end == 'low' else 'x - ' + PI}))"
@@ -34,7 +34,7 @@ def _partials(value: str, sign: str, end: str, own: str, other: str) -> dict[str
     }
 
 
-# Of both parts of the circle the smaller one is integrated. A location is one of the circle.
+# The smaller part of the circle is integrated. Locations that differ by full turns are the same.
 von_mises_cdf, von_mises_lcdf, von_mises_lccdf = cumulative(
     von_mises_lpdf,
     let={

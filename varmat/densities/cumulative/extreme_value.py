@@ -18,7 +18,7 @@ __all__ = [
 
 INF = math.inf
 
-# As for the Weibull distribution, with the two probabilities exchanged.
+# These are the formulas of the Weibull distribution with the two probabilities exchanged.
 gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
     gumbel_lpdf,
     let={
@@ -81,8 +81,8 @@ frechet_cdf, frechet_lcdf, frechet_lccdf = cumulative(
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     end="y < inf",
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability up to y is :math:`\\exp(-(y / \\sigma)^{-\\alpha})`.
-    In SciPy ``scipy.stats.invweibull(alpha, scale=sigma)``.""",
+    notes="""The probability up to y is :math:`\\exp(-(y / \\sigma)^{-\\alpha})`. In SciPy
+    ``scipy.stats.invweibull(alpha, scale=sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.frechet_lcdf(0.5, 2.0, 1.0)

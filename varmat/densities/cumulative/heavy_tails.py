@@ -15,8 +15,8 @@ __all__ = [
 
 INF = math.inf
 
-# With t = alpha log(1 + u) the probability above is exp(-t). Next to the smallest observation u is
-# exact, its logarithm not.
+# With t = alpha log(1 + u) the probability above is exp(-t). Next to the smallest possible
+# observation u is exact, but log(1 + u) of a quotient near 1 is not.
 pareto_cdf, pareto_lcdf, pareto_lccdf = cumulative(
     pareto_lpdf,
     let={
@@ -45,7 +45,8 @@ pareto_cdf, pareto_lcdf, pareto_lccdf = cumulative(
     end="y < inf",
     after=[(INF, 0.2, 1.5)],
     inside="y_min + y_min",
-    notes="""The probability above y is :math:`(y_{min} / y)^\\alpha`. In SciPy ``scipy.stats.pareto(alpha, scale=y_min)``.""",
+    notes="""The probability above y is :math:`(y_{min} / y)^\\alpha`. In SciPy
+    ``scipy.stats.pareto(alpha, scale=y_min)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.pareto_cdf(2.0, 1.0, 1.0)
@@ -121,8 +122,8 @@ loglogistic_cdf, loglogistic_lcdf, loglogistic_lccdf = cumulative(
     before=[(-1.0, 0.2, 1.5), (0.0, 0.2, 1.5)],
     end="y < inf",
     after=[(INF, 0.2, 1.5)],
-    notes="""The probability up to y is :math:`1 / (1 + (y / \\alpha)^{-\\beta})`.
-    In SciPy ``scipy.stats.fisk(beta, scale=alpha)``.""",
+    notes="""The probability up to y is :math:`1 / (1 + (y / \\alpha)^{-\\beta})`. In SciPy
+    ``scipy.stats.fisk(beta, scale=alpha)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.loglogistic_cdf(2.0, 2.0, 3.0)

@@ -1,9 +1,9 @@
 """Cumulative functions that are incomplete gamma functions: gamma, chi-square, their inverses,
 Poisson.
 
-With the regularised functions P and Q = 1 - P of a shape a and an argument t the probabilities are
-P(a, t) and Q(a, t), or the other way round. Their logarithms and the derivatives of these are rows
-of their own, right in both tails and for all shapes."""
+The probabilities are the regularised functions P(a, t) and Q(a, t) = 1 - P(a, t) of a shape a and
+an argument t (DLMF 8.2.4), or the other way round. Their logarithms and the derivatives of these
+are rows of the elementwise table, accurate in both tails and for all shapes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ INF = math.inf
 
 
 def tail(function: str, a: str, t: str, partials: dict[str, str], reference: str) -> Tail:
-    """The tail ``function(a, t)``; the partials are in terms of its derivatives, `in_a` and
-    `in_t`.
-    """
+    """The tail ``function(a, t)``, with partials written in its derivatives `in_a` and `in_t`."""
     derivatives = {
         "in_a": f"{function}_derivative(10.0, {a}, {t})",
         "in_t": f"{function}_derivative(1.0, {a}, {t})",

@@ -29,13 +29,13 @@ STANDARD = {"inv": "1.0 / sigma", "z": "(x - mu) * inv"}
 
 
 def scaled(slope: str) -> dict[str, str]:
-    """The partials of a function of ``z = (y - mu) / sigma``, given that in z."""
+    """The partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
     return {"y": f"{slope} * inv", "mu": f"-{slope} * inv", "sigma": f"-{slope} * inv * z"}
 
 
 def mills(z: str) -> str:
-    """The derivative of ``log_ndtr(z)``: density over probability, which is about -z far below and
-    0 above.
+    """The derivative of ``log_ndtr(z)``: density over probability, about -z far below zero and 0
+    far above.
     """
     return f"{ROOT_TWO_OVER_PI} / erfcx(-{ROOT_HALF} * minimum({z}, 38.0))"
 
@@ -82,7 +82,8 @@ std_normal_cdf, std_normal_lcdf, std_normal_lccdf = cumulative(
     end="y < inf",
     after=[(INF,)],
     inside="0.0",
-    notes="""The probabilities are :math:`\\Phi(y)` up to y and :math:`\\Phi(-y)` above. In SciPy ``scipy.stats.norm``.""",
+    notes="""The probabilities are :math:`\\Phi(y)` up to y and :math:`\\Phi(-y)` above. In SciPy
+    ``scipy.stats.norm``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.std_normal_cdf([0.0, 0.0])
@@ -142,7 +143,7 @@ logistic_cdf, logistic_lcdf, logistic_lccdf = cumulative(
 """,
 )
 
-# The half in which the observation is has an exponential, the other one the rest.
+# The smaller probability is half an exponential, the other one is the rest.
 double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumulative(
     double_exponential_lpdf,
     let={
@@ -179,7 +180,7 @@ double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumu
 """,
 )
 
-# The angle of (-z, 1) is pi times the probability, with all digits far below.
+# The probability is the angle of (-z, 1) over pi, which has all digits far below the location.
 cauchy_cdf, cauchy_lcdf, cauchy_lccdf = cumulative(
     cauchy_lpdf,
     let={
@@ -194,7 +195,8 @@ cauchy_cdf, cauchy_lcdf, cauchy_lccdf = cumulative(
         "below": "(rate / under) * rate",
         "above": "(rate / over) * rate",
     },
-    # One of the probabilities is s, the other one less s; the second terms are what that has lost.
+    # One probability is s, the other one 1 - s. The second terms restore the digits that 1 - s
+    # loses.
     quick={
         "s": f"arctan(1.0 / absolute(z)) / {PI}",
         "h": "maximum(z > 0.0, 0.0)",

@@ -28,7 +28,8 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
     before=[(-1.0, 1.5), (0.0, 1.5)],
     end="y < inf",
     after=[(INF, 1.5)],
-    notes="""The probability above y is :math:`e^{-\\beta y}`. In SciPy ``scipy.stats.expon(scale=1 / beta)``.""",
+    notes="""The probability above y is :math:`e^{-\\beta y}`. In SciPy ``scipy.stats.expon(scale=1
+    / beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.exponential_lccdf([0.5, 1.5], 1.0)
@@ -36,8 +37,7 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
 """,
 )
 
-# The odds are t / expm1(t), the reciprocal of `exprel`, which is 1 at 0 and does not overflow
-# early.
+# t / expm1(t) is the reciprocal of `exprel`, which is 1 at 0 and does not overflow early.
 weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
     weibull_lpdf,
     let={
@@ -77,8 +77,8 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     end="y < inf",
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability above y is :math:`\\exp(-(y / \\sigma)^\\alpha)`.
-    In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
+    notes="""The probability above y is :math:`\\exp(-(y / \\sigma)^\\alpha)`. In SciPy
+    ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.weibull_lccdf(3.0, 2.0, 1.0)
@@ -106,7 +106,8 @@ rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
     before=[(-1.0, 1.5), (0.0, 1.5)],
     end="y < inf",
     after=[(INF, 1.5)],
-    notes="""The probability above y is :math:`\\exp(-y^2 / (2 \\sigma^2))`. In SciPy ``scipy.stats.rayleigh(scale=sigma)``.""",
+    notes="""The probability above y is :math:`\\exp(-y^2 / (2 \\sigma^2))`. In SciPy
+    ``scipy.stats.rayleigh(scale=sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.rayleigh_lccdf(4.0, 2.0)

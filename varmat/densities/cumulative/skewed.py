@@ -25,7 +25,7 @@ __all__ = [
 INF = math.inf
 OVER_PI = repr(1.0 / math.pi)
 
-# Below mu the probability is tau e, above it 1 - (1 - tau) f.
+# The probability is tau e below mu, and 1 - (1 - tau) f above it.
 skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponential_lccdf = (
     cumulative(
         skew_double_exponential_lpdf,
@@ -93,7 +93,7 @@ skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponenti
 
 
 def _modified(sign: str, value: str) -> dict[str, str]:
-    """The partials of one of the logarithms, in which the exponential part of the function has the
+    """The partials of one of the two logarithms. The exponential part of the probability has the
     weight `over`.
     """
     over = f"({sign}exp(second - {value}))"
@@ -105,8 +105,8 @@ def _modified(sign: str, value: str) -> dict[str, str]:
     }
 
 
-# The probability above y is that of the normal variable and a second term, which is the density
-# over the rate: so all derivatives are made of it, as are those of the density.
+# The probability above y is that of the normal variable plus the density over the rate, so the
+# derivatives have the same parts as those of the density.
 exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
     exp_mod_normal_lpdf,
     let={
@@ -115,8 +115,8 @@ exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
         "a": "rate * sigma",
         "w": "z - a",
         "h": HAZARD.format("w"),
-        # That in a is minus the mean of a normal variable beyond -w: far on the left by the series
-        # of DLMF 7.12.1 over itself.
+        # The partial in a is minus the mean of a normal variable beyond -w. Far on the left it is a
+        # ratio of series DLMF 7.12.1.
         "far": "minimum(w, -28.0)",
         "q": "1.0 / (far * far)",
         "v": "where(w > -28.0, w + h, (q * (2.0 - q * (10.0 - q * (74.0 - q * (706.0 - q * (8162.0 "
@@ -165,7 +165,7 @@ exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
 """,
 )
 
-# Mirrored, the distribution is that of the opposite shape. The derivative in the shape is closed.
+# The mirrored distribution has the opposite shape. The derivative in the shape has a closed form.
 _HEIGHT = f"{ROOT_TWO_OVER_PI} * exp(log_ndtr(alpha * z) - 0.5 * z * z - {{}}) * inv"
 _IN_SHAPE = (
     f"{OVER_PI} * exp(-0.5 * (1.0 + alpha * alpha) * (z * z) - {{}}) / (1.0 + alpha * alpha)"

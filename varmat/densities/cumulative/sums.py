@@ -14,6 +14,7 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
+from varmat.densities.sources import references
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.special.logistic_functions import log1m_exp
 
@@ -27,13 +28,13 @@ LOG_HALF = math.log(0.5)
 
 
 class LogSum:
-    """The logarithm of a sum of masses, up to an observation or above it; the sum of both is one.
+    """The logarithm of the sum of masses up to an observation, or of those above it.
 
     Attributes
     ----------
     name : str
     arguments : dict
-        Name of an argument -> its title and its domain, as those of the mass.
+        Name of an argument -> its title and its domain, the same as for the mass.
     """
 
     def __init__(self, name: str, mass: Any, upper: bool, log_masses: Callable[..., Any]) -> None:
@@ -72,7 +73,7 @@ class LogSum:
             raise type(error)(str(error).replace(self.mass.name, self.name, 1)) from None
 
     def _elements(self, n: Any, rest: list[Any]) -> Any:
-        # The last argument of the Poisson binomial mass is a vector for each observation.
+        # The last argument of the Poisson binomial mass has a vector for each observation.
         shapes = [np.shape(x) for x in rest]
         if self.mass is poisson_binomial_lpmf:
             self.mass(0.0, *rest)
@@ -106,13 +107,13 @@ class LogSum:
     def _element(self, n: float, rest: list[Any]) -> Any:
         top = np.shape(rest[0])[-1] if self.mass is poisson_binomial_lpmf else int(rest[0])
         if n < 0 or n >= top:
-            # A variable without a derivative, if there is one.
+            # Add zero, which is a variable if an argument is one.
             nothing = sum(0.0 * np.sum(x) for x in rest if is_differentiable(x))
             return (-math.inf if (n < 0) != self._upper else 0.0) + nothing
         logs, split = self._log_masses(np.arange(top + 1), *rest), math.floor(n) + 1
         here, other = (logs[split:], logs[:split]) if self._upper else (logs[:split], logs[split:])
         log, log_other = logsumexp(here), logsumexp(other)
-        # A probability next to one is one less the other; what is not taken must not be infinite.
+        # A probability next to one is one minus the other. The branch not taken must stay finite.
         return np.where(log < LOG_HALF, log, log1m_exp(np.minimum(log_other, -0.5)))
 
 
@@ -125,7 +126,7 @@ class Sum(LogSum):
         return math.exp(log) if type(log) is float else np.exp(log)
 
 
-def _made(
+def _cumulative_functions(
     mass: Any, log_masses: Callable[..., Any], title: str, lines: str, example: str
 ) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
@@ -143,6 +144,7 @@ def _made(
             over="multiplied" if kind is Sum else "summed",
             lines=lines,
             mass=mass.name,
+            references=references(made.name),
             example=example.format(
                 made.name, {"cdf": "0.5", "lcdf": "-0.693147", "lccdf": "-0.693147"}[suffix]
             ),
@@ -178,7 +180,7 @@ _DOC = """{words}, {title}; {over} over all observations.
 
     References
     ----------
-    Stan Functions Reference, "Distribution functions".
+{references}
 
     Examples
     --------
@@ -186,7 +188,7 @@ _DOC = """{words}, {title}; {over} over all observations.
     {example}
 """
 
-beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _made(
+beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _cumulative_functions(
     beta_binomial_lpmf,
     beta_binomial_lpmf.pointwise,
     "beta-binomial distribution",
@@ -194,7 +196,7 @@ beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _made(
     "    alpha, beta : array_like\n        Prior sample sizes, positive.",
     ">>> round(vm.{}(1, 3, 2.0, 2.0), 6)\n    {}",
 )
-poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _made(
+poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _cumulative_functions(
     poisson_binomial_lpmf,
     lambda ks, theta: np.stack([poisson_binomial_lpmf(int(k), theta) for k in ks]),
     "Poisson binomial distribution",

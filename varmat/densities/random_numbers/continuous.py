@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 NUMPY = "The numbers are those of ``numpy.random.Generator.{}``."
-# Shapes may underflow where they are products.
+# Shapes that are products may underflow, but NumPy wants them positive.
 LEAST = 1e-300
 inner = Domain("greater than 0 and less than 1", lambda x: (x > 0) & (x < 1))
 
@@ -104,7 +104,7 @@ logistic_rng = random_numbers(
     notes=NUMPY.format("logistic(mu, sigma)"),
 )
 uniform_rng = random_numbers(
-    # The width of the interval may overflow.
+    # Written so because the width of the interval may overflow.
     uniform_lpdf,
     lambda rng, shape, alpha, beta: np.clip(
         alpha * (1.0 - (u := rng.random(shape))) + beta * u, alpha, beta
@@ -120,7 +120,8 @@ gamma_rng = random_numbers(
 inv_gamma_rng = random_numbers(
     inv_gamma_lpdf,
     lambda rng, shape, alpha, beta: beta / rng.standard_gamma(alpha, shape),
-    notes="The scale is divided by the numbers of ``numpy.random.Generator.standard_gamma(alpha)``.",
+    notes="The scale is divided by the numbers of "
+    "``numpy.random.Generator.standard_gamma(alpha)``.",
 )
 exponential_rng = random_numbers(
     exponential_lpdf,
@@ -148,7 +149,7 @@ weibull_rng = random_numbers(
     lambda rng, shape, alpha, sigma: sigma * rng.weibull(alpha, shape),
     notes=NUMPY.format("weibull(alpha)") + " They are scaled.",
 )
-# What is made of exponential numbers E, instead of uniform ones, has fine tails on both sides.
+# Draws from exponential numbers E are accurate in both tails; draws from uniform ones are not.
 EXPONENTIAL = (
     "With E the numbers of ``numpy.random.Generator.standard_exponential()`` these are :math:`{}`."
 )

@@ -20,7 +20,7 @@ from varmat.densities.counts import (
     poisson_lpmf,
 )
 from varmat.densities.finite_populations import discrete_range_lpmf, hypergeometric_lpmf
-from varmat.densities.random_numbers.row import log_gamma, poisson, random_numbers
+from varmat.densities.random_numbers.row import log_gamma, poisson_counts, random_numbers
 from varmat.functions.special.logistic_functions import expit
 
 __all__ = [
@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 NUMPY = "The numbers are those of ``numpy.random.Generator.{}``."
-MIXTURE = """The counts are Poisson numbers whose rates are gamma numbers, {}. Rates beyond 64-bit integers are refused, also
-    if they are drawn."""
-# Beyond it NumPy does not draw.
+MIXTURE = """The counts are Poisson numbers whose rates are gamma numbers, {}.
+    Rates beyond 64-bit integers are refused, also if they are drawn."""
+# NumPy draws hypergeometric counts up to here.
 small = Domain("nonnegative and less than 10**9", lambda x: (x >= 0) & (x < 10**9))
 
 bernoulli_rng = random_numbers(
@@ -86,38 +86,38 @@ hypergeometric_rng = random_numbers(
 )
 poisson_rng = random_numbers(
     poisson_lpmf,
-    lambda rng, shape, rate: poisson("poisson_rng", rng, rate, shape),
+    lambda rng, shape, rate: poisson_counts("poisson_rng", rng, rate, shape),
     notes=NUMPY.format("poisson(rate)") + " Rates beyond 64-bit integers are refused.",
 )
 poisson_log_rng = random_numbers(
     poisson_log_lpmf,
-    lambda rng, shape, alpha: poisson("poisson_log_rng", rng, np.exp(alpha), shape),
+    lambda rng, shape, alpha: poisson_counts("poisson_log_rng", rng, np.exp(alpha), shape),
     notes=NUMPY.format("poisson(exp(alpha))") + " Rates beyond 64-bit integers are refused.",
 )
 neg_binomial_rng = random_numbers(
     neg_binomial_lpmf,
-    lambda rng, shape, alpha, beta: poisson(
+    lambda rng, shape, alpha, beta: poisson_counts(
         "neg_binomial_rng", rng, rng.standard_gamma(alpha, shape) / beta, shape
     ),
     notes=MIXTURE.format("as by `gamma_rng`"),
 )
 neg_binomial_2_rng = random_numbers(
     neg_binomial_2_lpmf,
-    lambda rng, shape, mu, phi: poisson(
+    lambda rng, shape, mu, phi: poisson_counts(
         "neg_binomial_2_rng", rng, mu * (rng.standard_gamma(phi, shape) / phi), shape
     ),
     notes=MIXTURE.format("of the shape :math:`\\phi` and the mean :math:`\\mu`"),
 )
 neg_binomial_2_log_rng = random_numbers(
     neg_binomial_2_log_lpmf,
-    lambda rng, shape, eta, phi: poisson(
+    lambda rng, shape, eta, phi: poisson_counts(
         "neg_binomial_2_log_rng", rng, np.exp(eta + log_gamma(rng, phi, shape) - np.log(phi)), shape
     ),
     notes=MIXTURE.format("of the shape :math:`\\phi` and the mean :math:`e^\\eta`"),
 )
 beta_neg_binomial_rng = random_numbers(
     beta_neg_binomial_lpmf,
-    lambda rng, shape, r, alpha, beta: poisson(
+    lambda rng, shape, r, alpha, beta: poisson_counts(
         "beta_neg_binomial_rng",
         rng,
         rng.standard_gamma(r, shape)

@@ -1,6 +1,4 @@
-"""Random matrices: correlation and covariance matrices, their Cholesky factors, matrices of normal
-numbers.
-"""
+"""Random correlation and covariance matrices, and their Cholesky factors."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import numpy as np
 from varmat.core.errors import Domain, positive_finite
 from varmat.densities.domains import Scalar, lower_factor, symmetric_matrix
 from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
-from varmat.densities.random_numbers.row import vectors
+from varmat.densities.random_numbers.row import Generator, Shape, vectors
 from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
@@ -26,7 +24,7 @@ __all__ = [
 ]
 
 SHAPE = ("Shape parameter", Scalar(positive_finite))
-ROWS = ("Number of rows", Scalar(Domain("at least 1", lambda x: x >= 1)), "#")
+ROW_COUNT = ("Number of rows", Scalar(Domain("at least 1", lambda x: x >= 1)), "#")
 DEGREES = ("Degrees of freedom parameter", Scalar(positive_finite))
 SCALE = ("scale parameter", symmetric_matrix, "kk")
 FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
@@ -35,15 +33,13 @@ FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
 # --- correlations ---
 
 
-def correlation_factors(
-    rng: np.random.Generator, shape: tuple[int, ...], k: int, eta: float
-) -> Any:
-    """Rows of unit length: normal numbers, and a gamma number on the diagonal that makes the sphere
-    as flat as it has to be.
+def correlation_factors(rng: Generator, shape: Shape, k: int, eta: float) -> Any:
+    """Lower factors with rows of unit length: normal numbers, and the root of a gamma number on the
+    diagonal.
     """
     factors = np.tril(rng.standard_normal((*shape, k, k)), -1)
-    # Row i has i normal numbers; the square of the last one is twice a gamma number of the shape
-    # eta + (k - 1 - i) / 2.
+    # Row i has i normal numbers before its diagonal element, whose square is twice a gamma number
+    # of the shape eta + (k - 1 - i) / 2.
     shapes = eta + 0.5 * np.arange(k - 1, -1, -1)
     diagonal = np.sqrt(2.0 * rng.standard_gamma(shapes, (*shape, k)))
     diagonal[..., 0] = 1.0
@@ -53,19 +49,17 @@ def correlation_factors(
     return factors
 
 
-ONION = """The rows of the Cholesky factor are drawn one after the other, which is the onion method: the square of the length of
-    the part of row i + 1 before the diagonal has a beta distribution with the shapes :math:`i / 2`
-    and :math:`\\eta + (K - 1 - i) / 2`, and its direction is uniform; D. Lewandowski, D. Kurowicka
-    and H. Joe (2009), "Generating random correlation matrices based on vines and extended onion
-    method", Journal of Multivariate Analysis 100(9), 1989-2001."""
+ONION = """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
+    the square of the length of the part of row i + 1 before the diagonal has a beta distribution
+    with the shapes :math:`i / 2` and :math:`\\eta + (K - 1 - i) / 2`, and its direction is
+    uniform."""
 
 
 @vectors(
     "LKJ distribution of the Cholesky factor of a correlation matrix",
     "kk",
     density=lkj_corr_cholesky_lpdf,
-    section="Cholesky LKJ correlation distribution",
-    K=ROWS,
+    K=ROW_COUNT,
     eta=SHAPE,
     notes=ONION,
     examples="""
@@ -75,7 +69,7 @@ ONION = """The rows of the Cholesky factor are drawn one after the other, which 
 True
 """,
 )
-def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
+def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any:
     return correlation_factors(rng, shape, int(K), eta)
 
 
@@ -83,8 +77,7 @@ def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
     "LKJ distribution of correlation matrices",
     "kk",
     density=lkj_corr_lpdf,
-    section="LKJ correlation distribution",
-    K=ROWS,
+    K=ROW_COUNT,
     eta=SHAPE,
     notes=ONION,
     examples="""
@@ -96,7 +89,7 @@ def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
 True
 """,
 )
-def lkj_corr_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
+def lkj_corr_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any:
     factors = correlation_factors(rng, shape, int(K), eta)
     draws, i = products(factors), np.arange(int(K))
     draws[..., i, i] = 1.0
@@ -107,7 +100,7 @@ def lkj_corr_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
 
 
 def check_degrees(function: str, nu: Any, rows: int) -> None:
-    """Refuse fewer degrees of freedom than there are densities for."""
+    """Raise an error for degrees of freedom with which there is no density."""
     Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < np.inf)).check(
         function, DEGREES[0], nu
     )
@@ -119,43 +112,41 @@ def products(factors: Any) -> Any:
     return lower + np.tril(lower, -1).mT
 
 
-def bartlett(rng: np.random.Generator, shape: tuple[int, ...], degrees: Any) -> Any:
-    """Lower triangles of standard normal numbers, with roots of chi-square numbers on the
-    diagonal.
-    """
+def bartlett(rng: Generator, shape: Shape, degrees: Any) -> Any:
+    """Lower triangles of normal numbers, with roots of chi-square numbers on the diagonal."""
     k = len(degrees)
     triangles, i = np.tril(rng.standard_normal((*shape, k, k)), -1), np.arange(k)
     triangles[..., i, i] = np.sqrt(rng.chisquare(degrees, (*shape, k)))
     return triangles
 
 
-def wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -> Any:
+def wishart_factors(function: str, rng: Generator, shape: Shape, nu: Any, factor: Any) -> Any:
     k = len(factor)
     check_degrees(function, nu, k)
     return factor @ bartlett(rng, shape, nu - np.arange(k))
 
 
-def inv_wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -> Any:
-    """Factors L inv(B), which are lower triangular: B.T @ B, with degrees that fall from below, has
-    a Wishart distribution.
+def inv_wishart_factors(function: str, rng: Generator, shape: Shape, nu: Any, factor: Any) -> Any:
+    """Lower triangular factors L inv(B). B has its degrees of freedom in reverse order, so that B.T
+    @ B has a Wishart distribution.
     """
     k = len(factor)
     check_degrees(function, nu, k)
     triangles = bartlett(rng, shape, nu - np.arange(k)[::-1])
-    # A system with a triangle is solved by substitution: elimination finds nothing to do.
+    # Elimination leaves a triangle as it is, so the general solver works by substitution here.
     return np.tril(np.linalg.solve(triangles.mT, np.broadcast_to(factor.T, triangles.shape)).mT)
 
 
-BARTLETT = """A draw is made of Bartlett's triangle, of normal numbers with roots of chi-square numbers on the diagonal{}; M. S.
-    Bartlett (1933), "On the theory of statistical regression", Proceedings of the Royal Society of
-    Edinburgh 53, 260-283."""
-POSITIVE = """
+BARTLETT = """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square
+    numbers on the diagonal{}; M. S. Bartlett, "On the theory of statistical regression",
+    Proceedings of the Royal Society of Edinburgh 53 (1933), 260-283."""
+MATRIX_EXAMPLE = """
 >>> import numpy as np, varmat as vm
 >>> draws = vm.{}(5.0, [[4.0, 2.0], [2.0, 2.0]], rng=1, size=3)
 >>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
 True
 """
-TRIANGLE = """
+TRIANGLE_EXAMPLE = """
 >>> import numpy as np, varmat as vm
 >>> draws = vm.{}(5.0, [[2.0, 0.0], [1.0, 1.0]], rng=1, size=3)
 >>> draws.shape, bool(np.all(draws[:, 0, 1] == 0.0))
@@ -170,9 +161,9 @@ TRIANGLE = """
     nu=DEGREES,
     S=SCALE,
     notes=BARTLETT.format(""),
-    examples=POSITIVE.format("wishart_rng"),
+    examples=MATRIX_EXAMPLE.format("wishart_rng"),
 )
-def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
+def wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("wishart_rng", S, name="scale parameter")
     return products(wishart_factors("wishart_rng", rng, shape, nu, factor))
 
@@ -184,9 +175,9 @@ def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     nu=DEGREES,
     L_S=FACTOR,
     notes=BARTLETT.format("") + " It is the Cholesky factor of what `wishart_rng` draws.",
-    examples=TRIANGLE.format("wishart_cholesky_rng"),
+    examples=TRIANGLE_EXAMPLE.format("wishart_cholesky_rng"),
 )
-def wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
+def wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return wishart_factors("wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))
 
 
@@ -197,9 +188,9 @@ def wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noq
     nu=DEGREES,
     S=SCALE,
     notes=BARTLETT.format(", by which the factor of the scale is divided"),
-    examples=POSITIVE.format("inv_wishart_rng"),
+    examples=MATRIX_EXAMPLE.format("inv_wishart_rng"),
 )
-def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
+def inv_wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("inv_wishart_rng", S, name="scale parameter")
     return products(inv_wishart_factors("inv_wishart_rng", rng, shape, nu, factor))
 
@@ -212,7 +203,7 @@ def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     L_S=FACTOR,
     notes=BARTLETT.format(", by which the factor of the scale is divided")
     + " It is the Cholesky factor of what `inv_wishart_rng` draws.",
-    examples=TRIANGLE.format("inv_wishart_cholesky_rng"),
+    examples=TRIANGLE_EXAMPLE.format("inv_wishart_cholesky_rng"),
 )
-def inv_wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
+def inv_wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return inv_wishart_factors("inv_wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))

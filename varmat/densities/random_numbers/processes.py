@@ -10,13 +10,13 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, finite, nonnegative, positive_finite
 from varmat.densities.domains import Scalar, finite_vector, lower_factor, simplex, symmetric_matrix
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf, noise, semidefinite
-from varmat.densities.hmm_filter import _log_filter
+from varmat.densities.hmm_filter import log_filter
 from varmat.densities.matrix_normal import (
     matrix_normal_prec_lpdf,
     multi_gp_cholesky_lpdf,
     multi_gp_lpdf,
 )
-from varmat.densities.random_numbers.row import vectors
+from varmat.densities.random_numbers.row import Generator, Shape, vectors
 from varmat.densities.random_numbers.vectors import chosen, solved
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.linalg.lapack import cholesky_factor
@@ -32,10 +32,13 @@ __all__ = [
 
 # --- matrices of normal numbers ---
 
-ROWS = ("Row precision matrix", symmetric_matrix, "nn")
-COLUMNS = ("Column precision matrix", symmetric_matrix, "mm")
-WEIGHTS = ("Kernel scales", Domain("positive finite", positive_finite.holds), "k")
-GP = """Each row of a draw is a vector of normal numbers with this covariance, divided by the root of its kernel scale."""
+ROW_PRECISION = ("Row precision matrix", symmetric_matrix, "nn")
+COLUMN_PRECISION = ("Column precision matrix", symmetric_matrix, "mm")
+KERNEL_SCALES = ("Kernel scales", Domain("positive finite", positive_finite.holds), "k")
+GP = (
+    "Each row of a draw is a vector of normal numbers with this covariance, divided by the root of "
+    "its kernel scale."
+)
 
 
 @vectors(
@@ -43,22 +46,23 @@ GP = """Each row of a draw is a vector of normal numbers with this covariance, d
     "nm",
     density=matrix_normal_prec_lpdf,
     mu=("Location parameter", finite, "nm"),
-    Sigma=ROWS,
-    D=COLUMNS,
+    Sigma=ROW_PRECISION,
+    D=COLUMN_PRECISION,
     notes="""With standard normal Z and the Cholesky factors K of `Sigma` and L of `D` a draw is
     ``mu + inv(K).T @ Z @ inv(L)``: `Sigma` is the precision of the columns, `D` that of the
     rows.""",
     examples="""
 >>> import numpy as np, varmat as vm
->>> mu, Sigma, D = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[2.0, 1.0], [1.0, 2.0]], np.diag([1.0, 2.0, 3.0])
+>>> mu, Sigma = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[2.0, 1.0], [1.0, 2.0]]
+>>> D = np.diag([1.0, 2.0, 3.0])
 >>> vm.matrix_normal_prec_rng(mu, Sigma, D, rng=1).shape
 (2, 3)
 """,
 )
-def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) -> Any:
+def matrix_normal_prec_rng(rng: Generator, shape: Shape, mu: Any, Sigma: Any, D: Any) -> Any:
     rows, columns = (
         cholesky_factor("matrix_normal_prec_rng", x, name=name)
-        for x, (name, *_) in ((Sigma, ROWS), (D, COLUMNS))
+        for x, (name, *_) in ((Sigma, ROW_PRECISION), (D, COLUMN_PRECISION))
     )
     z = rng.standard_normal((*shape, len(Sigma), len(D)))
     return mu + solved(rows, solved(columns, z).mT).mT
@@ -69,7 +73,7 @@ def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) ->
     "kn",
     density=multi_gp_lpdf,
     Sigma=("Covariance matrix", symmetric_matrix, "nn"),
-    w=WEIGHTS,
+    w=KERNEL_SCALES,
     notes=GP,
     examples="""
 >>> import varmat as vm
@@ -77,7 +81,7 @@ def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) ->
 (3, 2)
 """,
 )
-def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:
+def multi_gp_rng(rng: Generator, shape: Shape, Sigma: Any, w: Any) -> Any:
     return _processes(
         rng, shape, cholesky_factor("multi_gp_rng", Sigma, name="Covariance matrix"), w
     )
@@ -88,7 +92,7 @@ def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:
     "kn",
     density=multi_gp_cholesky_lpdf,
     L=("Cholesky factor", lower_factor, "nn"),
-    w=WEIGHTS,
+    w=KERNEL_SCALES,
     notes=GP,
     examples="""
 >>> import varmat as vm
@@ -96,11 +100,11 @@ def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:
 (3, 2)
 """,
 )
-def multi_gp_cholesky_rng(rng: Any, shape: Any, L: Any, w: Any) -> Any:
+def multi_gp_cholesky_rng(rng: Generator, shape: Shape, L: Any, w: Any) -> Any:
     return _processes(rng, shape, np.tril(L), w)
 
 
-def _processes(rng: Any, shape: tuple[int, ...], factor: Any, w: Any) -> Any:
+def _processes(rng: Generator, shape: Shape, factor: Any, w: Any) -> Any:
     z = rng.standard_normal((*shape, np.shape(w)[-1], len(factor)))
     return z @ factor.T / np.sqrt(w)[..., None]
 
@@ -109,7 +113,7 @@ def _processes(rng: Any, shape: tuple[int, ...], factor: Any, w: Any) -> Any:
 
 
 def _root(covariance: Any) -> Any:
-    """A matrix whose product with its transpose is a covariance, which may be singular."""
+    """A matrix whose product with its transpose is the covariance, which may be singular."""
     if np.ndim(covariance) == 1:
         return np.diag(np.sqrt(covariance))
     values, axes = np.linalg.eigh(covariance)
@@ -120,7 +124,6 @@ def _root(covariance: Any) -> Any:
     "Gaussian dynamic linear model",
     "rt",
     density=gaussian_dlm_obs_lpdf,
-    section="Gaussian dynamic linear models",
     F=("F", finite, "nr!"),
     G=("G", finite, "nn!"),
     V=("V", noise, "rr/r!"),
@@ -129,10 +132,9 @@ def _root(covariance: Any) -> Any:
     C0=("C0", semidefinite, "nn"),
     T=("Number of times", Scalar(nonnegative), "#"),
     notes="""A state, of the mean `m0` and the covariance `C0` before the first time, moves on as
-    :math:`\\theta_t = G \\theta_{t-1}
-    + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`, with the covariances W of w and V
-      of v, which may be singular. Row
-    i of a draw is the series of the i-th observable, R by T as in Stan.""",
+    :math:`\\theta_t = G \\theta_{t-1} + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`,
+    with the covariances W of w and V of v, which may be singular. Row i of a draw is the series of
+    the i-th observable, R by T as in Stan.""",
     examples="""
 >>> import varmat as vm
 >>> walk = vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], [[0.0]], [[1.0]], [0.0], [[0.0]], 5, rng=1)
@@ -141,7 +143,7 @@ def _root(covariance: Any) -> Any:
 """,
 )
 def gaussian_dlm_obs_rng(
-    rng: Any, shape: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, T: Any
+    rng: Generator, shape: Shape, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, T: Any
 ) -> Any:
     state = m0 + rng.standard_normal((*shape, len(G))) @ _root(C0).T
     moves = rng.standard_normal((int(T), *shape, len(G))) @ _root(W).T
@@ -161,7 +163,6 @@ below_infinity = Domain("below infinity", lambda x: x < math.inf)
     "hidden states of a Markov model, given the observations",
     "t",
     integer=True,
-    section="Hidden Markov Models",
     log_omegas=("log_omegas", below_infinity, "kt!"),
     Gamma=("Gamma", simplex, "kk!"),
     rho=("rho", simplex, "k!"),
@@ -175,18 +176,18 @@ below_infinity = Domain("below infinity", lambda x: x < math.inf)
 array([1, 1, 1])
 """,
 )
-def hmm_latent_rng(rng: Any, shape: Any, log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
+def hmm_latent_rng(rng: Generator, shape: Shape, log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
     states = np.empty((*shape, log_omegas.shape[1]), np.int64)
     if not log_omegas.size:
         return states
-    value, logs = _log_filter(log_omegas, Gamma, rho)
+    value, logs = log_filter(log_omegas, Gamma, rho)
     if value == -math.inf:
         raise DomainError(
             "hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!"
         )
     states[..., -1] = chosen(rng, shape, np.exp(logs[-1]))
     for t in range(len(logs) - 2, -1, -1):
-        # For each state of the next time, the probabilities of those of this one.
+        # For each state at the next time, the probabilities of the states at this one.
         before = softmax((logs[t][:, None] + np.log(Gamma)).T, axis=-1)
         states[..., t] = chosen(rng, shape, before[states[..., t + 1] - 1])
     return states

@@ -11,7 +11,7 @@ from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
-from varmat.densities.random_numbers.row import log_gamma, poisson, vectors
+from varmat.densities.random_numbers.row import Generator, Shape, log_gamma, poisson_counts, vectors
 from varmat.densities.random_numbers.vectors import cell, chosen
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.special.logistic_functions import expit
@@ -29,7 +29,8 @@ __all__ = [
 MATRIX = ("Matrix of independent variables", finite, "nk")
 INTERCEPT = ("Intercept", finite, "n/")
 WEIGHTS = ("Weight vector", finite_vector, "k")
-# The argument `rng` is a generator, `shape` that of the vectors of observations.
+# In the functions below `rng` is a generator and `shape` the shape in front of vectors of
+# observations.
 NOTES = """With ``eta = alpha + X @ beta`` the observations are drawn as by {}.
     A ``size`` is the shape in front of such vectors."""
 EXAMPLE = """
@@ -40,9 +41,7 @@ EXAMPLE = """
 """
 
 
-def predictors(
-    shape: tuple[int, ...], x: Any, alpha: Any, beta: Any
-) -> tuple[tuple[int, ...], Any]:
+def predictors(shape: Shape, x: Any, alpha: Any, beta: Any) -> tuple[Shape, Any]:
     """The shape of all observations, and the linear predictors."""
     eta = alpha + (beta @ x.mT if np.ndim(x) == 2 else np.einsum("...nk,...k->...n", x, beta))
     return (*shape, np.shape(x)[-2]), eta
@@ -51,7 +50,6 @@ def predictors(
 @vectors(
     "normal linear model",
     "n",
-    section="Regression Models",
     density=normal_id_glm_lpdf,
     X=MATRIX,
     alpha=INTERCEPT,
@@ -60,7 +58,9 @@ def predictors(
     notes=NOTES.format("``normal_rng(eta, sigma)``"),
     examples=EXAMPLE.format("normal_id", "X, 0.5, [1.0, -0.5], 2.0"),
 )
-def normal_id_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, sigma: Any) -> Any:
+def normal_id_glm_rng(
+    rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any, sigma: Any
+) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     return eta + sigma * rng.standard_normal(shape)
 
@@ -68,7 +68,6 @@ def normal_id_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, sigma
 @vectors(
     "Bernoulli model of linear log odds",
     "n",
-    section="Regression Models",
     density=bernoulli_logit_glm_lpmf,
     integer=True,
     X=MATRIX,
@@ -77,7 +76,7 @@ def normal_id_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, sigma
     notes=NOTES.format("``bernoulli_logit_rng(eta)``"),
     examples=EXAMPLE.format("bernoulli_logit", "X, 0.5, [1.0, -0.5]"),
 )
-def bernoulli_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:
+def bernoulli_logit_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     return rng.random(shape) < expit(eta)
 
@@ -86,7 +85,6 @@ def bernoulli_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any)
     "binomial model of linear log odds",
     "n",
     density=binomial_logit_glm_lpmf,
-    section="Regression Models",
     integer=True,
     N=("Population size parameter", nonnegative, "#"),
     X=MATRIX,
@@ -95,7 +93,9 @@ def bernoulli_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any)
     notes=NOTES.format("``binomial_logit_rng(N, eta)``"),
     examples=EXAMPLE.format("binomial_logit", "10, X, 0.5, [1.0, -0.5]"),
 )
-def binomial_logit_glm_rng(rng: Any, shape: Any, N: Any, X: Any, alpha: Any, beta: Any) -> Any:
+def binomial_logit_glm_rng(
+    rng: Generator, shape: Shape, N: Any, X: Any, alpha: Any, beta: Any
+) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     return rng.binomial(N, expit(eta), shape)
 
@@ -103,7 +103,6 @@ def binomial_logit_glm_rng(rng: Any, shape: Any, N: Any, X: Any, alpha: Any, bet
 @vectors(
     "Poisson model of linear log rates",
     "n",
-    section="Regression Models",
     density=poisson_log_glm_lpmf,
     integer=True,
     X=MATRIX,
@@ -112,16 +111,15 @@ def binomial_logit_glm_rng(rng: Any, shape: Any, N: Any, X: Any, alpha: Any, bet
     notes=NOTES.format("``poisson_log_rng(eta)``"),
     examples=EXAMPLE.format("poisson_log", "X, 0.5, [1.0, -0.5]"),
 )
-def poisson_log_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:
+def poisson_log_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
-    return poisson("poisson_log_glm_rng", rng, np.exp(eta), shape)
+    return poisson_counts("poisson_log_glm_rng", rng, np.exp(eta), shape)
 
 
 @vectors(
     "negative binomial model of linear log means",
     "n",
     density=neg_binomial_2_log_glm_lpmf,
-    section="Regression Models",
     integer=True,
     X=MATRIX,
     alpha=INTERCEPT,
@@ -131,18 +129,17 @@ def poisson_log_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> 
     examples=EXAMPLE.format("neg_binomial_2_log", "X, 0.5, [1.0, -0.5], 2.0"),
 )
 def neg_binomial_2_log_glm_rng(
-    rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, phi: Any
+    rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any, phi: Any
 ) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     rate = np.exp(eta + log_gamma(rng, phi, shape) - np.log(phi))
-    return poisson("neg_binomial_2_log_glm_rng", rng, rate, shape)
+    return poisson_counts("neg_binomial_2_log_glm_rng", rng, rate, shape)
 
 
 @vectors(
     "ordered logistic model of linear locations",
     "n",
     density=ordered_logistic_glm_lpmf,
-    section="Regression Models",
     integer=True,
     X=MATRIX,
     beta=WEIGHTS,
@@ -150,7 +147,9 @@ def neg_binomial_2_log_glm_rng(
     notes=NOTES.replace("alpha + ", "").format("``ordered_logistic_rng(eta, cutpoints)``"),
     examples=EXAMPLE.format("ordered_logistic", "X, [1.0, -0.5], [-1.0, 1.0]"),
 )
-def ordered_logistic_glm_rng(rng: Any, shape: Any, X: Any, beta: Any, cutpoints: Any) -> Any:
+def ordered_logistic_glm_rng(
+    rng: Generator, shape: Shape, X: Any, beta: Any, cutpoints: Any
+) -> Any:
     shape, eta = predictors(shape, X, 0.0, beta)
     return cell(eta + rng.logistic(size=shape), cutpoints[..., None, :])
 
@@ -159,7 +158,6 @@ def ordered_logistic_glm_rng(rng: Any, shape: Any, X: Any, beta: Any, cutpoints:
     "categorical model of linear log odds",
     "n",
     density=categorical_logit_glm_lpmf,
-    section="Regression Models",
     integer=True,
     X=MATRIX,
     alpha=("Intercept", finite_vector, "c"),
@@ -167,6 +165,6 @@ def ordered_logistic_glm_rng(rng: Any, shape: Any, X: Any, beta: Any, cutpoints:
     notes=NOTES.format("``categorical_logit_rng(eta)``, row by row"),
     examples=EXAMPLE.format("categorical_logit", "X, [0.0, 0.5], [[1.0, -0.5], [0.0, 0.0]]"),
 )
-def categorical_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:
+def categorical_logit_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any) -> Any:
     weights = softmax(X @ beta + alpha[..., None, :], axis=-1)
     return chosen(rng, (*shape, np.shape(X)[-2]), weights)

@@ -1,14 +1,18 @@
 """Random numbers of a distribution: rows of a table, as the densities are.
 
-    normal_rng = random_numbers(normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma,
-    shape), notes=...)
+    normal_rng = random_numbers(
+        normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma, shape), notes=...
+    )
 
-    @vectors("multivariate normal distribution", "k", mu=("Location parameter", finite_vector, "k"),
-    L=(..., "kk"), notes=...) def multi_normal_cholesky_rng(rng, shape, mu, L): ...
+    @vectors(
+        "multivariate normal distribution", "k",
+        mu=("Location parameter", finite_vector, "k"), L=(..., "kk"), notes=...,
+    )
+    def multi_normal_cholesky_rng(rng, shape, mu, L): ...
 
 The function that draws is called with a generator, the shape of the draws and the values of the
-arguments, after all checks. Titles and domains of the arguments of a distribution of numbers are
-those of its density; parameters that are infinite are refused beside that."""
+arguments, after all checks. A distribution of one variable takes the titles and domains of its
+arguments from its density, but refuses infinite parameters as well."""
 
 from __future__ import annotations
 
@@ -26,13 +30,18 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
 from varmat.densities.density import Arguments, not_nan, positional
 from varmat.densities.domains import Matrix, Scalar
+from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
+
+Generator = np.random.Generator
+Shape = tuple[int, ...]
 
 __all__ = ["RandomNumbers", "random_numbers", "vectors"]
 
-# The largest rate of which NumPy draws Poisson counts, and what is beyond 64-bit integers.
+# The largest rate for which NumPy draws Poisson counts, and the first number beyond 64-bit
+# integers.
 LARGEST_RATE, TOO_LARGE = float(2**63 - 10 * math.isqrt(2**63)), float(2**63)
-whole = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
+integers = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
 countable = Domain(
     f"at most {LARGEST_RATE:.3g}, for counts have 64 bits", lambda x: x <= LARGEST_RATE
 )
@@ -53,8 +62,8 @@ class RandomNumbers:
     family : Density or None
         The density or mass of the distribution, which refers to this function as its ``rng``.
     cores : dict
-        Name of an argument -> one letter for each of its last axes, those of one draw; after a
-        slash, of what it may be instead. With an exclamation mark it cannot be a stack.
+        Name of an argument -> one letter for each of its last axes, those of one draw. Letters
+        after a slash are an alternative. An exclamation mark at the end forbids a stack.
     event : str
         The same for a draw.
     integer : bool
@@ -111,9 +120,7 @@ class RandomNumbers:
         return draws if draws.ndim else draws.item()
 
     def _value(self, name: str, x: Any) -> Any:
-        """The plain value of an argument, after the checks of its domain: floats, or 64-bit
-        integers.
-        """
+        """Check an argument and return its plain value: floats, or 64-bit integers."""
         title, domain = self.arguments[name]
         if is_differentiable(x):
             raise TypeError(
@@ -132,8 +139,8 @@ class RandomNumbers:
             )
         domain.check(self.name, title, value)
         if name in self.discrete:
-            whole.check(self.name, title, value)
-            # Large integers keep all digits.
+            integers.check(self.name, title, value)
+            # Converted from the argument itself, large integers keep all digits.
             value = np.asarray(x).astype(np.int64)
         return value
 
@@ -145,15 +152,15 @@ class RandomNumbers:
         first, *others = self._cores_of(name)
         return next((each for each in others if len(each) == np.ndim(value)), first)
 
-    def _shape(self, values: Sequence[Any], size: Any) -> tuple[int, ...]:
-        """The shape of the draws without the axes of one of them."""
+    def _shape(self, values: Sequence[Any], size: Any) -> Shape:
+        """The shape of the draws without the axes of a single draw."""
         lengths: dict[str, int] = {}
         owners: dict[str, str] = {}
-        batch: tuple[int, ...] = ()
+        batch: Shape = ()
         for (name, (title, _)), value in zip(self.arguments.items(), values, strict=True):
             core, shape = self._core(name, value), np.shape(value)
             for letter, length in zip(core, shape[len(shape) - len(core) :], strict=True):
-                if length == 1 and "" in self._cores_of(name)[1:]:  # for all of a vector
+                if length == 1 and "" in self._cores_of(name)[1:]:  # one number for all of a vector
                     continue
                 if lengths.setdefault(letter, length) != length:
                     rule = f"fit {owners[letter]}, which has {lengths[letter]}"
@@ -184,7 +191,7 @@ class RandomNumbers:
             )
         return wanted
 
-    def _size(self, size: Any) -> tuple[int, ...]:
+    def _size(self, size: Any) -> Shape:
         try:
             wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
         except TypeError:
@@ -196,8 +203,8 @@ class RandomNumbers:
         return wanted
 
 
-def bounded(domain: Domain) -> Domain:
-    """The domain without infinities: densities have limits there, draws have none."""
+def without_infinities(domain: Domain) -> Domain:
+    """The domain without infinities, at which densities have limits but draws do not."""
     if domain in (positive, not_nan):
         return positive_finite if domain is positive else finite
     if domain.holds(math.inf) or domain.holds(-math.inf):
@@ -205,15 +212,15 @@ def bounded(domain: Domain) -> Domain:
     return domain
 
 
-def poisson(function: str, rng: np.random.Generator, rate: Any, shape: tuple[int, ...]) -> Any:
-    """Poisson counts, or the refusal of rates at which they do not fit into 64 bits."""
+def poisson_counts(function: str, rng: Generator, rate: Any, shape: Shape) -> Any:
+    """Poisson counts. Rates for which they do not fit into 64 bits are refused."""
     countable.check(function, "the rate of a count", rate)
     return rng.poisson(rate, shape)
 
 
-def log_gamma(rng: np.random.Generator, alpha: Any, shape: tuple[int, ...]) -> Any:
-    """Logarithms of standard gamma draws, also where these underflow: that of shape alpha + 1 times
-    U**(1 / alpha).
+def log_gamma(rng: Generator, alpha: Any, shape: Shape) -> Any:
+    """Logarithms of standard gamma draws, even where these underflow: a draw of shape alpha + 1 is
+    multiplied by U**(1 / alpha).
     """
     return np.log(rng.standard_gamma(alpha + 1.0, shape)) - rng.standard_exponential(shape) / alpha
 
@@ -245,24 +252,24 @@ def random_numbers(
     arguments = {}
     for name in names:
         title, domain = density.arguments[name]
-        arguments[name] = title, domains.get(name) or bounded(domain)
+        arguments[name] = title, domains.get(name) or without_infinities(domain)
     discrete = density.discrete & set(names)
     made = RandomNumbers(f"{stem}_rng", draw, arguments, {}, "", suffix == "lpmf", discrete)
     made.__module__ = sys._getframe(1).f_globals["__name__"]
     made.family, density.rng = density, made
     if density.demand is not None:
-        # Where an argument is not looked at, the observation may be anything.
+        # The demand does not depend on the observation, so any number stands in for it.
         made.demand = lambda function, values: density.check_demand(function, [0.0, *values])
     point = density.points[0][1:]
     call = "".join(f"{x!r}, " for x in point)
     made.__doc__ = _DOC.format(
         title=density.title,
-        arguments=_lines(made),
+        arguments=_argument_lines(made),
         kind="int64" if made.integer else "float64",
         axes="",
         scalar=" or int" if made.integer else " or float",
         notes=notes.strip(),
-        of=density.title[0].upper() + density.title[1:],
+        references=references(made.name),
         examples=f""">>> import varmat as vm
     >>> draws = vm.{made.name}({call}rng=1, size=100)
     >>> draws.shape
@@ -281,10 +288,9 @@ def vectors(
     examples: str,
     density: Any = None,
     integer: bool = False,
-    section: str | None = None,
     **arguments: tuple[str, Domain] | tuple[str, Domain, str],
 ) -> Callable[[Callable[..., Any]], RandomNumbers]:
-    """Make random vectors, matrices, or numbers with parameters that are.
+    """Make random vectors or matrices, or random numbers with such parameters.
 
     Parameters
     ----------
@@ -298,8 +304,6 @@ def vectors(
         Gets the function as its ``rng``.
     integer : bool
         Whether draws are integers.
-    section : str, optional
-        That of Stan's reference, if it is not the title up to a comma.
     **arguments : tuple
         Title, domain, and one letter for each of the last axes of an argument, or "#" for integers.
 
@@ -333,12 +337,12 @@ def vectors(
         )
         made.__doc__ = _DOC.format(
             title=title,
-            arguments=_lines(made),
+            arguments=_argument_lines(made),
             kind="int64" if integer else "float64",
             axes=axes,
             scalar="" if event else " or int" if integer else " or float",
             notes=notes.strip(),
-            of=section or title[0].upper() + title[1:].partition(",")[0],
+            references=references(made.name),
             examples=examples.strip().replace("\n", "\n    "),
         )
         return made
@@ -346,12 +350,12 @@ def vectors(
     return make
 
 
-def _lines(made: RandomNumbers) -> str:
+def _argument_lines(made: RandomNumbers) -> str:
     """The arguments in a docstring."""
     lines = []
     for name, (title, domain) in made.arguments.items():
         core, *others = made._cores_of(name)
-        # Several matrices at a time are not taken where their factors are wanted.
+        # Matrices that are factorised are taken one at a time.
         stack = (
             "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "
         )
@@ -404,7 +408,7 @@ _DOC = """Draw from the {title}.
 
     References
     ----------
-    Stan Functions Reference, "{of}".
+{references}
 
     Examples
     --------

@@ -21,7 +21,7 @@ from varmat.densities.multi_normal import (
 )
 from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.densities.random_numbers.row import log_gamma, vectors
+from varmat.densities.random_numbers.row import Generator, Shape, log_gamma, vectors
 from varmat.densities.simplex import (
     dirichlet_lpdf,
     dirichlet_multinomial_lpmf,
@@ -62,13 +62,13 @@ chances = Domain(probability.phrase, probability.holds)
 # --- normal and Student t ---
 
 
-def standard(rng: np.random.Generator, shape: tuple[int, ...], mu: Any) -> Any:
+def normal_vectors(rng: Generator, shape: Shape, mu: Any) -> Any:
     """Standard normal vectors."""
     return rng.standard_normal((*shape, np.shape(mu)[-1]))
 
 
-def scale(rng: np.random.Generator, shape: tuple[int, ...], nu: Any) -> Any:
-    """What turns normal vectors into those with Student's distribution."""
+def student_factors(rng: Generator, shape: Shape, nu: Any) -> Any:
+    """The factors that turn normal vectors into vectors with Student's distribution."""
     degrees = np.where(np.isinf(nu), 1.0, nu)
     return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
 
@@ -89,7 +89,7 @@ EXAMPLES = """
 >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
 True
 """
-MATRIX, TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
+EXAMPLE_MATRIX, EXAMPLE_TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
 
 
 @vectors(
@@ -99,11 +99,11 @@ MATRIX, TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
     mu=LOCATION,
     Sigma=COVARIANCE,
     notes=NORMAL.format("``mu + L @ z`` with the Cholesky factor L of the covariance"),
-    examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=MATRIX),
+    examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=EXAMPLE_MATRIX),
 )
-def multi_normal_rng(rng: Any, shape: Any, mu: Any, Sigma: Any) -> Any:
+def multi_normal_rng(rng: Generator, shape: Shape, mu: Any, Sigma: Any) -> Any:
     factor = cholesky_factor("multi_normal_rng", Sigma, name="Covariance matrix")
-    return mu + standard(rng, shape, mu) @ factor.T
+    return mu + normal_vectors(rng, shape, mu) @ factor.T
 
 
 @vectors(
@@ -113,10 +113,10 @@ def multi_normal_rng(rng: Any, shape: Any, mu: Any, Sigma: Any) -> Any:
     mu=LOCATION,
     L=FACTOR,
     notes=NORMAL.format("``mu + L @ z``"),
-    examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=TRIANGLE),
+    examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=EXAMPLE_TRIANGLE),
 )
-def multi_normal_cholesky_rng(rng: Any, shape: Any, mu: Any, L: Any) -> Any:
-    return mu + standard(rng, shape, mu) @ np.tril(L).T
+def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Any, L: Any) -> Any:
+    return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T
 
 
 @vectors(
@@ -126,11 +126,11 @@ def multi_normal_cholesky_rng(rng: Any, shape: Any, mu: Any, L: Any) -> Any:
     mu=LOCATION,
     Omega=("Precision matrix", symmetric_matrix, "kk"),
     notes=NORMAL.format("``mu + inv(L).T @ z`` with the Cholesky factor L of the precision"),
-    examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=MATRIX),
+    examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=EXAMPLE_MATRIX),
 )
-def multi_normal_prec_rng(rng: Any, shape: Any, mu: Any, Omega: Any) -> Any:  # noqa: N803
+def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Any, Omega: Any) -> Any:  # noqa: N803
     factor = cholesky_factor("multi_normal_prec_rng", Omega, name="Precision matrix")
-    return mu + solved(factor, standard(rng, shape, mu))
+    return mu + solved(factor, normal_vectors(rng, shape, mu))
 
 
 @vectors(
@@ -144,11 +144,11 @@ def multi_normal_prec_rng(rng: Any, shape: Any, mu: Any, Omega: Any) -> Any:  # 
         "``mu + L @ z / sqrt(c / nu)`` with the Cholesky factor L of the scale and a chi-square "
         "number c"
     ),
-    examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=MATRIX),
+    examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=EXAMPLE_MATRIX),
 )
-def multi_student_t_rng(rng: Any, shape: Any, nu: Any, mu: Any, Sigma: Any) -> Any:
+def multi_student_t_rng(rng: Generator, shape: Shape, nu: Any, mu: Any, Sigma: Any) -> Any:
     factor = cholesky_factor("multi_student_t_rng", Sigma, name="Scale parameter")
-    return mu + standard(rng, shape, mu) @ factor.T * scale(rng, shape, nu)
+    return mu + normal_vectors(rng, shape, mu) @ factor.T * student_factors(rng, shape, nu)
 
 
 @vectors(
@@ -159,24 +159,28 @@ def multi_student_t_rng(rng: Any, shape: Any, nu: Any, mu: Any, Sigma: Any) -> A
     mu=LOCATION,
     L=FACTOR,
     notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with a chi-square number c"),
-    examples=EXAMPLES.format(name="multi_student_t_cholesky_rng", given="4.0, ", matrix=TRIANGLE),
+    examples=EXAMPLES.format(
+        name="multi_student_t_cholesky_rng", given="4.0, ", matrix=EXAMPLE_TRIANGLE
+    ),
 )
-def multi_student_t_cholesky_rng(rng: Any, shape: Any, nu: Any, mu: Any, L: Any) -> Any:
-    return mu + standard(rng, shape, mu) @ np.tril(L).T * scale(rng, shape, nu)
+def multi_student_t_cholesky_rng(rng: Generator, shape: Shape, nu: Any, mu: Any, L: Any) -> Any:
+    return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T * student_factors(rng, shape, nu)
 
 
 # --- simplexes, and counts of K categories ---
 
 
-def simplexes(rng: np.random.Generator, shape: tuple[int, ...], alpha: Any) -> Any:
-    """Vectors with Dirichlet's distribution; gamma numbers of small shapes underflow, their
-    logarithms do not.
+def simplexes(rng: Generator, shape: Shape, alpha: Any) -> Any:
+    """Vectors with a Dirichlet distribution, from log gamma numbers: these do not underflow for
+    small shapes.
     """
     return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
 
 
-def counts(rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials: Any) -> Any:
-    """Multinomial counts. NumPy's tolerance for the sum of the probabilities is less than ours."""
+def multinomial_counts(rng: Generator, shape: Shape, theta: Any, trials: Any) -> Any:
+    """Multinomial counts. Probabilities are scaled, since NumPy tolerates less in their sum than we
+    do.
+    """
     return rng.multinomial(trials, theta / np.sum(theta, axis=-1, keepdims=True), shape)
 
 
@@ -196,7 +200,7 @@ def counts(rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials:
 True
 """,
 )
-def dirichlet_rng(rng: Any, shape: Any, alpha: Any) -> Any:
+def dirichlet_rng(rng: Generator, shape: Shape, alpha: Any) -> Any:
     return simplexes(rng, shape, alpha)
 
 
@@ -215,8 +219,8 @@ def dirichlet_rng(rng: Any, shape: Any, alpha: Any) -> Any:
 array([10])
 """,
 )
-def multinomial_rng(rng: Any, shape: Any, theta: Any, N: Any) -> Any:
-    return counts(rng, shape, theta, N)
+def multinomial_rng(rng: Generator, shape: Shape, theta: Any, N: Any) -> Any:
+    return multinomial_counts(rng, shape, theta, N)
 
 
 @vectors(
@@ -234,8 +238,8 @@ def multinomial_rng(rng: Any, shape: Any, theta: Any, N: Any) -> Any:
 array([10])
 """,
 )
-def multinomial_logit_rng(rng: Any, shape: Any, gamma: Any, N: Any) -> Any:
-    return counts(rng, shape, softmax(gamma, axis=-1), N)
+def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Any, N: Any) -> Any:
+    return multinomial_counts(rng, shape, softmax(gamma, axis=-1), N)
 
 
 @vectors(
@@ -253,8 +257,8 @@ def multinomial_logit_rng(rng: Any, shape: Any, gamma: Any, N: Any) -> Any:
 array([10])
 """,
 )
-def dirichlet_multinomial_rng(rng: Any, shape: Any, alpha: Any, N: Any) -> Any:
-    return counts(rng, shape, simplexes(rng, shape, alpha), N)
+def dirichlet_multinomial_rng(rng: Generator, shape: Shape, alpha: Any, N: Any) -> Any:
+    return multinomial_counts(rng, shape, simplexes(rng, shape, alpha), N)
 
 
 @vectors(
@@ -270,18 +274,17 @@ def dirichlet_multinomial_rng(rng: Any, shape: Any, alpha: Any, N: Any) -> Any:
 2
 """,
 )
-def poisson_binomial_rng(rng: Any, shape: Any, theta: Any) -> Any:
+def poisson_binomial_rng(rng: Generator, shape: Shape, theta: Any) -> Any:
     return np.sum(rng.random((*shape, np.shape(theta)[-1])) < theta, axis=-1)
 
 
 # --- one of K categories, from 1 to K ---
 
 
-def chosen(rng: np.random.Generator, shape: tuple[int, ...], weights: Any) -> Any:
-    """Categories, from 1 on, with probabilities in proportion to weights: by inversion."""
+def chosen(rng: Generator, shape: Shape, weights: Any) -> Any:
+    """Categories 1, 2, ... with probabilities proportional to weights, by inversion."""
     sums = np.cumsum(weights, axis=-1)
-    # Less than the whole sum, also after rounding, so that no category of probability zero is
-    # chosen.
+    # A number below the sum, even after rounding, never chooses a category of probability zero.
     u = rng.random(shape) * sums[..., -1]
     if sums.ndim == 1:
         return 1 + np.searchsorted(sums, u, side="right")
@@ -304,7 +307,7 @@ CATEGORIES = "A draw is one of the categories 1, ..., K, as in Stan and in the m
 array([2, 3])
 """,
 )
-def categorical_rng(rng: Any, shape: Any, theta: Any) -> Any:
+def categorical_rng(rng: Generator, shape: Shape, theta: Any) -> Any:
     return chosen(rng, shape, theta)
 
 
@@ -321,12 +324,12 @@ def categorical_rng(rng: Any, shape: Any, theta: Any) -> Any:
 array([2, 3])
 """,
 )
-def categorical_logit_rng(rng: Any, shape: Any, beta: Any) -> Any:
+def categorical_logit_rng(rng: Generator, shape: Shape, beta: Any) -> Any:
     return chosen(rng, shape, softmax(beta, axis=-1))
 
 
 def cell(latent: Any, cutpoints: Any) -> Any:
-    """In which of the cells between cutpoints, counted from 1, numbers lie."""
+    """The cell between cutpoints, counted from 1, in which each number lies."""
     return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
 
 
@@ -351,7 +354,7 @@ LATENT = (
 array([1, 2, 3])
 """,
 )
-def ordered_logistic_rng(rng: Any, shape: Any, eta: Any, cutpoints: Any) -> Any:
+def ordered_logistic_rng(rng: Generator, shape: Shape, eta: Any, cutpoints: Any) -> Any:
     return cell(eta + np.asarray(rng.logistic(size=shape)), cutpoints)
 
 
@@ -369,5 +372,5 @@ def ordered_logistic_rng(rng: Any, shape: Any, eta: Any, cutpoints: Any) -> Any:
 array([1, 2, 3])
 """,
 )
-def ordered_probit_rng(rng: Any, shape: Any, eta: Any, cutpoints: Any) -> Any:
+def ordered_probit_rng(rng: Generator, shape: Shape, eta: Any, cutpoints: Any) -> Any:
     return cell(eta + np.asarray(rng.standard_normal(shape)), cutpoints)

@@ -1,0 +1,69 @@
+"""Every density, cumulative function and function that draws says where its formulas stand."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+import varmat as vm
+from varmat.densities.cumulative.sums import LogSum
+from varmat.densities.density import StructuredDensity
+from varmat.densities.random_numbers.row import RandomNumbers
+from varmat.densities.sources import SOURCES, source_of
+
+ENDING = re.compile(r"(.+)_(lpdf|lpmf|cdf|lcdf|lccdf|rng)$")
+PUBLIC = {
+    name: match[1]
+    for name in vm.__all__
+    if (match := ENDING.match(name)) and getattr(vm, name).__module__.startswith("varmat.densities")
+}
+# What takes its references from the table as they are.
+TABULATED = [
+    name
+    for name, stem in PUBLIC.items()
+    if isinstance(getattr(vm, name), RandomNumbers | LogSum | StructuredDensity)
+    and stem != "wiener"
+    and "_glm_lp" not in name
+]
+SECTION = re.compile(r"^References\n-{10}\n(.+?)(?=\n\n|\Z)", flags=re.MULTILINE | re.DOTALL)
+
+
+def cited(name: str) -> str:
+    """The text of the section References of a docstring, in one line."""
+    section = SECTION.search(inspect.cleandoc(getattr(vm, name).__doc__))
+    assert section, f"{name} has no section References"
+    return " ".join(section[1].split())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstring_cites_a_source(name):
+    text = cited(name)
+    assert text.endswith(".")
+    assert re.search(r'Stan Functions Reference, "[^"]+"|Stan Math Library, ``\w+``', text)
+
+
+@pytest.mark.parametrize("name", [*TABULATED, "hmm_marginal", "hmm_hidden_state_prob"])
+def test_docstring_cites_what_the_table_has(name):
+    assert cited(name) == source_of(name)
+
+
+def test_sources_are_of_functions_that_exist():
+    used = {*PUBLIC.values(), *filter(SOURCES.__contains__, vm.__all__)}
+    assert not SOURCES.keys() - used
+    assert used - SOURCES.keys() == {"wiener"}
+
+
+def test_sources_are_whole():
+    assert source_of("discrete_range_rng") == (
+        'Stan Functions Reference, "Discrete range distribution".'
+    )
+    assert source_of("normal_sufficient_lpdf") == (
+        "Stan Math Library, ``normal_sufficient``; N. L. Johnson, S. Kotz and N. Balakrishnan, "
+        '"Continuous Univariate Distributions", volume 1, 2nd edition, Wiley 1994, chapter 13.'
+    )
+    for name in SOURCES:
+        text = source_of(name)
+        assert text.count('"') % 2 == 0
+        assert not re.search(r"[{}]|;;|  ", text)
