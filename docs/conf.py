@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
+
+# One thread for BLAS, before NumPy is imported: the pages show times.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "_ext")]
@@ -34,6 +38,7 @@ html_math_renderer = "mathml"
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "changes": []}
 html_theme_options = {
     "logo": {"text": "varmat", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "alt_text": "varmat"},
@@ -49,6 +54,9 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
+add_function_parentheses = False
+# The docstrings say what is taken and returned, with shapes.
+autodoc_typehints = "none"
 autodoc_default_options = {"members": False}
 numpydoc_show_class_members = False
 # The pages are also read outside Sphinx, so links to files of the repository stay as they are.
@@ -76,6 +84,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": (),
+    "thumbnail_size": (440, 275),
     "copyfile_regex": r"^$",
 }
 

@@ -36,8 +36,9 @@ def number(cell: str) -> float:
 
 def prices(ax: Any) -> None:
     """The fixed prices as bars, the cheapest on top."""
-    rows = [(re.sub(r"[`*]|\s*\(.*?\)", "", name), number(price)) for name, price in table("performance.md", "step")[1:]]
-    rows = [(name.split(",")[0] if len(name) > 44 else name, price) for name, price in rows]
+    # Without what stands in brackets, of which some holds brackets itself.
+    inner = re.compile(r"`|\s*\((?:[^()]|\([^()]*\))*\)")
+    rows = [(inner.sub("", name), number(price)) for name, price in table("performance.md", "step")[1:]]
     rows.sort(key=lambda row: -row[1])
     ax.barh([name for name, _ in rows], [price for _, price in rows], height=0.6)
     for i, (_, price) in enumerate(rows):

@@ -1,7 +1,7 @@
 """The gallery of the examples: how sphinx-gallery runs them and where it finds their figures.
 
 The examples are scripts for the command line, so they run with the options `--quick` and `--output`, and save their figure
-to a file. Here the figure goes into the page as SVG, and a picture of it, with grey ink on no background, becomes the thumbnail.
+to a file. Here nothing is saved: the figure goes into the page as SVG, and a small picture of it without words becomes the thumbnail.
 """
 
 from __future__ import annotations
@@ -10,37 +10,34 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from running import inlined, use_style
+from running import inlined, saved, use_style
 
-# Legible on a light and on a dark card.
+# Seen on a light and on a dark card.
 INK = "#7d848c"
 _saved: list[Any] = []
-_folder = tempfile.TemporaryDirectory(prefix="varmat-gallery-")
 
 
 def options_of(_: Any, __: Any) -> list[str]:
     """What an example is called with, for sphinx-gallery's `reset_argv`."""
-    return ["--quick", "--output", _folder.name]
+    return ["--quick", "--output", tempfile.gettempdir()]
 
 
 def with_style(_: Any, __: Any) -> None:
-    """Before and after an example: the style of the site, and `Figure.savefig` keeps the figure for the scraper."""
+    """Before an example: the style of the site, and a `Figure.savefig` that keeps the figure for the scraper."""
     from matplotlib.figure import Figure
 
     use_style()
     _saved.clear()
-    original = getattr(Figure.savefig, "original", Figure.savefig)
 
-    def savefig(self: Any, *args: Any, **kwargs: Any) -> None:
+    def savefig(self: Any, *_: Any, **__: Any) -> None:
         _saved.append(self)
-        original(self, *args, **kwargs)
 
-    savefig.original = original  # type: ignore[attr-defined]
+    savefig.original = getattr(Figure.savefig, "original", Figure.savefig)  # type: ignore[attr-defined]
     Figure.savefig = savefig  # type: ignore[method-assign, assignment]
 
 
 def thumbnail(figure: Any, path: Path) -> None:
-    """Save a figure with what is black in grey."""
+    """Save a figure with what is black in grey, and without words, which would be too small."""
     import matplotlib as mpl
 
     for part in figure.findobj():
@@ -50,9 +47,15 @@ def thumbnail(figure: Any, path: Path) -> None:
                 alpha = mpl.colors.to_rgba(colour)[3]
                 getattr(part, f"set_{name}")((*mpl.colors.to_rgb(INK), alpha))
     for axes in figure.axes:
-        axes.tick_params(which="both", color=INK, labelcolor=INK)
+        axes.tick_params(which="both", color=INK, labelbottom=False, labelleft=False)
+        axes.set(title="", xlabel="", ylabel="")
+    for part in (*figure.legends, *(axes.get_legend() for axes in figure.axes), figure._suptitle):
+        if part is not None:
+            part.remove()
+    # A smaller sheet makes lines and points larger beside it.
+    figure.set_size_inches(4.4, 2.75)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=80, transparent=True)
+    saved(figure, path, dpi=100)
 
 
 def scraper(_: Any, variables: dict[str, Any], __: Any) -> str:

@@ -66,8 +66,9 @@ def first_sentence(thing: Any) -> str:
 
 def table(names: list[str], module: str = "varmat", families_of: dict[str, str] | None = None) -> list[str]:
     """Names with their first sentences, and with their families where these are given."""
-    opening = ["````{div} names", "```{list-table}", ":header-rows: 1"]
-    lines = [*opening, ":class: names-table searchable" if families_of else ":class: names-table", ""]
+    lines = ["````{div} names", "```{list-table}", ":header-rows: 1"]
+    lines += [":class: names-table searchable", ":widths: 25 50 25"] if families_of else [":class: names-table", ":widths: 30 70"]
+    lines.append("")
     lines += ["* - name", "  - what it is", *(["  - family"] if families_of else [])]
     for name in names:
         lines += [f"* - {{py:obj}}`{name} <{module}.{name}>`", f"  - {first_sentence(getattr(sys.modules[module], name))}"]

@@ -27,7 +27,6 @@ STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "legend.frameon": False,
     "svg.hashsalt": "varmat",
-    "text.parse_math": False,
 }
 
 
@@ -40,10 +39,17 @@ def use_style() -> None:
     mpl.rcParams.update(STYLE | {"axes.prop_cycle": cycler(color=CYCLE)})
 
 
+def saved(figure: Any, target: Any, **settings: Any) -> None:
+    """Save a figure without its background, also while the gallery has replaced `Figure.savefig`."""
+    from matplotlib.figure import Figure
+
+    getattr(Figure.savefig, "original", Figure.savefig)(figure, target, transparent=True, **settings)
+
+
 def inlined(figure: Any, alt: str) -> str:
     """A figure as SVG for the inside of a page."""
     text = io.StringIO()
-    figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    saved(figure, text, format="svg", metadata={"Date": None})
     svg = text.getvalue()[text.getvalue().index("<svg") :]
     # What matplotlib leaves without a colour is black, which here is the colour of the text.
     svg = re.sub(r"(?<=: )#000000", "currentColor", svg)
@@ -54,7 +60,7 @@ def inlined(figure: Any, alt: str) -> str:
     label = html.escape(alt, quote=True)
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" aria-label="{label}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="max-width: {width * 4 / 3:.0f}px" fill="currentColor">'
+        f'viewBox="0 0 {width:g} {height:g}" style="max-width: {width * 4 / 3:.0f}px; min-width: {width * 0.82:.0f}px" fill="currentColor">'
     )
     return f'<div class="figure-inline">{re.sub("<svg.*?>", lambda _: opening, svg, count=1, flags=re.DOTALL)}</div>'
 
