@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from fnmatch import fnmatchcase
 
 import varmat
@@ -111,6 +112,11 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Errors": ("core.errors",),
     },
 }  # fmt: skip
+
+
+def slug(heading: str) -> str:
+    """The name of the page of a family."""
+    return re.sub(r"[^a-z0-9]+", "_", heading.lower()).strip("_")
 
 
 def homes() -> dict[str, str]:

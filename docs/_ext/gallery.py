@@ -1,7 +1,8 @@
 """The gallery of the examples: how sphinx-gallery runs them and where it finds their figures.
 
 The examples are scripts for the command line, so they run with the options `--quick` and `--output`, and save their figure
-to a file. Here nothing is saved: the figure goes into the page as SVG, and a small picture of it without words becomes the thumbnail.
+to a file. Here nothing is saved: the figure goes into the page as SVG, and a small picture of it without words becomes the
+thumbnail.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from docutils import nodes
-from families import families
+from families import families, slug
 from sphinx.util.docutils import SphinxDirective
 
 import varmat
@@ -21,11 +21,6 @@ from varmat.core import dispatch
 
 # The classes whose members, and those of classes above them, are not told again.
 FOREIGN = "ArrayMethods, ndarray, ValueError, RuntimeError"
-
-
-def slug(heading: str) -> str:
-    """The name of the page of a family."""
-    return re.sub(r"[^a-z0-9]+", "_", heading.lower()).strip("_")
 
 
 def write_pages(source: Path) -> None:

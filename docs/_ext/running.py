@@ -57,10 +57,12 @@ def inlined(figure: Any, alt: str) -> str:
     used = set(re.findall(r"(?:#|url\(#)([\w.-]+)", svg))
     svg = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", svg)
     width, height = (float(n) for n in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups())  # type: ignore[union-attr]
+    # As large as matplotlib means it where there is room, and never so small that its words cannot be read.
+    sizes = f"max-width: {width * 4 / 3:.0f}px; min-width: {width * 0.82:.0f}px"
     label = html.escape(alt, quote=True)
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" aria-label="{label}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="max-width: {width * 4 / 3:.0f}px; min-width: {width * 0.82:.0f}px" fill="currentColor">'
+        f'viewBox="0 0 {width:g} {height:g}" style="{sizes}" fill="currentColor">'
     )
     return f'<div class="figure-inline">{re.sub("<svg.*?>", lambda _: opening, svg, count=1, flags=re.DOTALL)}</div>'
 
