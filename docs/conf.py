@@ -55,6 +55,7 @@ html_theme_options = {
 }
 
 add_function_parentheses = False
+toc_object_entries_show_parents = "hide"
 # The docstrings say what is taken and returned, with shapes.
 autodoc_typehints = "none"
 autodoc_default_options = {"members": False}

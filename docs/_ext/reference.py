@@ -62,7 +62,7 @@ def first_sentence(thing: Any) -> str:
 def table(names: list[str], module: str = "varmat", families_of: dict[str, str] | None = None) -> list[str]:
     """Names with their first sentences, and with their families where these are given."""
     lines = ["````{div} names", "```{list-table}", ":header-rows: 1"]
-    lines += [":class: names-table searchable", ":widths: 25 50 25"] if families_of else [":class: names-table", ":widths: 30 70"]
+    lines += [":class: names-table of-all wide", ":widths: 25 50 25"] if families_of else [":class: names-table", ":widths: 30 70"]
     lines.append("")
     lines += ["* - name", "  - what it is", *(["  - family"] if families_of else [])]
     for name in names:
@@ -168,7 +168,7 @@ class NumpyTable(SphinxDirective):
         rows += [(f"{_full_name(f)}.{method}", "supported") for f, method in dispatch.UFUNC_METHODS]
         rows += [(_full_name(f), "a constant: evaluated on the values") for f in dispatch.CONSTANT if _is_numpy(f)]
         rows += [(_full_name(f), f"refused: {sentence}") for f, sentence in dispatch.REFUSED.items() if _is_numpy(f)]
-        lines = ["```{list-table}", ":header-rows: 1", ":class: searchable", ":widths: 35 65", "", "* - function", "  - answer"]
+        lines = ["```{list-table}", ":header-rows: 1", ":class: wide", ":widths: 35 65", "", "* - function", "  - answer"]
         for name, answer in sorted(set(rows)):
             lines += [f"* - `{name}`", "  - " + re.sub(r"([*_`|\[\]])", r"\\\1", answer)]
         return self.parse_text_to_nodes("\n".join([*lines, "```"]))

@@ -1,7 +1,10 @@
-/* A box above each table of the class `searchable`: rows that do not hold all of its words are hidden. */
+/* A box above each long table: rows that do not hold all of its words are hidden. */
 "use strict";
 
-document.querySelectorAll("table.searchable").forEach((table) => {
+const LONG = 40;
+
+document.querySelectorAll(".bd-article table").forEach((table) => {
+  if (!table.tBodies.length || table.tBodies[0].rows.length < LONG) return;
   const rows = [...table.tBodies[0].rows].map((row) => [row, row.textContent.toLowerCase()]);
   const box = document.createElement("input");
   box.type = "search";
